@@ -29,7 +29,8 @@ const FLAGS: &[&str] = &[
 ];
 
 /// Folders of the runtime, from the ground up, and what is generated.
-const FLOORS: [&str; 8] = ["base", "log", "order", "place", "calls", "mode", "entry", "gen"];
+const FLOORS: [&str; 9] =
+    ["base", "log", "order", "place", "signals", "mode", "calls", "entry", "gen"];
 
 fn main() {
     let repository =
@@ -52,23 +53,44 @@ fn main() {
     }
     sources.sort();
     let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
-    let status = Command::new(&compiler)
-        .args(FLAGS)
-        .arg("-I")
-        .arg(&folder)
-        .arg("-I")
-        .arg(&root)
-        .arg(format!("-Wl,-T,{}", root.join("link.ld").display()))
-        .arg("-o")
-        .arg(&output)
-        .args(&sources)
-        .status()
-        .unwrap_or_else(|error| {
-            panic!("the runtime needs a C compiler: cannot run {compiler}: {error}")
-        });
-    assert!(status.success(), "the runtime does not compile");
+    let objects = compile(&compiler, &root, &folder, &sources);
+    let mut link = Command::new(&compiler);
+    link.args(FLAGS).arg(format!("-Wl,-T,{}", root.join("link.ld").display()));
+    run(link.arg("-o").arg(&output).args(&objects));
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:rerun-if-env-changed=CC");
+}
+
+/// Each source by itself, so that a test can read from the objects who calls whom. In parallel.
+fn compile(compiler: &str, root: &Path, folder: &Path, sources: &[PathBuf]) -> Vec<PathBuf> {
+    let target = folder.join("objects");
+    let _ = std::fs::remove_dir_all(&target);
+    std::fs::create_dir_all(&target).expect("a folder of our own");
+    println!("cargo:rustc-env=RETAKE_RUNTIME_OBJECTS={}", target.display());
+    let object = |source: &PathBuf| {
+        let path = source.strip_prefix(root).expect("below it").to_string_lossy().into_owned();
+        target.join(format!("{}.o", path.replace('/', ":")))
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for share in 0..workers {
+            scope.spawn(move || {
+                for source in sources.iter().skip(share).step_by(workers) {
+                    let mut command = Command::new(compiler);
+                    command.args(FLAGS).arg("-I").arg(folder).arg("-I").arg(root).arg("-c");
+                    run(command.arg("-o").arg(object(source)).arg(source));
+                }
+            });
+        }
+    });
+    sources.iter().map(object).collect()
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap_or_else(|error| {
+        panic!("the runtime needs a C compiler: cannot run {command:?}: {error}")
+    });
+    assert!(status.success(), "the runtime does not compile");
 }
 
 /// The C side of the contract.

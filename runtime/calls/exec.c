@@ -1,19 +1,63 @@
 /* Another program in the same process. Private stack. */
+#include "base/debugged.h"
+#include "base/decimal.h"
+#include "base/futex.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "entry/start.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "mode/call.h"
-#include "mode/debug.h"
 #include "mode/look.h"
 #include "order/baton.h"
+#include "order/forcing.h"
 #include "order/home.h"
 #include "order/turn.h"
 #include "place/forced.h"
+#include "signals/signal.h"
+
+static u32 has_siblings(const struct context *context)
+{
+	u32 used = slots_used();
+	for (u32 i = 0; i < used; i++)
+		if (is_sibling(context, &HEADER->slots[i]))
+			return 1;
+	return context->process->thread_count > 1; /* those that have not begun are counted */
+}
+
+/* The exec ends the other threads, wherever they are: what they did before it in the recording
+ * comes first. Each comes to the end of its stream. */
+static void await_siblings(const struct context *context)
+{
+	static u32 const never = 0;
+	while (context->process->had_threads && has_siblings(context))
+		futex_wait((u32 *)&never, 0, 1);
+}
+
+/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in
+ * the same stream. */
+static NORETURN void host_exec(struct context *context)
+{
+	struct slot *slot = context->slot;
+	char header[24], index[24];
+	baton_end(context);
+	home_leave(context);
+	await_siblings(context);
+	slot->next_window_offset = context->log_offset;
+	slot->event_count = context->event_count;
+	slot->carried.altered_mask = context->sigmask;
+	const char *arguments[4] = {"retake-replay",
+		put_decimal(header + 24, (u64)HEADER->header_id),
+		put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL};
+	const char *environment[1] = {NULL};
+	note_ignored(context);
+	i64 result = sys6(NR_execveat, (u64)HEADER->host_descriptor, (u64) "", (u64)arguments,
+		(u64)environment, 0x1000, 0);
+	(void)result;
+	fail("cannot exec the replay host");
+}
 
 /* Finds out whether the kernel would refuse the file, without asking for a tracer. */
 static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
@@ -68,8 +112,6 @@ static u32 exec_record(struct call *call)
 		return deliver_deferred(context, 1);
 	return leave_with_result(call);
 }
-
-void host_exec(struct context *context) NORETURN;
 
 static u32 exec_replay(struct call *call)
 {

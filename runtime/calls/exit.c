@@ -1,23 +1,23 @@
 /* How threads and processes end. Private stack. */
 #include "calls/exit.h"
+#include "base/debugged.h"
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/interception.h"
+#include "base/user.h"
 #include "calls/misc.h"
 #include "calls/process.h"
 #include "calls/robust.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "log/hash.h"
 #include "log/log.h"
 #include "log/ring.h"
 #include "mode/call.h"
-#include "mode/debug.h"
 #include "mode/look.h"
 #include "mode/trace.h"
 #include "order/baton.h"
+#include "place/interception.h"
 
 struct exit_body {
 	u64 hash, pages;

@@ -7,15 +7,16 @@
  * finds the waiters without knowing how they wait. */
 #include "calls/futex_pi.h"
 #include "base/futex.h"
+#include "base/leave.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "calls/misc.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "mode/call.h"
 #include "order/baton.h"
+#include "signals/signal.h"
 
 #define OWNER_DIED 0x40000000u
 #define WAITERS 0x80000000u

@@ -1,16 +1,16 @@
 /* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file
  * it opened. Record only; the program's reads of it are recorded like any others. Private stack. */
 #include "calls/maps.h"
+#include "base/map_lines.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
-#include "calls/interception.h"
-#include "calls/map_lines.h"
+#include "base/user.h"
 #include "calls/unreached.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
+#include "mode/descriptors.h"
 #include "place/forced.h"
+#include "place/interception.h"
 
 #define CAPACITY 0x400000UL
 

@@ -1,22 +1,23 @@
 /* Calls that change the address space. They are executed in both modes; replay puts everything
  * where the log says it was. Private stack. */
 #include "calls/memory.h"
+#include "base/debugged.h"
+#include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/clock.h"
-#include "calls/interception.h"
+#include "base/user.h"
 #include "calls/mmap.h"
 #include "calls/process.h"
 #include "calls/sharing.h"
 #include "calls/unreached.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "mode/call.h"
-#include "mode/debug.h"
+#include "mode/clock.h"
 #include "mode/look.h"
+#include "place/interception.h"
+#include "signals/signal.h"
 
 #define EINVAL 22
 #define ADDRESS_END 0x7ffffffff000UL

@@ -4,12 +4,12 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/interception.h"
+#include "base/user.h"
 #include "calls/seccomp.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
+#include "place/interception.h"
+#include "signals/signal.h"
 
 #define EINVAL 22
 #define EPERM 1
@@ -22,15 +22,6 @@ u32 handle_plainly(struct call *call)
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	call_finish(call, NULL, 0);
-	return leave_with_result(call);
-}
-
-u32 answer_call(struct call *call, i64 result)
-{
-	call_prepare(call);
-	if (recording())
-		call->result = result;
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
 }

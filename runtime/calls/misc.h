@@ -7,7 +7,5 @@ struct call;
 
 /* With nothing special about it. */
 u32 handle_plainly(struct call *call);
-/* Record: it is not made; the program gets the result. */
-u32 answer_call(struct call *call, i64 result);
 
 #endif

@@ -1,24 +1,25 @@
 /* Mappings, of files above all. While recording, images lie over the text of programs; replay puts
  * everything where the log says it was. Private stack. */
 #include "calls/mmap.h"
+#include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
-#include "calls/interception.h"
 #include "calls/memory.h"
 #include "calls/process.h"
-#include "calls/shared_file.h"
 #include "calls/sharing.h"
 #include "calls/unreached.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "mode/answer.h"
 #include "mode/call.h"
+#include "mode/descriptors.h"
 #include "mode/look.h"
+#include "mode/shared_file.h"
+#include "place/interception.h"
+#include "signals/signal.h"
 
 #define DESCRIPTOR_ARGUMENT 4 /* of mmap: what the mapping shows belongs to it */
 #define ENOMEM 12

@@ -8,12 +8,11 @@
 #include "base/futex.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/misc.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/request.h"
 #include "mode/call.h"
+#include "signals/signal.h"
 
 #define CLONE_THREAD 0x10000UL
 #define CLONE_NEWUSER 0x10000000UL

@@ -1,16 +1,18 @@
 /* How processes and threads begin: regions, fork, vfork, clone. Private stack. */
 #include "calls/process.h"
+#include "base/debugged.h"
 #include "base/futex.h"
+#include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/interception.h"
-#include "calls/misc.h"
+#include "base/text.h"
+#include "base/user.h"
+#include "calls/clone.h"
 #include "calls/namespace.h"
 #include "calls/unreached.h"
 #include "calls/wait.h"
 #include "entry/entry.h"
-#include "entry/signal.h"
 #include "entry/start.h"
 #include "gen/numbers.h"
 #include "log/log.h"
@@ -23,6 +25,8 @@
 #include "order/baton.h"
 #include "order/home.h"
 #include "order/section.h"
+#include "place/interception.h"
+#include "signals/signal.h"
 
 #define CLONE_VM 0x100UL
 #define CLONE_PIDFD 0x1000UL
@@ -50,23 +54,6 @@ enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
 u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
 
 /* ---- what the threads of an address space share ---- */
-
-void process_lock(void)
-{
-	u32 *lock = &PROCESS_INITIAL->lock, free = 0;
-	if (!tracing() ||
-		__atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return;
-	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) /* 2: somebody waits */
-		futex_wait(lock, 2, 100);
-}
-
-void process_unlock(void)
-{
-	u32 *lock = &PROCESS_INITIAL->lock;
-	if (tracing() && __atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2)
-		futex_wake(lock, 1);
-}
 
 /* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for
  * a moment. Regions are of the address space, so children that live in their parent's memory take

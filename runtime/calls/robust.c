@@ -5,9 +5,9 @@
 #include "base/futex.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "mode/call.h"
+#include "signals/signal.h"
 
 #define OWNER_DIED 0x40000000u
 #define WAITERS 0x80000000u

@@ -6,15 +6,16 @@
  * part. Nothing is ever removed, but an equal filter after an equal chain is found again, so what
  * processes install over and over takes room once. */
 #include "calls/seccomp.h"
+#include "base/leave.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "calls/filter.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "mode/call.h"
+#include "signals/signal.h"
 
 #define EPERM 1
 #define ESRCH 3

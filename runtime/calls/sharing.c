@@ -4,9 +4,9 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
 #include "calls/mmap.h"
 #include "gen/numbers.h"
+#include "mode/descriptors.h"
 #include "order/baton.h"
 
 #define TMPFS_MAGIC 0x01021994u

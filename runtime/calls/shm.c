@@ -1,18 +1,18 @@
 /* System V segments of the program. Private stack. */
+#include "base/map_lines.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/interception.h"
-#include "calls/map_lines.h"
 #include "calls/memory.h"
 #include "calls/mmap.h"
 #include "calls/sharing.h"
 #include "calls/unreached.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "mode/answer.h"
 #include "mode/call.h"
+#include "place/interception.h"
+#include "signals/signal.h"
 
 #define EINVAL 22
 #define MAX_ATTACHMENT_PARTS 32

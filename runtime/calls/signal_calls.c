@@ -1,11 +1,12 @@
 /* System calls about signals. Private stack. */
+#include "base/process_lock.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "calls/process.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
 #include "log/log.h"
 #include "mode/call.h"
+#include "signals/signal.h"
 
 #define EINTR 4
 #define EFAULT 14

@@ -7,9 +7,9 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/interception.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
+#include "place/interception.h"
 
 /* Of a file whose image has just been put over its text: the pages in a part of memory. 1: none of
  * them can be executed now. */

@@ -8,8 +8,8 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "calls/misc.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
 

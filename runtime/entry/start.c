@@ -6,20 +6,22 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
-#include "calls/interception.h"
+#include "base/text.h"
+#include "base/user.h"
 #include "calls/process.h"
 #include "calls/unreached.h"
 #include "entry/entry.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "mode/debug.h"
+#include "mode/descriptors.h"
 #include "order/baton.h"
 #include "order/home.h"
 #include "place/forced.h"
+#include "place/interception.h"
 #include "place/watch.h"
+#include "signals/signal.h"
 
 #define DATA_BYTES 0x10000UL
 
@@ -36,7 +38,6 @@ _Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fit
 void begin_root(struct context *context);
 void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
 	const u8 *content, u64 offset);
-void call_on_stack(u64 stack, void (*function)(u64, u64, u64), u64 a, u64 b, u64 c) NORETURN;
 
 static struct context *first_context(struct slot *slot)
 {
@@ -86,15 +87,6 @@ static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
 }
 
 /* ---- record ---- */
-
-/* System V memory is faulted in page by page, and nothing of it is inherited by a fork: one call
- * saves twenty faults. */
-static void populate(u64 address, u64 bytes)
-{
-	sys3(NR_madvise, address, bytes, 22 /* MADV_POPULATE_READ */);
-}
-
-void populate_text(void) { populate(RUNTIME_TEXT, (u64)runtime_text_end - RUNTIME_TEXT); }
 
 /* Most pages of a text this small are used: the dynamic linker's. */
 #define USED_WHOLE_BYTES 0x40000UL
@@ -182,68 +174,6 @@ static u64 decimal(const char *text)
 	while (*text >= '0' && *text <= '9')
 		value = value * 10 + (u64)(*text++ - '0');
 	return value;
-}
-
-char *put_decimal(char *end, u64 value)
-{
-	*--end = 0;
-	do
-		*--end = (char)('0' + value % 10);
-	while (value /= 10);
-	return end;
-}
-
-/* What exec keeps of the dispositions. */
-
-void note_ignored(struct context *context)
-{
-	u64 ignored = 0;
-	for (u32 i = 1; i <= 64; i++)
-		if (context->process->actions[i].handler == 1)
-			ignored |= SIGNAL_BIT(i);
-	context->slot->carried.ignored_signals = ignored;
-}
-
-static u32 has_siblings(const struct context *context)
-{
-	u32 used = slots_used();
-	for (u32 i = 0; i < used; i++)
-		if (is_sibling(context, &HEADER->slots[i]))
-			return 1;
-	return context->process->thread_count > 1; /* those that have not begun are counted */
-}
-
-/* The exec ends the other threads, wherever they are: what they did before it in the recording
- * comes first. Each comes to the end of its stream. */
-static void await_siblings(const struct context *context)
-{
-	static u32 const never = 0;
-	while (context->process->had_threads && has_siblings(context))
-		futex_wait((u32 *)&never, 0, 1);
-}
-
-/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in
- * the same stream. */
-void host_exec(struct context *context);
-void host_exec(struct context *context)
-{
-	struct slot *slot = context->slot;
-	char header[24], index[24];
-	baton_end(context);
-	home_leave(context);
-	await_siblings(context);
-	slot->next_window_offset = context->log_offset;
-	slot->event_count = context->event_count;
-	slot->carried.altered_mask = context->sigmask;
-	const char *arguments[4] = {"retake-replay",
-		put_decimal(header + 24, (u64)HEADER->header_id),
-		put_decimal(index + 24, (u64)(slot - HEADER->slots)), NULL};
-	const char *environment[1] = {NULL};
-	note_ignored(context);
-	i64 result = sys6(NR_execveat, (u64)HEADER->host_descriptor, (u64) "", (u64)arguments,
-		(u64)environment, 0x1000, 0);
-	(void)result;
-	fail("cannot exec the replay host");
 }
 
 static void map_initial(struct context *context, const struct exec_mapping *mapping)

@@ -7,11 +7,11 @@
  * mappings so large that reading them would take long. Left out: the runtime's own memory, and the
  * dead part of the current stack below the red zone. Private stack. */
 #include "log/hash.h"
+#include "base/map_lines.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/map_lines.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/log.h"

@@ -6,7 +6,7 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
 #include "log/log.h"

@@ -1,16 +1,16 @@
 /* The consumer's side of a recorded stream: replay only. Private stack. Cursors are private memory,
  * so a fork is a checkpoint. */
 #include "log/log.h"
+#include "base/debugged.h"
 #include "base/futex.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/request.h"
 #include "log/ring.h"
-#include "mode/debug.h"
 #include "mode/look.h"
 #include "order/baton.h"
+#include "signals/signal.h"
 
 static u64 event_index(struct context *context) { return context->event_count; }
 
@@ -148,34 +148,4 @@ void end_process(struct context *context, u32 status)
 		    &process->ending, &first, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		process->ending_status = status;
 	end_of_stream(context);
-}
-
-static void wait_for_end(void) NORETURN;
-static void wait_for_end(void)
-{
-	static u32 const never = 0;
-	for (;;) /* another thread's end is the process's */
-		futex_wait((u32 *)&never, 0, 0);
-}
-
-/* The recorded thread died here without saying so: killed, or the recording was cut. */
-void end_of_stream(struct context *context)
-{
-	if (UNLIKELY(context->gone))
-		wait_for_end();
-	const struct event *event = log_peek(context);
-	struct process *process = context->process;
-	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
-	look_end(context);
-	baton_end(context);
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
-		wait_for_end();
-	if (process->ending)
-		status = process->ending_status;
-	if (status & 0x7f)
-		die_by_signal(context, status & 0x7f);
-	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
-	for (;;)
-		sys1(NR_exit_group, (status >> 8) & 0xff);
 }

@@ -3,7 +3,7 @@
 #include "log/ring.h"
 #include "base/futex.h"
 #include "base/shared.h"
-#include "entry/entry.h"
+#include "base/user.h"
 
 void ring_drain(void)
 {

@@ -2,8 +2,8 @@
  */
 #include "mode/answer.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "calls/futex_pi.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/log.h"

@@ -41,10 +41,18 @@ void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **posi
 i64 call_execute(struct call *call);
 /* Record: log. replay: write outputs. */
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count);
+/* Record: it is not made; the program gets the result. */
+u32 answer_call(struct call *call, i64 result);
 /* Returns LEAVE_* ; the result is in call->result. */
 typedef u32 custom_handler(struct call *call);
 #define DECLARE_HANDLER(name) u32 handle_##name(struct call *call);
 CUSTOM_HANDLERS(DECLARE_HANDLER)
+/* By the handler that its row names. */
+u32 handle_custom(struct call *call);
 u32 runtime_syscall(struct context *context);
+
+/* The windows in which calls wait that are made in place. */
+extern const char plain_window_start[], plain_window_call[], plain_window_abort[],
+	other_window_start[], other_window_call[], other_window_abort[];
 
 #endif

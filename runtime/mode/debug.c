@@ -1,6 +1,7 @@
 /* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of
  * the program has run. Private stack. */
 #include "mode/debug.h"
+#include "base/debugged.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -8,8 +9,6 @@
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "order/baton.h"
-
-u32 is_debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
 
 void debug_begin(struct context *context)
 {
@@ -29,19 +28,4 @@ u32 debug_skips_child(struct call *call, u64 flags)
 	if (!item || item->inline_bytes != 4)
 		return 0;
 	return !request(call->context, REQUEST_CHILD, *(const u32 *)(item + 1), 0, 0);
-}
-
-/* A system call that somebody wants to know of: when the program makes it, and when it is on its
- * way back. */
-void debug_call(struct context *context)
-{
-	context->caught_call = (u32)context->number + 1;
-	debug_event(DEBUG_CALL, context->number);
-}
-
-void debug_return(struct context *context)
-{
-	u64 number = context->caught_call - 1;
-	context->caught_call = 0;
-	debug_event(DEBUG_RETURN, number);
 }

@@ -3,19 +3,20 @@
  * Only where all data are wanted. A replay of which a trace is made stores through mappings as the
  * program did, so there they can be looked at too. Private stack. */
 #include "mode/look.h"
+#include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
+#include "base/user.h"
 #include "calls/mmap.h"
-#include "calls/moved.h"
 #include "calls/process.h"
-#include "calls/shared_file.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "log/request.h"
 #include "mode/answer.h"
 #include "mode/call.h"
+#include "mode/descriptors.h"
+#include "mode/moved.h"
+#include "mode/shared_file.h"
 #include "mode/trace.h"
 
 /* Why a call is looked at. */

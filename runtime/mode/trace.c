@@ -8,7 +8,7 @@
 #include "mode/trace.h"
 #include "base/shared.h"
 #include "base/sys.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/ring.h"

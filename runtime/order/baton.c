@@ -18,16 +18,17 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
-#include "calls/interception.h"
 #include "gen/numbers.h"
 #include "log/ring.h"
+#include "mode/descriptors.h"
 #include "order/chaos.h"
+#include "order/forcing.h"
 #include "order/home.h"
 #include "order/passage.h"
 #include "order/section.h"
 #include "order/turn.h"
 #include "place/forced.h"
+#include "place/interception.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 /* Some microseconds: what a short call takes, and less than going to sleep and being woken. */

@@ -4,10 +4,10 @@
 #include "order/passage.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "log/log.h"
 #include "order/baton.h"
+#include "signals/signal.h"
 
 #define HIGHEST_BYTE 7 /* of the count: nobody makes so many calls that they would reach it */
 #define MOST_TIMES_ASKED 20

@@ -6,10 +6,10 @@
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
-#include "calls/console.h"
 #include "log/log.h"
 #include "mode/answer.h"
 #include "mode/call.h"
+#include "mode/console.h"
 #include "order/baton.h"
 #include "order/home.h"
 

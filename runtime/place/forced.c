@@ -6,11 +6,11 @@
  * private stack. */
 #include "place/forced.h"
 #include "base/futex.h"
+#include "base/leave.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/hash.h"
 #include "log/items.h"
@@ -19,10 +19,12 @@
 #include "log/ring.h"
 #include "order/baton.h"
 #include "order/chaos.h"
+#include "order/forcing.h"
 #include "order/section.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
 #include "place/watch.h"
+#include "signals/signal.h"
 
 #define TRACE_OFFSET (SCRATCH_OFFSET + PAGE_BYTES)
 #define LIST_OFFSET 0x90000UL /* page hashes, then copies of pages that change */
@@ -139,60 +141,10 @@ static u32 observe(struct context *context, const struct registers *regs)
 	return 1;
 }
 
-/* ---- agreeing with the supervisor on when it may send ---- */
-
-static u32 state_change(struct context *context, u32 from, u32 to)
-{
-	return __atomic_compare_exchange_n(
-		&context->slot->forcing.state, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-/* `in_runtime`: it will most likely be delivered in a moment, so nobody is woken; the supervisor
- * looks now and then anyway. */
-void force_want(struct context *context, u32 in_runtime)
-{
-	__atomic_add_fetch(&context->slot->forcing.sequence, 1, __ATOMIC_RELAXED);
-	if (!state_change(context, FORCE_IDLE, FORCE_WANTED) || in_runtime)
-		return;
-	__atomic_add_fetch(&HEADER->force_doorbell, 1, __ATOMIC_ACQ_REL);
-	futex_wake(&HEADER->force_doorbell, 1);
-}
-
-static SELDOM void leave_state(struct context *context, u32 to)
-{
-	for (;;) {
-		u32 state = __atomic_load_n(&context->slot->forcing.state, __ATOMIC_ACQUIRE);
-		if (state == to || state == FORCE_CLOSED)
-			return;
-		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) &&
-			state_change(context, state, to))
-			return;
-		/* It is being sent, or was: it comes with the end of this call at the latest. */
-		sys0(NR_sched_yield);
-		if (state == FORCE_SENT && state_change(context, FORCE_SENT, to))
-			/* It never will: the kernel took it for another of the same number. */
-			return;
-	}
-}
-
 void force_settle(struct context *context)
 {
-	leave_state(context, FORCE_IDLE);
+	force_idle(context);
 	forget_changes(context);
-}
-
-void force_close(struct context *context)
-{
-	if (UNLIKELY(!state_change(context, FORCE_IDLE, FORCE_CLOSED)))
-		leave_state(context, FORCE_CLOSED);
-}
-
-void force_open(struct context *context)
-{
-	/* Only we open, and close. */
-	if (__atomic_load_n(&context->slot->forcing.state, __ATOMIC_RELAXED) == FORCE_CLOSED)
-		state_change(
-			context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
 }
 
 /* ---- where a thread may be stopped ---- */
@@ -260,7 +212,7 @@ static void cancel(struct context *context, struct registers *regs)
 {
 	stop_stepping(context, regs);
 	context->force.cancelled++;
-	state_change(context, FORCE_ACTIVE, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
+	forcing_change(context, FORCE_ACTIVE, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
 }
 
 static void stop_here(struct context *context, struct registers *regs, u64 extended)
@@ -268,7 +220,7 @@ static void stop_here(struct context *context, struct registers *regs, u64 exten
 	struct force *force = &context->force;
 	stop_stepping(context, regs);
 	force->cancelled = 0;
-	state_change(context, FORCE_ACTIVE, FORCE_IDLE);
+	forcing_change(context, FORCE_ACTIVE, FORCE_IDLE);
 	force->vector_hash = forced_vector_hash(extended);
 	force->exceptions = forced_exceptions(extended);
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
@@ -437,7 +389,7 @@ static u32 prepare(struct context *context)
 	u64 at = scratch_page(context);
 	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, 3, 0x32 /* private, anonymous, fixed */,
 		    ~0UL, 0) != (i64)at) {
-		state_change(context, FORCE_ACTIVE, FORCE_WANTED);
+		forcing_change(context, FORCE_ACTIVE, FORCE_WANTED);
 		return 0;
 	}
 	force->apart = !sys3(NR_mprotect, at, PAGE_BYTES, 7);
@@ -462,7 +414,7 @@ u32 force_after(struct context *context)
 	struct force *force = &context->force;
 	u32 one_in = HEADER->chaos.step_one_in * (1 + force->stops / STOPS_UNTIL_RARER);
 	if (!context->process->domain || !chaos_one_in(context, one_in) ||
-		!state_change(context, FORCE_IDLE, FORCE_ACTIVE))
+		!forcing_change(context, FORCE_IDLE, FORCE_ACTIVE))
 		return LEAVE_FAST;
 	if (!prepare(context))
 		return LEAVE_FAST;
@@ -563,10 +515,7 @@ static u32 mxcsr(u64 extended)
 	return value;
 }
 
-u64 forced_exceptions(u64 extended)
-{
-	return mxcsr(extended) & EXCEPTION_FLAGS;
-}
+u64 forced_exceptions(u64 extended) { return mxcsr(extended) & EXCEPTION_FLAGS; }
 
 void forced_put_exceptions(u64 extended, u64 exceptions)
 {

@@ -16,13 +16,8 @@ enum force_stage { FORCE_NONE, FORCE_TRACE, FORCE_SEEK };
  * area. */
 u32 forced_handler(
 	struct context *context, struct siginfo *info, struct registers *regs, u64 extended);
-/* Record, in the handler: a signal was put off. */
-void force_want(struct context *context, u32 in_runtime);
 /* Record: no forcing signal is on its way any more. */
 void force_settle(struct context *context);
-/* Record: and none will come until force_open. */
-void force_close(struct context *context);
-void force_open(struct context *context);
 /* Record, chaos: maybe a few instructions from here; LEAVE_*. */
 u32 force_after(struct context *context);
 /* Of the files that were mapped before us. */

@@ -4,7 +4,6 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/signal.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/ring.h"
@@ -12,6 +11,7 @@
 #include "order/section.h"
 #include "place/forced.h"
 #include "place/watch.h"
+#include "signals/signal.h"
 
 /* Where RDTSC traps for us too, the kernel's clock stands in for the counter. */
 static u64 clock_ticks(void)

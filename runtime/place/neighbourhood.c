@@ -6,10 +6,10 @@
  * may be writing at this moment, for calls of other threads that are not over, is left out: replay
  * writes it when those calls end. So is all memory of other processes. */
 #include "place/neighbourhood.h"
+#include "base/map_lines.h"
 #include "base/state.h"
-#include "calls/map_lines.h"
+#include "base/user.h"
 #include "calls/sharing.h"
-#include "entry/entry.h"
 #include "gen/table.h"
 #include "log/items.h"
 #include "place/forced.h"

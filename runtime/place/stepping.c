@@ -3,7 +3,7 @@
  * a single step. In the master handler, on the alternate stack. */
 #include "place/stepping.h"
 #include "base/sys.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "place/displaced.h"
 #include "place/forced.h"

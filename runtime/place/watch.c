@@ -8,8 +8,7 @@
 #include "base/futex.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/hash.h"
 #include "log/log.h"
@@ -18,6 +17,7 @@
 #include "place/forced.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
+#include "signals/signal.h"
 
 enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, TEST_MEMORY };
 /* Visits equal in everything but the memory hash: replay went astray before. */

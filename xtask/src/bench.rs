@@ -25,7 +25,7 @@ mod stage;
 mod statistics;
 mod stopwatch;
 mod svg;
-mod table;
+pub mod table;
 mod tracing;
 mod tracing_loads;
 mod verdict;

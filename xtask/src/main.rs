@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod draw;
 mod mutants;
 mod programs;
 mod scrambled;
@@ -32,6 +33,8 @@ enum Command {
     Gen(generate::Options),
     /// Check the style of all sources.
     Tidy,
+    /// Draw the crates and the floors of the runtime in docs/DESIGN.md.
+    Draw(draw::Options),
     /// Set up what tests need, run them all, and count what was skipped.
     Test(suite::Options),
     /// Install what tests need.
@@ -56,6 +59,7 @@ impl Command {
         match self {
             Self::Gen(options) => generate::run(repository, options),
             Self::Tidy => tell(&tidy::check(repository)?),
+            Self::Draw(options) => draw::run(repository, options),
             Self::Test(options) => suite::run(repository, options),
             Self::Setup(options) => setup::run(repository, options),
             Self::Bench(options) => bench::run(repository, options),

@@ -36,11 +36,12 @@ fn whole_lines(text: &str) -> Vec<String> {
     whole
 }
 
-/// Lines of calls whose texts do not depend on who looks, without process ids and addresses,
-/// sorted.
+/// Lines of calls whose texts do not depend on who looks, without process ids and addresses, and
+/// those that tell of ends; sorted.
 fn comparable(text: &str, names: &[&str]) -> Vec<String> {
     let is_meant = |line: &String| {
-        names.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
+        let is_of = |name| line.strip_prefix(name).is_some_and(|rest: &str| rest.starts_with('('));
+        line.starts_with("+++") || names.iter().any(is_of)
     };
     let plain = |line: String| {
         let words = line.split("0x").enumerate().map(|(index, part)| {

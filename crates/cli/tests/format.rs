@@ -180,9 +180,10 @@ fn threads_that_compute_have_forced_events() {
     assert!(!forced.is_empty() && all.iter().any(|event| event.kind == TURN), "both compute");
     for event in forced {
         let (window, areas, cells) =
-            (event.word(152), event.word(168) as usize, event.word(192) as usize);
+            (event.word(152), event.word(168) as usize, event.word(200) as usize);
         assert!(window <= 32_768 && areas <= 400 && cells <= 1000);
-        assert_eq!(event.body.len(), 328 + 8 * areas + 16 * cells);
+        assert_eq!(event.body.len(), 336 + 8 * areas + 16 * cells);
+        assert!(event.word(184) < 0x40, "exception flags");
         let (stack, place) = (event.word(120), event.word(128));
         assert!(stack > 0x7000_0000_0000 && place > 0x1000, "{stack:x} {place:x}");
     }

@@ -159,9 +159,7 @@ impl Printer {
                     SiginfoRef::new(siginfo).map(|siginfo| siginfo.describe()).unwrap_or_default();
                 format!("--- {} {info} ---", signal::name(*number))
             }
-            Observation::Ended { how: Ending::Exited(status), process, thread, .. }
-                if process == thread =>
-            {
+            Observation::Ended { how: Ending::Exited(status), .. } => {
                 format!("+++ exited with {status} +++")
             }
             Observation::Ended { how: Ending::Killed(number), .. } => {

@@ -108,7 +108,8 @@ pub fn update(path: &Path, name: &str, block: &str) -> Result<()> {
     Ok(())
 }
 
-fn replace_block(text: &str, name: &str, block: &str) -> Option<String> {
+/// The text with `block` in that place; `None` if it has none.
+pub fn replace_block(text: &str, name: &str, block: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- {name}: begin -->"), format!("<!-- {name}: end -->"));
     let (before, rest) = text.split_once(&begin)?;
     let (_, after) = rest.split_once(&end)?;

@@ -5,52 +5,29 @@
  * (64-byte aligned). The extended state is written by XSAVE and its XSTATE_BV made constant: XSAVE
  * stores the initial values of components that are not in use, so claiming them all is the same
  * state, and independent of the processor's in-use tracking. */
-#include "entry/frame.h"
+#include "signals/frame.h"
+#include "base/leave.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/interception.h"
-#include "entry/entry.h"
-#include "entry/signal.h"
+#include "base/user.h"
 #include "log/log.h"
 #include "mode/call.h"
+#include "place/interception.h"
+#include "signals/signal.h"
 
 #define SA_ONSTACK 0x08000000UL
 #define SA_SIGINFO 4UL
-#define SS_ONSTACK 1u
-#define SS_DISABLE 2u
-#define SS_AUTODISARM 0x80000000u
 #define RED_ZONE 128
 #define EXTENDED_MAXIMUM 0x3000
 #define MAGIC1 0x46505853u
 #define MAGIC2 0x46505845u
-#define EPERM 1
-#define ENOMEM 12
-#define EFAULT 14
-#define EINVAL 22
 
-struct machine_context {
-	struct registers regs;
-	u16 cs, gs, fs, ss;
-	u64 error_code, trap_number, old_mask, fault_address, extended, reserved[8];
-};
-struct user_stack {
-	u64 pointer;
-	u32 flags, padding;
-	u64 bytes;
-};
-struct user_context {
-	u64 flags, link;
-	struct user_stack stack;
-	struct machine_context machine;
-	u64 mask;
-};
 struct signal_frame {
 	u64 return_address;
 	struct user_context user;
 	struct siginfo info;
 };
-_Static_assert(sizeof(struct user_context) == 304, "struct ucontext");
 _Static_assert(sizeof(struct signal_frame) == 440, "struct rt_sigframe");
 
 struct software_bytes {
@@ -89,7 +66,7 @@ static void initialise_extended(u64 xmm15)
 	extended_restore(&area, HEADER->extended_features);
 }
 
-static u32 on_alternate(const struct context *context, u64 rsp)
+u32 on_alternate(const struct context *context, u64 rsp)
 {
 	return !(context->altstack_flags & (SS_DISABLE | SS_AUTODISARM)) &&
 	       context->altstack_bytes && rsp > context->altstack_pointer &&
@@ -147,7 +124,7 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
 	return 1;
 }
 
-static u32 restore_extended(u64 address)
+u32 restore_extended(u64 address)
 {
 	struct extended_area area;
 	if (!address) {
@@ -166,76 +143,4 @@ static u32 restore_extended(u64 address)
 	memset(area.bytes + 520, 0, 56);
 	*(u32 *)(area.bytes + 24) &= 0xffff;
 	return extended_restore(&area, HEADER->extended_features) == 0;
-}
-
-static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
-
-/* The program returns from a handler. The event holds nothing, but signals before and after it must
- * be told apart. */
-u32 handle_rt_sigreturn(struct call *call)
-{
-	struct context *context = call->context;
-	struct user_context user;
-	call_prepare(call);
-	call_finish(call, NULL, 0);
-	if (context->handler_depth && !--context->handler_depth)
-		arm_interception(context);
-	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) ||
-		!restore_extended(user.machine.extended))
-		die_by_signal(context, SIGSEGV);
-	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;
-	context->regs = user.machine.regs;
-	context->regs.eflags = flags;
-	context->sigmask = user.mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
-	if (user.stack.flags & SS_DISABLE)
-		context->altstack_pointer = 0, context->altstack_bytes = 0,
-		context->altstack_flags = SS_DISABLE;
-	else if (stack_valid(user.stack.bytes) && !on_alternate(context, context->regs.rsp)) {
-		context->altstack_pointer = user.stack.pointer;
-		context->altstack_bytes = user.stack.bytes;
-		context->altstack_flags = user.stack.flags & SS_AUTODISARM;
-	}
-	if (!context->deferred_count)
-		set_kernel_mask(context, context->sigmask);
-	leave(context);
-	return LEAVE_FULL;
-}
-
-u32 handle_sigaltstack(struct call *call)
-{
-	struct context *context = call->context;
-	struct user_stack fresh, old = {context->altstack_pointer, context->altstack_flags, 0,
-					 context->altstack_bytes};
-	u32 on = on_alternate(context, context->regs.rsp);
-	i64 result = 0;
-	call_prepare(call);
-	if (call->arguments[0]) {
-		u32 mode;
-		if (copy_user(&fresh, (const void *)call->arguments[0], sizeof fresh))
-			result = -EFAULT;
-		else if (on)
-			result = -EPERM;
-		else if (mode = fresh.flags & ~SS_AUTODISARM,
-			mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
-			result = -EINVAL;
-		else if (mode != SS_DISABLE && !stack_valid(fresh.bytes))
-			result = -ENOMEM;
-		else {
-			u32 disable = mode == SS_DISABLE;
-			context->altstack_pointer = disable ? 0 : fresh.pointer;
-			context->altstack_bytes = disable ? 0 : fresh.bytes;
-			context->altstack_flags = disable ? SS_DISABLE : fresh.flags;
-		}
-	}
-	if (on)
-		old.flags |= SS_ONSTACK;
-	if (!result && call->arguments[1] &&
-		copy_user((void *)call->arguments[1], &old, sizeof old))
-		result = -EFAULT;
-	if (!recording() && result != call->result)
-		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
-	call->result = result;
-	call_finish(call, NULL, 0);
-	context->regs.rax = (u64)result;
-	return leave(context);
 }

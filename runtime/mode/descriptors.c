@@ -1,11 +1,11 @@
 /* Which descriptors lead to the program's original standard output and error, or to its memory:
  * tracked while recording, since replay is told by the events. Private stack. */
-#include "calls/descriptors.h"
+#include "mode/descriptors.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/user.h"
 #include "calls/maps.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
 

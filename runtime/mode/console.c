@@ -1,19 +1,19 @@
 /* Output of the program to the original standard output and error: numbered while recording,
  * printed in that order at replay. Which descriptors lead there is known from descriptors.c.
  * Private stack. */
-#include "calls/console.h"
+#include "mode/console.h"
+#include "base/debugged.h"
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "mode/call.h"
-#include "mode/debug.h"
+#include "mode/descriptors.h"
 
 static u32 console_of(struct process *process, u64 descriptor)
 {

@@ -1,5 +1,5 @@
 /* Walks /proc/self/maps. Private stack; the walk needs 16 KB of it. */
-#include "calls/map_lines.h"
+#include "base/map_lines.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 

@@ -1,6 +1,6 @@
 /* What descriptors.c offers. */
-#ifndef RETAKE_CALLS_DESCRIPTORS_H
-#define RETAKE_CALLS_DESCRIPTORS_H
+#ifndef RETAKE_MODE_DESCRIPTORS_H
+#define RETAKE_MODE_DESCRIPTORS_H
 #include "base/state.h"
 #include "base/sys.h"
 #include "contract/context.h"

@@ -1,26 +1,25 @@
-/* Signals: one master handler takes them all; they are delivered to the program at sync points
- * only, by frames of our own making, so that record and replay build the same frame at the same
- * program state.
+/* Signals are delivered to the program at sync points only, by frames of our own making, so that
+ * record and replay build the same frame at the same program state. The master handler of
+ * entry/handler.c has put them off until then.
  *
- * Context: master_handler runs on the region's alternate stack with every signal but the
- * synchronous ones blocked. It never touches the program's memory, except the instruction bytes at
- * a fault. Everything else runs on the private stack. */
-#include "entry/signal.h"
+ * Context: the private stack. */
+#include "signals/signal.h"
+#include "base/debugged.h"
 #include "base/futex.h"
+#include "base/leave.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/text.h"
+#include "base/user.h"
 #include "calls/exit.h"
-#include "calls/interception.h"
 #include "calls/namespace.h"
 #include "calls/robust.h"
 #include "calls/unreached.h"
 #include "entry/entry.h"
-#include "entry/frame.h"
 #include "gen/numbers.h"
 #include "log/hash.h"
 #include "log/log.h"
 #include "log/ring.h"
-#include "mode/debug.h"
 #include "mode/look.h"
 #include "order/baton.h"
 #include "order/chaos.h"
@@ -28,7 +27,9 @@
 #include "order/turn.h"
 #include "place/forced.h"
 #include "place/instruction.h"
+#include "place/interception.h"
 #include "place/watch.h"
+#include "signals/frame.h"
 
 enum { SIG_DFL = 0, SIG_IGN = 1 };
 #define SA_NOCLDSTOP 1UL
@@ -39,19 +40,6 @@ enum { SIG_DFL = 0, SIG_IGN = 1 };
 #define SA_RESTART 0x10000000UL
 #define SA_NODEFER 0x40000000UL
 #define SA_RESETHAND 0x80000000UL
-
-struct machine_context {
-	struct registers regs;
-	u16 cs, gs, fs, ss;
-	u64 error_code, trap_number, old_mask, fault_address, extended, reserved[8];
-};
-struct user_context {
-	u64 flags, link, stack_pointer;
-	u32 stack_flags, padding;
-	u64 stack_bytes;
-	struct machine_context machine;
-	u64 mask;
-};
 
 /* What the kernel does by itself with a signal that has no handler. */
 static u32 ignored_by_default(u32 number)
@@ -160,151 +148,6 @@ void hold_signals(struct context *context)
 		return;
 	context->mask_held = 1;
 	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
-}
-
-/* ---- the master handler ---- */
-
-static u32 in_text(u64 address)
-{
-	return address >= RUNTIME_TEXT && address < (u64)runtime_text_end;
-}
-
-static const char *fixup_of(u64 rip)
-{
-	if (rip >= (u64)copy_user_start && rip < (u64)copy_user_end)
-		return copy_user_fixup;
-	if (rip >= (u64)string_user_start && rip < (u64)string_user_end)
-		return string_user_fixup;
-	if (rip >= (u64)hash_user_start && rip < (u64)hash_user_end)
-		return hash_user_fixup;
-	if (rip == (u64)extended_restore_at)
-		return extended_restore_fixup;
-	return NULL;
-}
-
-/* Where a thread goes on that is about to make a call which a signal must come before; NULL: it is
- * not. */
-static const char *window_around(u64 rip)
-{
-	if (rip >= (u64)plain_window_start && rip <= (u64)plain_window_call)
-		return plain_window_abort;
-	if (rip >= (u64)other_window_start && rip <= (u64)other_window_call)
-		return other_window_abort;
-	return rip >= (u64)window_start && rip <= (u64)window_call ? window_abort : NULL;
-}
-
-/* A call at a place that is not patched. */
-static void dispatched_call(struct context *context, struct registers *regs, u64 after)
-{
-	context->slot->slow_calls++;
-	regs->rcx = after;
-	regs->rip = (u64)entry_syscall;
-}
-
-static u32 emulate_instruction(struct context *context, struct registers *regs)
-{
-	u8 code[3] = {0};
-	memcpy(code, (const void *)regs->rip, 2); /* it was just executed: it can be read */
-	/* What the patcher puts in the place of every such instruction, so that the processor need
-	 * not trap it. */
-	u32 is_trap = code[0] == 0xcd;
-	if ((code[0] == 0x0f || is_trap) && code[1] == 0x31) {
-		emulate_tsc(context, regs, 0);
-		regs->rip += 2;
-		return 1;
-	}
-	if (is_trap && code[1] == 0x05) { /* a `syscall` */
-		dispatched_call(context, regs, regs->rip + 2);
-		return 1;
-	}
-	if ((code[0] == 0x0f || is_trap) && code[1] == 0xa2) { /* CPUID */
-		emulate_cpuid(regs);
-		regs->rip += 2;
-		return 1;
-	}
-	if ((is_trap && code[1] == 0xf9) ||
-		(code[0] == 0x0f && code[1] == 0x01 && *(const u8 *)(regs->rip + 2) == 0xf9)) {
-		emulate_tsc(context, regs, 1);
-		regs->rip += 3;
-		return 1;
-	}
-	return 0;
-}
-
-static void defer(
-	struct context *context, const struct siginfo *info, const struct machine_context *machine)
-{
-	if (context->deferred_count >= MAX_DEFERRED)
-		fail("too many signals at once");
-	struct deferred_signal *slot = &context->deferred[context->deferred_count];
-	slot->info = *info;
-	slot->fault = (struct fault){0, 0, 0};
-	if (machine)
-		slot->fault = (struct fault){
-			machine->error_code, machine->trap_number, machine->fault_address};
-	context->deferred_count++;
-}
-
-#define INSTRUCTION_FETCH 0x10 /* in the error code of a page fault */
-
-static void synchronous_fault(
-	struct context *context, const struct siginfo *info, struct user_context *user)
-{
-	struct machine_context *machine = &user->machine;
-	if (in_text(machine->regs.rip)) {
-		const char *fixup = fixup_of(machine->regs.rip);
-		if (!fixup)
-			fail("a fault in the runtime itself");
-		machine->regs.rip = (u64)fixup;
-		return;
-	}
-	if (info->number == SIGSEGV && machine->error_code & INSTRUCTION_FETCH && recording() &&
-		unreached_holds(context->process, machine->fault_address)) {
-		unreached_show(context);
-		return;
-	}
-	if (info->number == SIGSEGV && info->code == 0x80 &&
-		emulate_instruction(context, &machine->regs))
-		return;
-	context->regs = machine->regs;
-	context->deferred[MAX_DEFERRED - 1].info = *info;
-	context->deferred[MAX_DEFERRED - 1].fault =
-		(struct fault){machine->error_code, machine->trap_number, machine->fault_address};
-	machine->regs.rip = (u64)fault_entry;
-	machine->regs.rsp = context->stack_top;
-	machine->regs.eflags &= ~0x500UL; /* direction and trap flag */
-}
-
-static u32 is_synchronous(const struct siginfo *info)
-{
-	return (SIGNAL_BIT(info->number) & SYNCHRONOUS) && info->code > 0 && info->number != SIGSYS;
-}
-
-void master_handler(i32 number, struct siginfo *info, struct user_context *user);
-void master_handler(i32 number, struct siginfo *info, struct user_context *user)
-{
-	struct context *context = context_self();
-	struct registers *regs = &user->machine.regs;
-	if (forced_handler(context, info, regs, user->machine.extended))
-		return;
-	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
-		dispatched_call(context, regs, regs->rip);
-		return;
-	}
-	if (is_synchronous(info)) {
-		synchronous_fault(context, info, user);
-		return;
-	}
-	defer(context, info, NULL);
-	force_want(context, in_text(regs->rip) || context->in_clock);
-	baton_signalled(context);
-	user->mask = ~SYNCHRONOUS;
-	context->mask_held = 1;
-	const char *abort = window_around(regs->rip);
-	if (abort)
-		regs->rip = (u64)abort;
-	else if (tracing())
-		forced_deliver(context, regs);
 }
 
 /* ---- delivery ---- */
@@ -523,13 +366,13 @@ void die_by_signal(struct context *context, u32 number)
 		sys1(NR_exit_group, 128 + number);
 }
 
-/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
-void runtime_fault(struct context *context)
+void note_ignored(struct context *context)
 {
-	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
-	section_note(context);
-	raise_fault(context, &signal, 0);
-	section_leave(context);
+	u64 ignored = 0;
+	for (u32 i = 1; i <= 64; i++)
+		if (context->process->actions[i].handler == 1)
+			ignored |= SIGNAL_BIT(i);
+	context->slot->carried.ignored_signals = ignored;
 }
 
 /* A signal that the program brought upon itself: it comes at this place by itself, in record and in
@@ -578,4 +421,34 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	set_kernel_mask(context, context->sigmask);
 	if (!recording())
 		watch_next(context);
+}
+
+static void wait_for_end(void) NORETURN;
+static void wait_for_end(void)
+{
+	static u32 const never = 0;
+	for (;;) /* another thread's end is the process's */
+		futex_wait((u32 *)&never, 0, 0);
+}
+
+/* The recorded thread died here without saying so: killed, or the recording was cut. */
+void end_of_stream(struct context *context)
+{
+	if (UNLIKELY(context->gone))
+		wait_for_end();
+	const struct event *event = log_peek(context);
+	struct process *process = context->process;
+	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
+	look_end(context);
+	baton_end(context);
+	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
+		wait_for_end();
+	if (process->ending)
+		status = process->ending_status;
+	if (status & 0x7f)
+		die_by_signal(context, status & 0x7f);
+	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
+	for (;;)
+		sys1(NR_exit_group, (status >> 8) & 0xff);
 }

@@ -1,10 +1,10 @@
 /* Clocks that programs ask the vDSO for. The runtime asks it too, by what was there before the
  * patcher came: a system call takes five times as long. Record only. Private stack. */
-#include "calls/clock.h"
+#include "mode/clock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/ring.h"

@@ -1,16 +1,16 @@
 /* Files that are mapped shared and written by calls as well: replay maps a scratch copy, and the
  * writes are repeated on it. Private stack. */
-#include "calls/shared_file.h"
+#include "mode/shared_file.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
-#include "calls/moved.h"
-#include "entry/entry.h"
+#include "base/user.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "mode/answer.h"
 #include "mode/call.h"
+#include "mode/descriptors.h"
+#include "mode/moved.h"
 
 /* What statx(2) answers, as far as it is used here. */
 struct file_status {

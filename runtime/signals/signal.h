@@ -7,6 +7,8 @@
 struct signal_action;
 
 void signals_install(struct context *context);
+/* What exec keeps of the dispositions goes into the slot. */
+void note_ignored(struct context *context);
 void apply_action(u32 number, const struct signal_action *action);
 void signals_apply(struct context *context);
 /* Handlers become the default, as CLONE_CLEAR_SIGHAND wants. */

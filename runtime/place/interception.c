@@ -1,10 +1,10 @@
 /* What the kernel and the processor tell us of: calls that are made at places that are not patched,
  * and reads of the time-stamp counter. */
-#include "calls/interception.h"
+#include "place/interception.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "entry/entry.h"
+#include "base/text.h"
 #include "gen/numbers.h"
 #include "place/instruction.h"
 
@@ -32,15 +32,14 @@ static void trap_counter(struct context *context, u32 wanted)
  * behind a handler. Replay costs little by it, and so it is a safeguard there. */
 void arm_interception(struct context *context)
 {
-	extern const char runtime_text_start[];
 	u32 has_unknown = !recording() || tracing() || context->process->unknown_calls;
 	u32 wanted = has_unknown || context->handler_depth;
 	trap_counter(context, has_unknown);
 	if (wanted == context->dispatched)
 		return;
 	context->dispatched = wanted;
-	u64 start = wanted ? (u64)runtime_text_start : 0,
-	    bytes = wanted ? (u64)(runtime_text_end - runtime_text_start) : 0;
+	u64 start = wanted ? RUNTIME_TEXT : 0,
+	    bytes = wanted ? (u64)runtime_text_end - RUNTIME_TEXT : 0;
 	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, wanted, start, bytes, 0, 0);
 }
 

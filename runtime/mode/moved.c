@@ -3,14 +3,15 @@
  * it came from, else where it went: a file is mapped for that moment, what waits in a pipe is
  * copied. What cannot be had that way (a socket on both sides, a pipe that somebody else has
  * emptied) is left out, and the trace says so. Private stack. */
-#include "calls/moved.h"
+#include "mode/moved.h"
+#include "base/decimal.h"
 #include "base/sys.h"
-#include "calls/descriptors.h"
+#include "base/user.h"
 #include "calls/mmap.h"
-#include "entry/entry.h"
 #include "entry/start.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
+#include "mode/descriptors.h"
 
 #define MODE_KIND 0170000u
 #define MODE_PIPE 0010000u

@@ -1,6 +1,6 @@
 /* What moved.c offers. */
-#ifndef RETAKE_CALLS_MOVED_H
-#define RETAKE_CALLS_MOVED_H
+#ifndef RETAKE_MODE_MOVED_H
+#define RETAKE_MODE_MOVED_H
 #include "base/shared.h"
 #include "contract/context.h"
 #include "mode/call.h"

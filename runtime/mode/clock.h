@@ -1,6 +1,6 @@
 /* What clock.c offers. */
-#ifndef RETAKE_CALLS_CLOCK_H
-#define RETAKE_CALLS_CLOCK_H
+#ifndef RETAKE_MODE_CLOCK_H
+#define RETAKE_MODE_CLOCK_H
 #include "contract/context.h"
 
 /* The clock that the thread asks for. 0: the kernel is to be asked. */

@@ -1,6 +1,6 @@
 /* What shared_file.c offers. */
-#ifndef RETAKE_CALLS_SHARED_FILE_H
-#define RETAKE_CALLS_SHARED_FILE_H
+#ifndef RETAKE_MODE_SHARED_FILE_H
+#define RETAKE_MODE_SHARED_FILE_H
 #include "base/state.h"
 #include "contract/context.h"
 

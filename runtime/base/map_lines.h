@@ -1,6 +1,6 @@
 /* What map_lines.c offers. */
-#ifndef RETAKE_CALLS_MAP_LINES_H
-#define RETAKE_CALLS_MAP_LINES_H
+#ifndef RETAKE_BASE_MAP_LINES_H
+#define RETAKE_BASE_MAP_LINES_H
 #include "contract/context.h"
 
 /* Of /proc/PID/maps. */

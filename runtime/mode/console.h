@@ -1,6 +1,6 @@
 /* What console.c offers. */
-#ifndef RETAKE_CALLS_CONSOLE_H
-#define RETAKE_CALLS_CONSOLE_H
+#ifndef RETAKE_MODE_CONSOLE_H
+#define RETAKE_MODE_CONSOLE_H
 #include "contract/context.h"
 
 struct call;

@@ -1,0 +1,89 @@
+//! The runtime's floors, read from its object files: a file calls what is on its own floor or
+//! below. What it calls above is a hook, and listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use object::{Object, ObjectSymbol};
+
+/// From the ground up.
+const FLOORS: [&str; 8] = ["base", "log", "order", "place", "signals", "mode", "calls", "entry"];
+
+/// `SYMBOL FILE REASON` on each line. The list only shrinks.
+const HOOKS: &str = include_str!("../../../runtime/hooks.txt");
+
+/// What a file defines and what it asks others for.
+struct File {
+    path: String,
+    floor: usize,
+    defined: BTreeSet<String>,
+    wanted: BTreeSet<String>,
+}
+
+/// All but what is generated, which names functions of every floor.
+fn files() -> Vec<File> {
+    let folder = Path::new(env!("RETAKE_RUNTIME_OBJECTS"));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let path = name.trim_end_matches(".o").replace(':', "/");
+        let floor = path.split('/').next().unwrap();
+        if floor == "gen" {
+            continue;
+        }
+        let floor = FLOORS.iter().position(|known| *known == floor).expect("a known floor");
+        let bytes = std::fs::read(folder.join(&name)).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let names = |is_meant: fn(&object::Symbol<'_, '_>) -> bool| {
+            let meant = object.symbols().filter(is_meant);
+            meant.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
+        };
+        let defined = names(|symbol| symbol.is_global() && !symbol.is_undefined());
+        let wanted = names(|symbol| symbol.is_undefined());
+        files.push(File { path, floor, defined, wanted });
+    }
+    files
+}
+
+/// Who calls each symbol that lies above.
+fn upward(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut homes = BTreeMap::new();
+    for file in files {
+        homes.extend(file.defined.iter().map(|symbol| (symbol.as_str(), file.floor)));
+    }
+    let mut upward: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files {
+        for symbol in &file.wanted {
+            if homes.get(symbol.as_str()).is_some_and(|floor| *floor > file.floor) {
+                upward.entry(symbol.clone()).or_default().insert(file.path.clone());
+            }
+        }
+    }
+    upward
+}
+
+#[test]
+fn nobody_calls_upwards_but_by_hooks() {
+    let files = files();
+    assert!(files.len() > 50, "{}", files.len());
+    let mut hooks: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in HOOKS.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        let [symbol, path, reason] = words[..] else { panic!("no reason: {line}") };
+        assert!(reason.len() > 10, "a reason says more than {reason}");
+        hooks.entry(symbol.to_owned()).or_default().insert(path.to_owned());
+    }
+    assert_eq!(upward(&files), hooks, "left: what is called upwards; right: runtime/hooks.txt");
+}
+
+#[test]
+fn a_call_upwards_is_seen() {
+    let file = |path: &str, floor, defined: &str, wanted: &str| File {
+        path: path.to_owned(),
+        floor,
+        defined: [defined.to_owned()].into(),
+        wanted: [wanted.to_owned()].into(),
+    };
+    let files = [file("base/a.c", 0, "low", "high"), file("log/b.c", 1, "high", "low")];
+    assert_eq!(upward(&files), [("high".to_owned(), ["base/a.c".to_owned()].into())].into());
+}

@@ -1,0 +1,42 @@
+/* What a debugger sees of a replay that it watches. */
+#ifndef RETAKE_BASE_DEBUGGED_H
+#define RETAKE_BASE_DEBUGGED_H
+#include "base/shared.h"
+#include "base/state.h"
+
+/* It is replayed, and a debugger wants one process of the tree. */
+static inline u32 is_debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
+
+/* A place for a breakpoint, through the entry table. */
+static inline void debug_event(u64 kind, u64 value)
+{
+	((void (*)(u64, u64))(RUNTIME_TEXT + ENTRY_DEBUG_EVENT))(kind, value);
+}
+
+/* A system call that somebody wants to know of: when the program makes it, and when it is on its
+ * way back. */
+static inline void debug_call(struct context *context)
+{
+	context->caught_call = (u32)context->number + 1;
+	debug_event(DEBUG_CALL, context->number);
+}
+
+static inline void debug_return(struct context *context)
+{
+	u64 number = context->caught_call - 1;
+	context->caught_call = 0;
+	debug_event(DEBUG_RETURN, number);
+}
+
+static inline u32 debug_catches(const struct context *context)
+{
+	u64 number = context->number;
+	return context->event_count >= context->told_from - 1 ||
+	       (number < 64 * CAUGHT_WORDS && context->caught[number / 64] >> number % 64 & 1);
+}
+static inline u32 debug_pauses(const struct context *context)
+{
+	return context->event_count >= context->pause_at - 1;
+}
+
+#endif

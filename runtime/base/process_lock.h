@@ -1,0 +1,10 @@
+/* What process_lock.c offers. */
+#ifndef RETAKE_BASE_PROCESS_LOCK_H
+#define RETAKE_BASE_PROCESS_LOCK_H
+
+/* Trace: for what the threads of an address space share and change; nothing in other modes, where
+ * the baton does it. */
+void process_lock(void);
+void process_unlock(void);
+
+#endif

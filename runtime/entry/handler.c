@@ -1,0 +1,174 @@
+/* The master handler: the kernel gives it every signal. What an instruction of the program raised
+ * is looked at at once, all else is put off to the next sync point.
+ *
+ * Context: master_handler runs on the region's alternate stack with every signal but the
+ * synchronous ones blocked. It never touches the program's memory, except the instruction bytes at
+ * a fault. runtime_fault runs on the private stack. */
+#include "base/futex.h"
+#include "base/state.h"
+#include "base/text.h"
+#include "base/user.h"
+#include "calls/unreached.h"
+#include "entry/entry.h"
+#include "log/log.h"
+#include "mode/call.h"
+#include "order/baton.h"
+#include "order/forcing.h"
+#include "order/section.h"
+#include "place/forced.h"
+#include "place/instruction.h"
+#include "signals/frame.h"
+#include "signals/signal.h"
+
+static u32 in_text(u64 address)
+{
+	return address >= RUNTIME_TEXT && address < (u64)runtime_text_end;
+}
+
+static const char *fixup_of(u64 rip)
+{
+	if (rip >= (u64)copy_user_start && rip < (u64)copy_user_end)
+		return copy_user_fixup;
+	if (rip >= (u64)string_user_start && rip < (u64)string_user_end)
+		return string_user_fixup;
+	if (rip >= (u64)hash_user_start && rip < (u64)hash_user_end)
+		return hash_user_fixup;
+	if (rip == (u64)extended_restore_at)
+		return extended_restore_fixup;
+	return NULL;
+}
+
+/* Where a thread goes on that is about to make a call which a signal must come before; NULL: it is
+ * not. */
+static const char *window_around(u64 rip)
+{
+	if (rip >= (u64)plain_window_start && rip <= (u64)plain_window_call)
+		return plain_window_abort;
+	if (rip >= (u64)other_window_start && rip <= (u64)other_window_call)
+		return other_window_abort;
+	return rip >= (u64)window_start && rip <= (u64)window_call ? window_abort : NULL;
+}
+
+/* A call at a place that is not patched. */
+static void dispatched_call(struct context *context, struct registers *regs, u64 after)
+{
+	context->slot->slow_calls++;
+	regs->rcx = after;
+	regs->rip = (u64)entry_syscall;
+}
+
+static u32 emulate_instruction(struct context *context, struct registers *regs)
+{
+	u8 code[3] = {0};
+	memcpy(code, (const void *)regs->rip, 2); /* it was just executed: it can be read */
+	/* What the patcher puts in the place of every such instruction, so that the processor need
+	 * not trap it. */
+	u32 is_trap = code[0] == 0xcd;
+	if ((code[0] == 0x0f || is_trap) && code[1] == 0x31) {
+		emulate_tsc(context, regs, 0);
+		regs->rip += 2;
+		return 1;
+	}
+	if (is_trap && code[1] == 0x05) { /* a `syscall` */
+		dispatched_call(context, regs, regs->rip + 2);
+		return 1;
+	}
+	if ((code[0] == 0x0f || is_trap) && code[1] == 0xa2) { /* CPUID */
+		emulate_cpuid(regs);
+		regs->rip += 2;
+		return 1;
+	}
+	if ((is_trap && code[1] == 0xf9) ||
+		(code[0] == 0x0f && code[1] == 0x01 && *(const u8 *)(regs->rip + 2) == 0xf9)) {
+		emulate_tsc(context, regs, 1);
+		regs->rip += 3;
+		return 1;
+	}
+	return 0;
+}
+
+static void defer(
+	struct context *context, const struct siginfo *info, const struct machine_context *machine)
+{
+	if (context->deferred_count >= MAX_DEFERRED)
+		fail("too many signals at once");
+	struct deferred_signal *slot = &context->deferred[context->deferred_count];
+	slot->info = *info;
+	slot->fault = (struct fault){0, 0, 0};
+	if (machine)
+		slot->fault = (struct fault){
+			machine->error_code, machine->trap_number, machine->fault_address};
+	context->deferred_count++;
+}
+
+#define INSTRUCTION_FETCH 0x10 /* in the error code of a page fault */
+
+static void synchronous_fault(
+	struct context *context, const struct siginfo *info, struct user_context *user)
+{
+	struct machine_context *machine = &user->machine;
+	if (in_text(machine->regs.rip)) {
+		const char *fixup = fixup_of(machine->regs.rip);
+		if (!fixup)
+			fail("a fault in the runtime itself");
+		machine->regs.rip = (u64)fixup;
+		return;
+	}
+	if (info->number == SIGSEGV && machine->error_code & INSTRUCTION_FETCH && recording() &&
+		unreached_holds(context->process, machine->fault_address)) {
+		unreached_show(context);
+		return;
+	}
+	if (info->number == SIGSEGV && info->code == 0x80 &&
+		emulate_instruction(context, &machine->regs))
+		return;
+	context->regs = machine->regs;
+	context->deferred[MAX_DEFERRED - 1].info = *info;
+	context->deferred[MAX_DEFERRED - 1].fault =
+		(struct fault){machine->error_code, machine->trap_number, machine->fault_address};
+	machine->regs.rip = (u64)fault_entry;
+	machine->regs.rsp = context->stack_top;
+	machine->regs.eflags &= ~0x500UL; /* direction and trap flag */
+}
+
+static u32 is_synchronous(const struct siginfo *info)
+{
+	return (SIGNAL_BIT(info->number) & SYNCHRONOUS) && info->code > 0 && info->number != SIGSYS;
+}
+
+void master_handler(i32 number, struct siginfo *info, struct user_context *user);
+void master_handler(i32 number, struct siginfo *info, struct user_context *user)
+{
+	struct context *context = context_self();
+	struct registers *regs = &user->machine.regs;
+	if (forced_handler(context, info, regs, user->machine.extended))
+		return;
+	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
+		dispatched_call(context, regs, regs->rip);
+		return;
+	}
+	if (is_synchronous(info)) {
+		synchronous_fault(context, info, user);
+		return;
+	}
+	defer(context, info, NULL);
+	force_want(context, in_text(regs->rip) || context->in_clock);
+	baton_signalled(context);
+	user->mask = ~SYNCHRONOUS;
+	context->mask_held = 1;
+	const char *abort = window_around(regs->rip);
+	if (abort)
+		regs->rip = (u64)abort;
+	else if (tracing())
+		forced_deliver(context, regs);
+}
+
+/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
+/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
+void runtime_fault(struct context *context)
+{
+	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
+	section_note(context);
+	raise_fault(context, &signal, 0);
+	section_leave(context);
+}
