@@ -115,11 +115,7 @@ fn floors(repository: &Path) -> Result<String> {
     }
     let above: Vec<String> =
         upward.iter().map(|(floor, count)| format!("{count} from {floor}")).collect();
-    writeln!(
-        drawing,
-        "```\n\nHooks, which call upwards (`runtime/hooks.txt`): {}.",
-        above.join(", ")
-    )?;
+    writeln!(drawing, "```\n\nHooks call upwards (`runtime/hooks.txt`):\n{}.", above.join(", "))?;
     Ok(drawing)
 }
 

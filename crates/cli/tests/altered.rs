@@ -242,6 +242,6 @@ fn the_exceptions_of_a_stop_are_those_that_were_recorded() {
         "exceptions",
         "input data",
         forced,
-        event::LAYOUT_BYTES + forced_body::EXCEPTIONS as usize,
+        event::LAYOUT_BYTES + forced_body::EXCEPTIONS,
     );
 }

@@ -10,9 +10,12 @@ use crate::probe::Why;
 use crate::session::Session;
 use crate::stops::Stops;
 use crate::timeline::Checkpoint;
+use std::time::{Duration, Instant};
 
 /// A place for a probe is not far.
 const MOST_STEPS_BEYOND: usize = 40;
+/// An event that comes later is further than what is to be found.
+const LONGEST_TO_EVENT: Duration = Duration::from_secs(2);
 /// More hits than there can be.
 const UNCOUNTED: u64 = u64::MAX >> 1;
 
@@ -69,6 +72,8 @@ pub(crate) struct End {
     place: Place,
     /// The stops from the one to the other, that at the first included.
     beyond: Tally,
+    /// It is behind the next event.
+    is_far: bool,
 }
 
 impl End {
@@ -84,17 +89,26 @@ impl End {
 
     /// At most so many visits of an address lie beyond the place that is meant.
     pub fn visits_beyond(&self) -> u64 {
-        if self.place.address() == self.meant.address() { 0 } else { MOST_STEPS_BEYOND as u64 }
+        match self.is_far {
+            true => u64::MAX,
+            false if self.place.address() == self.meant.address() => 0,
+            false => MOST_STEPS_BEYOND as u64,
+        }
     }
 }
 
 impl Session {
     /// Where a run goes that is to end at a checkpoint. If no probe fits there, visits of its
     /// address could not be told apart without stopping at each; so the run goes a few instructions
-    /// further.
+    /// further, or to the next event: in code that can be written no probe fits anywhere.
     pub(crate) fn end_at(&mut self, checkpoint: &Checkpoint) -> Result<End> {
         let meant = checkpoint.place.clone();
-        let exact = End { place: meant.clone(), meant: meant.clone(), beyond: Tally::default() };
+        let exact = End {
+            place: meant.clone(),
+            meant: meant.clone(),
+            beyond: Tally::default(),
+            is_far: false,
+        };
         let others = self.debuggee.breakpoint_places();
         if exact.place.announces.is_some() || checkpoint.is_at_event {
             return Ok(exact);
@@ -108,14 +122,18 @@ impl Session {
             return Ok(exact);
         }
         let is_stop = self.debuggee.is_at_breakpoint()?;
-        let Some(place) = self.quietly(|session| session.step_to_probe(&others))? else {
-            return Ok(exact);
-        };
+        let near = self.quietly(|session| session.step_to_probe(&others))?;
+        let is_far = near.is_none();
+        if is_far {
+            self.revive(checkpoint)?;
+        }
+        let far = if is_far { self.quietly(Self::run_to_event)? } else { None };
+        let Some(place) = near.or(far) else { return Ok(exact) };
         self.revive(checkpoint)?;
         match self.run_to(&place, None, &mut || false)? {
             Arrival::There(mut beyond) => {
                 beyond.breakpoints += u64::from(is_stop);
-                Ok(End { meant, place, beyond })
+                Ok(End { meant, place, beyond, is_far })
             }
             _ => Ok(exact),
         }
@@ -136,6 +154,20 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// The place behind the next event of this thread, if it comes to one soon.
+    fn run_to_event(&mut self) -> Result<Option<Place>> {
+        let context = self.debuggee.context();
+        let (since, events) = (Instant::now(), context.event_count + 1);
+        self.debuggee.pause = Some((context.tid, events));
+        let stop = self.resume(&mut || since.elapsed() > LONGEST_TO_EVENT);
+        self.debuggee.pause = None;
+        let here = self.debuggee.context();
+        if stop? != Stop::Step || here.tid != context.tid || here.event_count < events {
+            return Ok(None);
+        }
+        Ok(self.checkpoint()?.map(|checkpoint| checkpoint.place))
     }
 
     /// Runs on to an end, or to a stop on the way. The stops are those before the place that is
