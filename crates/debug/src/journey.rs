@@ -122,13 +122,14 @@ impl Session {
             return Ok(exact);
         }
         let is_stop = self.debuggee.is_at_breakpoint()?;
-        let near = self.quietly(|session| session.step_to_probe(&others))?;
-        let is_far = near.is_none();
-        if is_far {
-            self.revive(checkpoint)?;
-        }
-        let far = if is_far { self.quietly(Self::run_to_event)? } else { None };
-        let Some(place) = near.or(far) else { return Ok(exact) };
+        let (place, is_far) = match self.quietly(|session| session.step_to_probe(&others))? {
+            Some(place) => (place, false),
+            None => {
+                self.revive(checkpoint)?;
+                let Some(place) = self.quietly(Self::run_to_event)? else { return Ok(exact) };
+                (place, true)
+            }
+        };
         self.revive(checkpoint)?;
         match self.run_to(&place, None, &mut || false)? {
             Arrival::There(mut beyond) => {
