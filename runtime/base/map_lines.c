@@ -77,38 +77,61 @@ struct map_query {
 };
 _Static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
 
-/* 0: the kernel cannot be asked. */
-static u32 query_writable(i64 maps, void (*visit)(void *closure, u64 start, u64 end), void *closure)
-{
-	struct map_query query = {
-		.size = sizeof query, .flags = MAP_READABLE | MAP_WRITABLE | COVERING_OR_NEXT};
-	i64 result;
-	while (!(result = sys3(NR_ioctl, maps, PROCMAP_QUERY, &query))) {
-		visit(closure, query.start, query.end);
-		query.address = query.end;
-	}
-	return result == -2; /* ENOENT: there is no other */
-}
-
 struct writable_walk {
+	u64 from, to;
 	void (*visit)(void *closure, u64 start, u64 end);
 	void *closure;
 };
 
+/* 0: the kernel cannot be asked. */
+static u32 query_writable(i64 maps, const struct writable_walk *walk)
+{
+	struct map_query query = {.size = sizeof query,
+		.flags = MAP_READABLE | MAP_WRITABLE | COVERING_OR_NEXT,
+		.address = walk->from};
+	i64 result = 0;
+	while (query.address < walk->to && !(result = sys3(NR_ioctl, maps, PROCMAP_QUERY, &query))) {
+		if (query.start < walk->to)
+			walk->visit(walk->closure, query.start, query.end);
+		query.address = query.end;
+	}
+	return !result || result == -2; /* ENOENT: there is no other */
+}
+
 static void visit_if_writable(void *closure, const struct map_line *line)
 {
 	const struct writable_walk *walk = closure;
-	if (line->permissions[0] == 'r' && line->permissions[1] == 'w')
+	if (line->permissions[0] == 'r' && line->permissions[1] == 'w' && line->start < walk->to &&
+		line->end > walk->from)
 		walk->visit(walk->closure, line->start, line->end);
 }
 
-void walk_writable(void (*visit)(void *closure, u64 start, u64 end), void *closure)
+void walk_writable(
+	u64 from, u64 to, void (*visit)(void *closure, u64 start, u64 end), void *closure)
 {
-	struct writable_walk walk = {visit, closure};
+	struct writable_walk walk = {from, to, visit, closure};
 	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
-	u32 known = maps >= 0 && query_writable(maps, visit, closure);
+	u32 known = maps >= 0 && query_writable(maps, &walk);
 	if (maps >= 0)
 		sys1(NR_close, maps);
 	if (!known)
 		walk_maps(visit_if_writable, &walk);
+}
+
+struct search {
+	u64 at, limit;
+};
+
+static void pass_writable(void *closure, u64 start, u64 end)
+{
+	struct search *search = closure;
+	if (start <= search->at && search->at < end)
+		search->at = minimum(end, search->limit);
+}
+
+u64 writable_end(u64 from, u64 limit)
+{
+	struct search search = {from, limit};
+	walk_writable(from, limit, pass_writable, &search);
+	return search.at;
 }

@@ -12,7 +12,10 @@ struct map_line {
 u64 hexadecimal(const char **text);
 struct map_line read_map_line(const char *text);
 void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *closure);
-/* What can be read and written; perhaps some of it twice. */
-void walk_writable(void (*visit)(void *closure, u64 start, u64 end), void *closure);
+/* The mappings between two addresses that can be read and written; perhaps some of them twice. */
+void walk_writable(
+	u64 from, u64 to, void (*visit)(void *closure, u64 start, u64 end), void *closure);
+/* How far all can be read and written from an address on, up to a limit. */
+u64 writable_end(u64 from, u64 limit);
 
 #endif

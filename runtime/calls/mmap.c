@@ -3,6 +3,7 @@
 #include "calls/mmap.h"
 #include "base/process_lock.h"
 #include "base/shared.h"
+#include "base/shared_ranges.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "calls/memory.h"

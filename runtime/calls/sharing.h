@@ -6,8 +6,5 @@
 /* The arguments of an mmap: others may write what it shows. */
 u32 shared_by(u64 protection, u64 flags, u64 descriptor);
 void shared_join(struct context *context);
-void shared_note(u64 start, u64 bytes);
-void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes);
-u32 shared_overlaps(u64 start, u64 end);
 
 #endif

@@ -1,5 +1,6 @@
 /* System V segments of the program. Private stack. */
 #include "base/map_lines.h"
+#include "base/shared_ranges.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "calls/memory.h"

@@ -8,6 +8,7 @@
 #include "base/futex.h"
 #include "base/leave.h"
 #include "base/shared.h"
+#include "base/shared_ranges.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
@@ -598,10 +599,13 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 	memcpy(body->vectors, force->vectors, sizeof body->vectors);
 	hash_memory(context, &hash, &body->memory_pages);
 	for (u64 i = 0; i < force->answer.written_count; i++)
-		count = add_cells(cells, count, force->answer.written[i], 1);
+		if (!shared_overlaps(force->answer.written[i], force->answer.written[i] + 8))
+			count = add_cells(cells, count, force->answer.written[i], 1);
 	count = add_cells(cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW,
 		minimum(STACK_WORDS, body->stack_bytes / 8));
-	count = add_cells(cells, count, (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW, FRAME_WORDS);
+	u64 frame = (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW;
+	count = add_cells(
+		cells, count, frame, (own_end(frame, frame + 8 * FRAME_WORDS) - frame) / 8);
 	for (u64 i = 0; i < minimum(body->area_count, AREAS_IN_WORDS); i++)
 		count = add_cells(cells, count, area_start(event.places[i]), AREA_WORDS);
 	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY)

@@ -7,9 +7,9 @@
  * writes it when those calls end. So is all memory of other processes. */
 #include "place/neighbourhood.h"
 #include "base/map_lines.h"
+#include "base/shared_ranges.h"
 #include "base/state.h"
 #include "base/user.h"
-#include "calls/sharing.h"
 #include "gen/table.h"
 #include "log/items.h"
 #include "place/forced.h"
@@ -126,13 +126,19 @@ static u32 is_busy(const struct busy *busy, u64 start, u64 end)
 
 /* ---- the stack ---- */
 
+/* How far memory is this process's own: what others may write, or only the kernel does, as the clock
+ * pages that lie behind the stacks of some programs, is not the same at replay. */
+u64 own_end(u64 from, u64 limit)
+{
+	u64 end = writable_end(from, limit);
+	while (end > from && shared_overlaps(from, end))
+		end = PAGE_FLOOR(end - 1) > from ? PAGE_FLOOR(end - 1) : from;
+	return end;
+}
+
 u64 stack_window(struct context *context, const struct busy *busy)
 {
-	u64 start = context->regs.rsp - RED_ZONE, end = PAGE_FLOOR(start) + PAGE_BYTES;
-	u8 byte;
-	while (end < start + STACK_WINDOW && !copy_user(&byte, (const void *)end, 1))
-		end += PAGE_BYTES;
-	end = minimum(end, start + STACK_WINDOW);
+	u64 start = context->regs.rsp - RED_ZONE, end = own_end(start, start + STACK_WINDOW);
 	for (u64 i = 0; i < minimum(busy->count, BUSY_MOST); i++)
 		if (busy->ranges[i].start >= start && busy->ranges[i].start < end)
 			end = busy->ranges[i].start;
@@ -221,7 +227,7 @@ u64 find_areas(struct context *context, const struct busy *busy, u64 stack_bytes
 	for (u64 at = (choice.stack_start + 7) & ~7UL; at + 8 <= choice.stack_end; at += 8)
 		if (!copy_user(&word, (const void *)at, 8))
 			add_candidate(&choice, word, POINTER_UNITS);
-	walk_writable(note_writable, &choice);
+	walk_writable(LOWEST_POINTER, HIGHEST_POINTER, note_writable, &choice);
 	for (u64 i = 0; i < choice.count && count < FORCE_AREAS; i++)
 		if ((choice.candidates[i] & AREA_WRITABLE || !choice.mappings) &&
 			is_readable(choice.candidates[i]))

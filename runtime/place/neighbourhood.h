@@ -10,6 +10,8 @@ struct busy {
 	struct address_range ranges[BUSY_MOST];
 };
 void find_busy(struct context *context, struct busy *busy);
+/* The end of the part of [from, limit) whose contents are the same at replay. */
+u64 own_end(u64 from, u64 limit);
 /* Bytes that are compared, from the red zone's end on. */
 u64 stack_window(struct context *context, const struct busy *busy);
 u64 stack_hash(u64 rsp, u64 bytes);
