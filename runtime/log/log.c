@@ -118,17 +118,23 @@ const struct event *log_take(struct context *context, u8 kind, u16 number)
 	return event;
 }
 
-/* Tells the supervisor what was expected and what happened; it stops everything. */
-void diverge(struct context *context, u64 why, u64 expected, u64 actual)
+void log_stand_at(struct context *context)
 {
 	struct slot *slot = context->slot;
 	slot->divergence.event = event_index(context);
 	slot->divergence.offset = context->log_offset;
-	slot->divergence.why = why;
 	slot->divergence.number = context->number;
+	memcpy(slot->divergence.registers, &context->regs, sizeof context->regs);
+}
+
+/* Tells the supervisor what was expected and what happened; it stops everything. */
+void diverge(struct context *context, u64 why, u64 expected, u64 actual)
+{
+	struct slot *slot = context->slot;
+	log_stand_at(context);
+	slot->divergence.why = why;
 	slot->divergence.expected = expected;
 	slot->divergence.actual = actual;
-	memcpy(slot->divergence.registers, &context->regs, sizeof context->regs);
 	u64 arguments[6] = {context->regs.rdi, context->regs.rsi, context->regs.rdx,
 		context->regs.r10, context->regs.r8, context->regs.r9};
 	memcpy(slot->divergence.arguments, arguments, sizeof arguments);

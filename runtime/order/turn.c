@@ -76,6 +76,8 @@ static void wait_for_turn(struct context *context, u64 turn)
 	struct domain *domain = context->domain;
 	struct turn_gate *gate = gate_of(domain, turn);
 	if (!comes_soon(context, turn)) {
+		log_stand_at(context);
+		context->slot->baton.turn = turn;
 		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 		for (struct patience patience = {0, 0};; be_patient(context, &patience)) {
 			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);

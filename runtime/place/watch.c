@@ -227,11 +227,13 @@ static void arm(struct context *context, const struct event *event)
 	watch->armed = 1;
 }
 
-/* A process whose stream ends here was killed, in its own code or in a call it never came back
- * from. What it did until then touched only its own memory, which is gone: it ends at once, instead
- * of running on for ever. */
+/* A thread whose stream ends here was killed, in its own code or in a call it never came back from.
+ * If nobody could see what it did until then, it ends at once, instead of running on for ever:
+ * where it had the baton, and where it had its memory for itself. */
 static u32 was_killed_here(struct context *context, const struct event *event)
 {
+	if (event && event->kind == EVENT_END && event->number == END_IN_TURN)
+		return 1;
 	if (context->process->thread_count != 1 || context->process->domain)
 		return 0;
 	return !event || (event->kind == EVENT_END && (event->value & 0x7f));

@@ -50,6 +50,7 @@ pub fn text(limit: KeepLast) -> String {
         KeepLast::Bytes(bytes) => {
             with_unit(bytes, &[("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)])
         }
+        KeepLast::WhatFits => "what fits".to_owned(),
         KeepLast::Time(time) => {
             with_unit(time.as_secs(), &[("d", 86400), ("h", 3600), ("min", 60), ("s", 1)])
         }

@@ -107,10 +107,14 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     assert_eq!(place.scratch(), [""; 0]);
     let ran = place.run(&["replay"]);
     let printed = fs::read_to_string(&printed).unwrap();
-    assert!(ran.stderr.contains("warning: "), "{ran:?}");
-    assert!(!ran.stderr.contains("error: "), "{ran:?}");
-    // Nothing but what the last few processes did may be lost.
-    assert!(ran.stdout.len() >= 1000, "{} bytes of {}: {ran:?}", ran.stdout.len(), printed.len());
+    assert_eq!(ran.stderr, "", "{ran:?}");
+    // A process may have been killed when it had printed, and before it could say so.
+    assert!(
+        printed.len() - ran.stdout.len() < 20,
+        "{} bytes of {}",
+        ran.stdout.len(),
+        printed.len()
+    );
     assert!(printed.starts_with(&ran.stdout), "{printed:?} does not begin with {ran:?}");
     assert_eq!(place.scratch(), [""; 0]);
 }

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod context;
 pub mod cpuid;
 pub mod futex;
+pub mod guardian;
 pub mod maps;
 pub mod memory;
 pub mod pagemap;

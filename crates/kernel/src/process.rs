@@ -1,4 +1,4 @@
-//! Starting processes, watching them, and the guardian that ends them if the supervisor is killed.
+//! Starting processes, and watching them.
 
 use crate::check;
 use retake_contract::context::{FORCE_SIGNAL, FORCE_VALUE};
@@ -29,7 +29,7 @@ pub struct Program<'a> {
     pub environment: &'a [CString],
 }
 
-fn pipe() -> io::Result<(File, File)> {
+pub(crate) fn pipe() -> io::Result<(File, File)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel writes two descriptors, which are new and ours.
     unsafe {
@@ -219,6 +219,13 @@ pub fn state(pid: i32) -> Option<char> {
     stat_field(pid, 0)?.chars().next()
 }
 
+/// The system call that a thread of a process waits in; `None` if it is in none, or that may not be
+/// looked at.
+pub fn call_of(pid: i32, tid: i32) -> Option<i64> {
+    let text = read_proc(pid, &format!("task/{tid}/syscall")).ok()?;
+    std::str::from_utf8(&text).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// The parent of a process; `None` if it is gone.
 pub fn parent(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
@@ -289,96 +296,16 @@ pub fn is_gone(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))
 }
 
+/// Whether a process still has an address space: one that is being killed gives it up before it
+/// counts as gone.
+pub fn has_memory(pid: i32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+}
+
 /// Makes orphans of the tree become our children instead of init's.
 pub fn adopt_orphans() {
     // SAFETY: plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-}
-
-/// Stops ourselves, as the program we wait for was stopped.
-pub fn stop_self() {
-    // SAFETY: plain system call.
-    unsafe { libc::raise(libc::SIGSTOP) };
-}
-
-/// A process that outlives a killed supervisor just long enough to clean up.
-#[derive(Debug)]
-pub struct Guardian {
-    pid: i32,
-    link: File,
-}
-
-impl Guardian {
-    /// Forks it. `clean_up` runs in it if this process ends without [`Guardian::dismiss`]. Other
-    /// threads may do nothing but wait meanwhile: the guardian goes on in a copy of this process
-    /// that has only this thread.
-    ///
-    /// # Errors
-    /// No process, no descriptor.
-    pub fn start(clean_up: impl FnOnce()) -> io::Result<Self> {
-        let (mut read, write) = pipe()?;
-        // SAFETY: no other thread holds a lock, as the documentation asks, so the child may go on
-        // normally.
-        let pid = unsafe { libc::fork() };
-        check(i64::from(pid))?;
-        if pid != 0 {
-            return Ok(Self { pid, link: write });
-        }
-        drop(write);
-        // SAFETY: plain system calls on our own, new process.
-        unsafe {
-            libc::setsid();
-            libc::prctl(libc::PR_SET_NAME, c"guardian".as_ptr());
-            // Whoever ends everything of this name means the supervisor, whose end is what this
-            // waits for.
-            for number in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
-                libc::signal(number, libc::SIG_IGN);
-            }
-            for descriptor in 0..3 {
-                libc::close(descriptor);
-            }
-        }
-        let mut byte = [0];
-        loop {
-            match read.read(&mut byte) {
-                Ok(0) => {
-                    clean_up();
-                    break;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
-        // SAFETY: ends this process without running what the supervisor registered.
-        unsafe { libc::_exit(0) }
-    }
-
-    /// Its process number.
-    pub fn pid(&self) -> i32 {
-        self.pid
-    }
-
-    /// Sends it away: everything ended well.
-    pub fn dismiss(mut self) -> Dismissed {
-        let _ = self.link.write_all(&[1]);
-        Dismissed { pid: self.pid }
-    }
-}
-
-/// A guardian that is about to end.
-#[derive(Debug)]
-#[must_use]
-pub struct Dismissed {
-    pid: i32,
-}
-
-impl Dismissed {
-    /// Returns when it has ended.
-    pub fn wait(self) {
-        let mut status = 0;
-        // SAFETY: our own child.
-        unsafe { libc::waitpid(self.pid, &mut status, 0) };
-    }
 }
 
 /// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such

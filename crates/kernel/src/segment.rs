@@ -40,6 +40,26 @@ impl Segment {
         }
     }
 
+    /// One that another process of this user made, of so many bytes.
+    ///
+    /// # Errors
+    /// There is none of this number any more, or it is smaller.
+    pub fn attach(id: i32, bytes: usize) -> io::Result<Self> {
+        // SAFETY: an all-zero structure of integers is valid.
+        let mut about: libc::shmid_ds = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills one structure of that type.
+        check(i64::from(unsafe { libc::shmctl(id, libc::IPC_STAT, &mut about) }))?;
+        if about.shm_segsz < bytes {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: the kernel chooses the address, so nothing of ours is replaced.
+        let address = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        match NonNull::new(address.cast()) {
+            Some(address) if address.as_ptr() as isize != -1 => Ok(Self { id, address, bytes }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// A segment filled with these bytes, zeros behind them.
     ///
     /// # Errors

@@ -1,9 +1,13 @@
 //! Signals to the supervisor itself: what the terminal sends reaches the program anyway; what
 //! somebody sends to us alone is passed on.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use crate::shared::{self, Header};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 static PASS_TO: AtomicI32 = AtomicI32::new(0);
+/// Where those are listed whose signals are not passed on; only while [`passing_to`] runs.
+static RECORDED: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
 /// The last signal that came and asks to end; 0: none.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
@@ -12,43 +16,92 @@ extern "C" fn pass_on(
     info: *mut libc::siginfo_t,
     _context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler.
-    let code = unsafe { (*info).si_code };
-    if !matches!(number, libc::SIGUSR1 | libc::SIGUSR2) {
+    // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler; of what it sends itself
+    // the sender's field has another meaning, which does no harm.
+    let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
+    if ASK_TO_END.contains(&number) {
         ASKED_TO_END.store(number, Ordering::Relaxed);
     }
     let target = PASS_TO.load(Ordering::Relaxed);
     const FROM_KERNEL: i32 = 0x80; // the terminal sends to the whole group
-    if target > 0 && code != FROM_KERNEL {
+    if target > 0 && code != FROM_KERNEL && !is_recorded(sender) {
         // SAFETY: kill is safe in a handler.
         unsafe { libc::kill(target, number) };
     }
 }
 
-/// From now on SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to this process go to
-/// `pid`, and those of the terminal to nobody twice.
-pub fn pass_to(pid: i32) {
-    PASS_TO.store(pid, Ordering::Relaxed);
-    for number in
-        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2]
-    {
-        // SAFETY: the action is fully initialised, and its handler only makes one system call.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = pass_on as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            libc::sigaction(number, &action, std::ptr::null_mut());
+/// Whether a process is one of those that are recorded: what it sends to its parent is not for it.
+fn is_recorded(pid: i32) -> bool {
+    // SAFETY: null, or what `passing_to` borrows as long as it is stored here.
+    let Some(header) = (unsafe { RECORDED.load(Ordering::Acquire).as_ref() }) else { return false };
+    let used = (header.slots_used.load(Ordering::Acquire) as usize).min(shared::MAX_SLOTS);
+    header.slots[..used].iter().any(|slot| {
+        let state = slot.state.load(Ordering::Acquire);
+        matches!(state, shared::SLOT_LIVE | shared::SLOT_DYING)
+            && slot.pid.load(Ordering::Relaxed) as i32 == pid
+    })
+}
+
+/// As [`pass_to`], while `work` is done; also what asks to stop goes to `pid`. But what the processes
+/// of `recorded` send to their parent goes to nobody.
+pub fn passing_to<T>(pid: i32, recorded: Option<&Header>, work: impl FnOnce() -> T) -> T {
+    struct Passing;
+    impl Drop for Passing {
+        fn drop(&mut self) {
+            PASS_TO.store(0, Ordering::Relaxed); // it may soon be another process's number
+            RECORDED.store(ptr::null_mut(), Ordering::Release);
         }
     }
-    for number in [libc::SIGTSTP, libc::SIGTTOU, libc::SIGTTIN] {
+    RECORDED.store(
+        recorded.map_or(ptr::null_mut(), |header| ptr::from_ref(header).cast_mut()),
+        Ordering::Release,
+    );
+    let _passing = Passing;
+    pass_to(pid);
+    ASK_TO_STOP.into_iter().for_each(handle);
+    work()
+}
+
+/// What asks a process to end.
+const ASK_TO_END: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// What else somebody who sends it to us means for the program.
+const PASSED_ON: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+/// What asks a process to stop. A program may handle it, and we follow it when it stops.
+const ASK_TO_STOP: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// From now on signals that ask to end, SIGUSR1 and SIGUSR2 go to `pid` when they are sent to this
+/// process, and those of the terminal to nobody twice. Nothing asks it to stop any more.
+pub fn pass_to(pid: i32) {
+    PASS_TO.store(pid, Ordering::Relaxed);
+    for number in ASK_TO_END.into_iter().chain(PASSED_ON) {
+        // The shell's `nohup` and `&` mean us, too.
+        if !matches!(number, libc::SIGHUP | libc::SIGQUIT) || !is_ignored(number) {
+            handle(number);
+        }
+    }
+    for number in ASK_TO_STOP {
         // SAFETY: ignoring a signal involves no memory.
         unsafe { libc::signal(number, libc::SIG_IGN) };
     }
 }
 
-/// From now on there is nobody to pass signals to: its number may soon be another process's.
-pub fn pass_to_nobody() {
-    PASS_TO.store(0, Ordering::Relaxed);
+fn handle(number: i32) {
+    // SAFETY: the action is fully initialised, and its handler only makes one system call.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = pass_on as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(number, &action, std::ptr::null_mut());
+    }
+}
+
+fn is_ignored(number: i32) -> bool {
+    // SAFETY: asking for an action writes one structure of that type.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(number, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// The signal that asked this process to end (SIGINT, SIGTERM, SIGHUP or SIGQUIT), since
@@ -126,16 +179,8 @@ pub fn survive_file_limit() {
 /// start-up code did that.
 pub fn inherited() -> (u64, u64) {
     let mut ignored = 0;
-    for number in (1..=64).filter(|&n| n != libc::SIGPIPE) {
-        // SAFETY: asking for an action writes one structure of that type.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(number, std::ptr::null(), &mut action) == 0
-                && action.sa_sigaction == libc::SIG_IGN
-            {
-                ignored |= 1 << (number - 1);
-            }
-        }
+    for number in (1..=64).filter(|&number| number != libc::SIGPIPE && is_ignored(number)) {
+        ignored |= 1 << (number - 1);
     }
     let mut blocked = 0u64;
     // SAFETY: asking for the mask writes 8 bytes.

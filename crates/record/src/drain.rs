@@ -39,7 +39,11 @@ impl Drain {
                 // With nobody to empty the rings the programs would wait for ever.
                 crate::end_everything(for_thread.header());
             }
-            result
+            match result {
+                // The user would have it so, and knows.
+                Err(error) if error.is_no_space() && for_thread.space.has_given_up() => Ok(()),
+                result => result,
+            }
         });
         Self { recorder: Arc::clone(recorder), stop, thread }
     }

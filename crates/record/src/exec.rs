@@ -4,7 +4,6 @@
 
 use crate::exec_event::{ExecEvent, start_event};
 use crate::shared_state::Recorder;
-use crate::space::wait_for_space;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::tracee::{self, Attached, Event, Stopped};
@@ -45,7 +44,7 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
                     return Attended::Executed;
                 };
                 // One that was killed meanwhile needs no word.
-                if error.raw_os_error() != Some(libc::ESRCH) && !process::is_gone(tid) {
+                if error.raw_os_error() != Some(libc::ESRCH) && process::has_memory(tid) {
                     eprintln!(
                         "retake: cannot record the program that process {tid} executed: {error}"
                     );
@@ -273,7 +272,7 @@ impl Program {
         }
         let file = File::open(&self.path)?;
         check_class(&file)?;
-        wait_for_space(|| recorder.files.index_of(&recorder.session, &file, placement))
+        recorder.space.wait(|| recorder.files.index_of(&recorder.session, &file, placement))
     }
 }
 
@@ -287,9 +286,9 @@ fn interpreter_index(recorder: &Recorder, pid: i32, mapping: &Mapping) -> io::Re
     if let Some(index) = recorder.files.known(recorder.header(), &metadata, Placement::After) {
         return Ok(index);
     }
-    wait_for_space(|| {
-        recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After)
-    })
+    recorder
+        .space
+        .wait(|| recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After))
 }
 
 /// Heaps follow programs, so stubs go before them; except where programs lie among the libraries,

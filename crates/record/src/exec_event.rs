@@ -1,9 +1,9 @@
 //! The bodies of the events that the supervisor writes itself.
 
 use retake_contract::events::{
-    EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_START, EVENT_TURN, EXEC_MAPPING_CONTENT,
-    EXEC_MAPPING_GROWS_DOWN, ITEM_TIMES, TURN_SHARED, call_times, event, exec_area, exec_body,
-    exec_mapping, item,
+    END_ANYWHERE, END_IN_TURN, EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_START, EVENT_TURN,
+    EXEC_MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN, ITEM_TIMES, TURN_SHARED, call_times, event,
+    exec_area, exec_body, exec_mapping, item,
 };
 use retake_contract::put;
 use retake_kernel::maps::Mapping;
@@ -30,12 +30,12 @@ pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     encode(EVENT_START, 0, u64::MAX, &body)
 }
 
-/// A thread ended without saying so. `sections`: under the sync policy, how many it ended in its
-/// last turn.
-pub(crate) fn end_event(status: i32, sections: Option<u64>) -> Vec<u8> {
+/// A thread ended without saying so. `in_turn`: it had the baton. `sections`: under the sync policy,
+/// how many it ended in its last turn.
+pub(crate) fn end_event(status: i32, in_turn: bool, sections: Option<u64>) -> Vec<u8> {
     encode(
         EVENT_END,
-        0,
+        if in_turn { END_IN_TURN } else { END_ANYWHERE },
         status as u64,
         &sections.map_or(Vec::new(), |count| count.to_le_bytes().to_vec()),
     )

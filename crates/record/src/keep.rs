@@ -27,6 +27,8 @@ pub enum KeepLast {
     Bytes(u64),
     /// What ended so long ago at most, and all that has not ended.
     Time(Duration),
+    /// As many bytes of events as the file system has room for, with those that replace them.
+    WhatFits,
 }
 
 /// How often it looks by itself.
@@ -139,14 +141,28 @@ impl Keeper {
         }
         state.has_ended = true;
         drop(state);
-        if matches!(self.limit, KeepLast::Bytes(_)) {
+        if !matches!(self.limit, KeepLast::Time(_)) {
             self.changed.notify_all();
+        }
+    }
+
+    /// So many bytes of events are to be kept at most, if there is such a limit.
+    fn limit_bytes(&self) -> Option<u64> {
+        match self.limit {
+            KeepLast::Bytes(limit) => Some(limit),
+            KeepLast::Time(_) => None,
+            // A rewrite needs room beside what it replaces.
+            KeepLast::WhatFits => {
+                let disk = rustix::fs::statvfs(self.writer.directory()).ok()?;
+                let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+                Some((free + self.writer.file_bytes()) / 2)
+            }
         }
     }
 
     /// Called before something is appended: with a limit in bytes, waits while room can be made.
     pub fn wait_for_room(&self) {
-        let KeepLast::Bytes(limit) = self.limit else { return };
+        let Some(limit) = self.limit_bytes() else { return };
         if self.writer.file_bytes() < limit - limit / 8 {
             return;
         }
@@ -206,24 +222,25 @@ impl Keeper {
         match (result, self.limit) {
             (Err(_), _) => PAUSE,
             (Ok(_), KeepLast::Time(time)) => (time / 16).max(PERIOD),
-            (Ok(true), KeepLast::Bytes(_)) => Duration::ZERO,
-            (Ok(false), KeepLast::Bytes(_)) => (elapsed * 8).min(PAUSE),
+            (Ok(true), _) => Duration::ZERO,
+            (Ok(false), _) => (elapsed * 8).min(PAUSE),
         }
     }
 
     /// What should go now. Rewriting costs what is kept, so there must be some proportion.
     fn demand(&self) -> Option<Demand> {
         let file_bytes = self.writer.file_bytes();
-        match self.limit {
-            KeepLast::Bytes(limit) => (file_bytes >= limit - limit / 4).then(|| Demand {
-                need: Need::Bytes(file_bytes - limit / 2),
-                least_bytes: (limit / 8).max(file_bytes / 5),
-            }),
-            KeepLast::Time(time) => Some(Demand {
+        if let KeepLast::Time(time) = self.limit {
+            return Some(Demand {
                 need: self.ended_by(time),
                 least_bytes: SMALL_BYTES.max(file_bytes / 2),
-            }),
+            });
         }
+        let limit = self.limit_bytes()?;
+        (file_bytes >= limit - limit / 4).then(|| Demand {
+            need: Need::Bytes(file_bytes - limit / 2),
+            least_bytes: (limit / 8).max(file_bytes / 5),
+        })
     }
 
     fn ended_by(&self, time: Duration) -> Need {
@@ -269,6 +286,7 @@ impl Keeper {
         let need = match self.limit {
             KeepLast::Bytes(limit) => (file_bytes > limit).then(|| Need::Bytes(file_bytes - limit)),
             KeepLast::Time(time) => Some(self.ended_by(time)),
+            KeepLast::WhatFits => None, // it fits
         };
         let result =
             need.map_or(Ok(false), |need| self.pass(recorder, Demand { need, least_bytes: 1 }));

@@ -18,7 +18,9 @@ mod forced;
 mod foresight;
 mod homes;
 mod idle;
+mod job_control;
 mod keep;
+mod rescue;
 mod service;
 mod shared_state;
 mod slices;
@@ -30,13 +32,16 @@ mod unborn;
 pub use event_log::{EventLog, Moment, Stage};
 pub use keep::KeepLast;
 pub use shared_state::Counters;
+pub use space::OnFull;
 
 use deadline::Deadline;
 use drain::Drain;
 use exec::Attended;
 use foresight::Foresight;
 use keep::{Keeper, Keeping};
-use retake_kernel::process::{self, Guardian, Prepared, Program};
+use rescue::Ward;
+use retake_kernel::guardian::{Forked, Guardian};
+use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
 use retake_kernel::tracee::Attached;
@@ -44,11 +49,12 @@ use retake_model::event::ThreadAccount;
 use retake_recording::{Exit, Outcome, Processor, RecordingWriter, Store};
 use retake_supervisor::{FileTable, Options, Session, SessionError};
 use shared_state::Recorder;
+use space::Space;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -72,6 +78,8 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// Keep only so much of the recording.
     pub keep_last: Option<KeepLast>,
+    /// What to do when the disk is full.
+    pub on_full: OnFull,
 }
 
 /// How a recorded program ended.
@@ -125,7 +133,8 @@ pub fn record(
 ) -> Result<Ended, RecordError> {
     let writer = Arc::new(writer);
     let keeper = request.keep_last.map(|limit| Keeper::new(limit, Arc::clone(&writer)));
-    run(request, shared::MODE_RECORD, writer, keeper, store)
+    let directory = writer.directory().to_path_buf();
+    run(request, shared::MODE_RECORD, writer, keeper, store, Some(&directory))
 }
 
 /// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that
@@ -138,7 +147,7 @@ pub fn trace(
     log: Arc<dyn EventLog>,
     store: Store,
 ) -> Result<Ended, RecordError> {
-    run(request, shared::MODE_TRACE, log, None, store)
+    run(request, shared::MODE_TRACE, log, None, store, None)
 }
 
 fn run(
@@ -147,11 +156,18 @@ fn run(
     log: Arc<dyn EventLog>,
     keeper: Option<Keeper>,
     store: Store,
+    directory: Option<&Path>,
 ) -> Result<Ended, RecordError> {
     let started = Instant::now();
     let inherited = signals::inherited();
     let session = Session::create(mode, request.options, &request.processor, Some(&store))?;
-    let guardian = Guardian::start(|| end_everything(session.header()))?;
+    let deadline = Deadline::new(request.timeout);
+    let guardian = match Guardian::fork()? {
+        Forked::Supervisor(guardian) => guardian,
+        Forked::Guardian(vigil) => {
+            rescue::stand_by(vigil, Ward { session, store, directory, deadline, started })
+        }
+    };
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
     if let Some(seed) = request.chaos {
         chaos::announce(session.header(), seed);
@@ -166,36 +182,36 @@ fn run(
     }
     let linking = Arc::clone(&log);
     let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
-    let recorder = Arc::new(Recorder::new(session, files, log, keeper));
+    let space = Space::new(request.on_full);
+    let mut recorder = Recorder::new(session, files, log, space, keeper);
+    recorder.guardian = Some(guardian.line());
+    let recorder = Arc::new(recorder);
     let foresight =
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_slots(FIRST_SLOTS)?;
     let slot = recorder.claim_root(child.pid);
     describe_root(&recorder, slot, inherited);
-    signals::pass_to(child.pid);
     let helpers = Helpers::start(&recorder, request.chaos);
-    let watch = process::watch(child.pid)?;
-    let attended = match attached {
-        Ok(attached) => exec::attend(&recorder, slot, attached),
-        Err(error) => Attended::Ended(process::reap(child.pid).ok_or(RecordError::Attach(error))?),
-    };
-    if attended != Attended::Executed
-        && let Some(source) = child.failure()
-    {
-        process::reap(child.pid);
-        guardian.dismiss().wait();
-        return Err(RecordError::Exec { program: request.program.clone(), source });
-    }
-    let deadline = Deadline::new(request.timeout);
-    let status = match attended {
-        Attended::Ended(status) => status, // a signal came before its exec
-        _ => wait_for_first(&recorder, child.pid, &watch, &deadline),
-    };
-    recorder.note_root_ended(status);
-    wait_for_rest(&recorder, child.pid, &deadline);
-    signals::pass_to_nobody();
+    let pid = child.pid;
+    let followed = signals::passing_to(pid, Some(recorder.header()), || {
+        let attended = attend_first(&recorder, slot, attached, &mut child, request)?;
+        let status = match attended {
+            Attended::Ended(status) => status, // a signal came before its exec
+            _ => job_control::wait_for_first(recorder.header(), pid, &deadline, &guardian)?,
+        };
+        recorder.note_root_ended(status);
+        wait_for_rest(&recorder, pid, &deadline);
+        Ok(status)
+    });
     // Nobody is left to be guarded. The guardian ends beside the helpers.
     let guardian = guardian.dismiss();
+    let status = match followed {
+        Ok(status) => status,
+        Err(error) => {
+            guardian.wait();
+            return Err(error);
+        }
+    };
     helpers.stop()?;
     if let Some(foresight) = foresight {
         foresight.finish();
@@ -207,9 +223,40 @@ fn run(
         counters: counters(&recorder, threads, &account),
         changed_files: changed_files(recorder.header()),
     };
-    space::wait_for_space(|| recorder.log.finish(&outcome))?;
+    let finished = recorder.space.wait(|| recorder.log.finish(&outcome));
     guardian.wait();
-    Ok(Ended { status, timed_out: deadline.has_passed() })
+    match finished {
+        // It is as one whose recorder was killed: all that was written can be replayed.
+        Err(error) if !(error.is_no_space() && recorder.space.has_given_up()) => Err(error.into()),
+        _ => Ok(Ended { status, timed_out: deadline.has_passed() }),
+    }
+}
+
+/// Follows the first process through the exec of its program.
+fn attend_first(
+    recorder: &Recorder,
+    slot: usize,
+    attached: io::Result<Attached>,
+    child: &mut Prepared,
+    request: &Request,
+) -> Result<Attended, RecordError> {
+    let attended = match attached {
+        Ok(attached) => exec::attend(recorder, slot, attached),
+        Err(error) => {
+            let Some(status) = process::reap(child.pid) else {
+                process::kill(child.pid, libc::SIGKILL);
+                return Err(RecordError::Attach(error));
+            };
+            Attended::Ended(status)
+        }
+    };
+    if attended != Attended::Executed
+        && let Some(source) = child.failure()
+    {
+        process::reap(child.pid);
+        return Err(RecordError::Exec { program: request.program.clone(), source });
+    }
+    Ok(attended)
 }
 
 /// Tells the first thread what it inherits, and what its console is.
@@ -319,44 +366,47 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
     Ok(process::prepare(&program)?)
 }
 
-/// Waits for the first process; follows it into and out of job-control stops. A traced stop is
-/// none: it is ours, at an exec, and takes as long as the patcher takes.
-fn wait_for_first(
-    recorder: &Recorder,
-    pid: i32,
-    watch: &std::os::fd::OwnedFd,
-    deadline: &Deadline,
-) -> i32 {
-    let mut stopped = false;
-    loop {
-        if process::ended(watch, deadline.wait_ms(100)) {
-            break;
-        }
-        deadline.enforce(recorder.header());
-        let now = process::state(pid) == Some('T');
-        if now && stopped {
-            process::stop_self();
-        }
-        stopped = now && !stopped;
-    }
-    loop {
-        if let Some(status) = process::reap(pid) {
-            return status;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
+/// After so long the user is told who is waited for, once the first process has ended.
+const QUIET: Duration = Duration::from_secs(2);
 
-/// Waits for processes that outlive the first one, and takes in those that became our children.
+/// Waits for processes that outlive the first one, and takes in those that became our children. Who
+/// asks us to end means them, too.
 fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
+    let began = Instant::now();
+    let mut was_told = false;
     loop {
+        if signals::asked_to_end().is_some() {
+            deadline.end_now();
+        }
         deadline.enforce(recorder.header());
         process::reap_adopted(first);
         let seen = recorder.progress();
         if recorder.live_slots() == 0 || recorder.header().stopping.load(Acquire) != 0 {
             return;
         }
+        if !was_told && began.elapsed() > QUIET {
+            was_told = true;
+            tell_of_rest(recorder.header());
+        }
         recorder.wait_for_progress(seen, Duration::from_millis(20));
+    }
+}
+
+/// Names those that keep the recorder waiting.
+fn tell_of_rest(header: &Header) {
+    let names: Vec<String> = deadline::live_processes(header)
+        .into_iter()
+        .map(|pid| {
+            let name = process::read_proc(pid, "comm").unwrap_or_default();
+            format!("{} ({pid})", String::from_utf8_lossy(&name).trim_end())
+        })
+        .collect();
+    if !names.is_empty() {
+        eprintln!(
+            "retake: the program has ended; recording goes on until these have, too: {} (Ctrl-C or \
+            SIGTERM ends them)",
+            names.join(", ")
+        );
     }
 }
 

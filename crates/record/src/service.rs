@@ -2,7 +2,6 @@
 
 use crate::event_log::{Moment, Stage};
 use crate::shared_state::Recorder;
-use crate::space::wait_for_space;
 use crate::{exec, forced};
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
@@ -176,7 +175,7 @@ fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
 
 fn store_file(recorder: &Recorder, pid: i32, descriptor: i32) -> io::Result<usize> {
     let file = memory::descriptor_of(pid, descriptor)?;
-    wait_for_space(|| recorder.files.index_of(&recorder.session, &file, Placement::After))
+    recorder.space.wait(|| recorder.files.index_of(&recorder.session, &file, Placement::After))
 }
 
 pub(crate) fn reply(slot: &shared::Slot, value: i64) {

@@ -2,11 +2,12 @@
 
 use crate::event_log::EventLog;
 use crate::keep::Keeper;
-use crate::space::wait_for_space;
+use crate::space::Space;
 use crate::stream_scan::StreamScan;
 use crate::thread_account::Accounts;
 use retake_kernel::clock;
 use retake_kernel::futex;
+use retake_kernel::guardian::Line;
 use retake_kernel::process;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
@@ -40,6 +41,18 @@ pub(crate) struct RingState {
     drained: Instant,
 }
 
+impl RingState {
+    /// Of a slot whose stream has come so far: bytes, and how many are missing of its last event.
+    pub fn at(ring: Segment, stream: u32, end: Option<(u64, u64)>) -> Self {
+        Self {
+            ring,
+            declared: end.map(|_| stream),
+            scan: StreamScan::within_event(end.map_or(0, |(_, missing)| missing)),
+            drained: Instant::now(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub session: Session,
@@ -47,6 +60,9 @@ pub(crate) struct Recorder {
     pub log: Arc<dyn EventLog>,
     pub counters: Counters,
     pub accounts: Accounts,
+    pub space: Space,
+    /// Who must know of new rings.
+    pub guardian: Option<Line>,
     /// If only a part of the recording is to be kept.
     pub keeper: Option<Keeper>,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
@@ -70,6 +86,7 @@ impl Recorder {
         session: Session,
         files: FileTable,
         log: Arc<dyn EventLog>,
+        space: Space,
         keeper: Option<Keeper>,
     ) -> Self {
         Self {
@@ -78,6 +95,8 @@ impl Recorder {
             log,
             counters: Counters::default(),
             accounts: Accounts::new(),
+            space,
+            guardian: None,
             keeper,
             rings: Mutex::default(),
             progress: Default::default(),
@@ -134,20 +153,30 @@ impl Recorder {
             }
             let ring = Segment::create(RING_BYTES)?;
             header.slots[index].ring_id.store(ring.id(), Relaxed);
-            rings.push(Arc::new(Mutex::new(RingState {
-                ring,
-                declared: None,
-                scan: StreamScan::default(),
-                drained: Instant::now(),
-            })));
+            rings.push(Arc::new(Mutex::new(RingState::at(ring, 0, None))));
             header.slots_used.store(rings.len() as u32, Release);
             shared::push_ready(header, index);
         }
+        self.guardian.as_ref().inspect(|line| line.note(rings.len() as u64));
         drop(rings);
         header.ready_low.store(shared::READY_ENOUGH, Release);
         header.ready_futex.fetch_add(1, AcqRel);
         futex::wake(&header.ready_futex, i32::MAX);
         Ok(())
+    }
+
+    /// Takes over the next slot from a supervisor that is gone. `written`: so many bytes of its
+    /// stream are in the recording. Its thread must be gone, too.
+    pub fn adopt_slot(&self, ring: RingState, written: Option<u64>) {
+        let mut rings = lock(&self.rings);
+        let slot = &self.header().slots[rings.len()];
+        let (tail, head) = (slot.consumer.tail.load(Acquire), slot.producer.head.load(Acquire));
+        // It may have been killed between writing and saying so.
+        let next = slot.consumer.base.load(Relaxed).wrapping_add(written.unwrap_or(0));
+        if written.is_some() && (tail..=head).contains(&next) {
+            slot.consumer.tail.store(next, SeqCst);
+        }
+        rings.push(Arc::new(Mutex::new(ring)));
     }
 
     /// Takes a ready slot for the first process.
@@ -217,7 +246,7 @@ impl Recorder {
                 if let Some(keeper) = &self.keeper {
                     keeper.wait_for_room();
                 }
-                wait_for_space(|| self.log.append(stream, piece, events))?;
+                self.space.wait(|| self.log.append(stream, piece, events))?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
@@ -241,8 +270,10 @@ impl Recorder {
         }
         self.declare(index, &mut state)?;
         let events = state.scan.feed(bytes);
-        let stream = StreamId(self.header().slots[index].stream.load(Relaxed));
-        wait_for_space(|| self.log.append(stream, bytes, events))
+        let slot = &self.header().slots[index];
+        slot.consumer.base.fetch_sub(bytes.len() as u64, SeqCst);
+        let stream = StreamId(slot.stream.load(Relaxed));
+        self.space.wait(|| self.log.append(stream, bytes, events))
     }
 
     /// As [`Recorder::append_own`], for a thread that stands still and will go on: its ring takes
@@ -287,7 +318,8 @@ impl Recorder {
             },
             label: String::new(),
         };
-        wait_for_space(|| self.log.declare_stream(&info))?;
+        slot.consumer.base.store(slot.consumer.tail.load(Relaxed), SeqCst);
+        self.space.wait(|| self.log.declare_stream(&info))?;
         state.declared = Some(stream);
         state.scan = StreamScan::new(self.keeper.is_some());
         if let Some(keeper) = &self.keeper {
@@ -379,6 +411,7 @@ impl Recorder {
         let slot = &self.header().slots[index];
         let mut events =
             self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
+        let in_turn = self.died_in_turn(index, !events.is_empty());
         self.release_baton(index);
         let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
         if pid == tid {
@@ -388,6 +421,7 @@ impl Recorder {
         events.extend(crate::exec_event::unfinished_call(slot));
         events.extend(crate::exec_event::end_event(
             status,
+            in_turn,
             self.is_parallel().then(|| slot.baton.turn_sections.load(Relaxed)),
         ));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
@@ -414,6 +448,15 @@ impl Recorder {
         let holds = domain.lock.load(Acquire) == slot.stream.load(Relaxed) + 1;
         (holds && domain.turn.load(Relaxed) == turn && slot.baton.turn_logged.load(Relaxed) != turn)
             .then_some(turn)
+    }
+
+    /// Whether a thread that is gone had the baton, in a turn that is logged.
+    fn died_in_turn(&self, index: usize, is_logged_now: bool) -> bool {
+        let baton = &self.header().slots[index].baton;
+        !self.is_parallel()
+            && baton.state.load(Acquire) == shared::BATON_HOLDING
+            && !is_logged_now
+            && baton.turn_logged.load(Relaxed) == baton.turn.load(Relaxed)
     }
 
     /// A thread that is gone, or has a new program, no longer holds the baton of those that share

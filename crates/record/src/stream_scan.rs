@@ -61,6 +61,11 @@ impl StreamScan {
         Self { findings: with_findings.then(Findings::default), ..Self::default() }
     }
 
+    /// Where so many bytes of an event are still to come.
+    pub fn within_event(remaining: u64) -> Self {
+        Self { remaining, ..Self::default() }
+    }
+
     /// Whether the stream ends within an event so far.
     pub fn is_within_event(&self) -> bool {
         self.remaining != 0

@@ -2,7 +2,6 @@
 //! Written to a stream of the supervisor's own.
 
 use crate::shared_state::Recorder;
-use crate::space::wait_for_space;
 use retake_kernel::{clock, shared};
 use retake_model::event::{HEADER_BYTES, ThreadAccount};
 use retake_model::{EventKind, StreamId};
@@ -133,7 +132,7 @@ pub(crate) fn supervisor_info() -> StreamInfo {
 impl State {
     fn declare(&mut self, recorder: &Recorder) -> retake_recording::Result<()> {
         if !self.is_declared {
-            wait_for_space(|| recorder.log.declare_stream(&supervisor_info()))?;
+            recorder.space.wait(|| recorder.log.declare_stream(&supervisor_info()))?;
             self.is_declared = true;
         }
         Ok(())
@@ -146,7 +145,7 @@ impl State {
         self.declare(recorder)?;
         let event_bytes = HEADER_BYTES + ThreadAccount::BYTES;
         let events = ChunkEvents { first: Some(0), count: (self.batch.len() / event_bytes) as u32 };
-        wait_for_space(|| recorder.log.append(SUPERVISOR_STREAM, &self.batch, events))?;
+        recorder.space.wait(|| recorder.log.append(SUPERVISOR_STREAM, &self.batch, events))?;
         self.batch.clear();
         Ok(())
     }

@@ -38,7 +38,18 @@ impl fmt::Debug for FrameWriter {
 impl FrameWriter {
     /// Writes to `storage`, which is empty; `path` is what errors call it.
     pub(crate) fn new(storage: Box<dyn Storage>, path: &Path, recording: u64) -> Self {
-        Self { storage, path: path.to_path_buf(), recording, end: 0, entries: Vec::new() }
+        Self::resume(storage, path, recording, 0, Vec::new())
+    }
+
+    /// Goes on behind frames that are there already.
+    pub(crate) fn resume(
+        storage: Box<dyn Storage>,
+        path: &Path,
+        recording: u64,
+        end: u64,
+        entries: Vec<(u64, FrameHeader)>,
+    ) -> Self {
+        Self { storage, path: path.to_path_buf(), recording, end, entries }
     }
 
     /// Bytes written so far.

@@ -31,6 +31,7 @@ mod metadata;
 mod pack;
 mod recording;
 mod removal;
+mod resume;
 mod rewrite;
 mod scan;
 mod source;

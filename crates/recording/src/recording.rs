@@ -270,7 +270,10 @@ fn find_metadata(
     }
 }
 
-fn read_metadata_frame(source: &Source, (offset, header): &PlacedFrame) -> Result<Metadata> {
+pub(crate) fn read_metadata_frame(
+    source: &Source,
+    (offset, header): &PlacedFrame,
+) -> Result<Metadata> {
     let bad = |reason| Error::BadMetadata { path: source.path().to_path_buf(), reason };
     if header.uncompressed_bytes as usize > MAX_METADATA_BYTES {
         return Err(bad("they are too large".to_owned()));

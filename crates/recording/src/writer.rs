@@ -128,19 +128,13 @@ impl RecordingWriter {
         let text = metadata_text(&metadata, directory)?;
         write_metadata(directory, &text)?;
         frames.put_raw(FrameHeader::new(FrameKind::Metadata), &text)?;
-        let state = State {
-            frames,
-            streams: HashMap::new(),
-            metadata,
-            events_finished: false,
-            is_cut: false,
-            held: lock,
-        };
-        Ok(Self {
-            directory: directory.to_path_buf(),
-            state: Mutex::new(state),
-            encoders: Mutex::default(),
-        })
+        let state = State::new(frames, HashMap::new(), metadata, lock);
+        Ok(Self::with_state(directory, state))
+    }
+
+    pub(crate) fn with_state(directory: &Path, state: State) -> Self {
+        let directory = directory.to_path_buf();
+        Self { directory, state: Mutex::new(state), encoders: Mutex::default() }
     }
 
     /// Where the recording is.
@@ -294,6 +288,15 @@ impl RecordingWriter {
 }
 
 impl State {
+    pub(crate) fn new(
+        frames: FrameWriter,
+        streams: HashMap<StreamId, StreamEnd>,
+        metadata: Metadata,
+        held: Option<File>,
+    ) -> Self {
+        Self { frames, streams, metadata, events_finished: false, is_cut: false, held }
+    }
+
     fn complete_outcome(&self, outcome: &Outcome) -> Outcome {
         let mut outcome = outcome.clone();
         let sum = |of: fn(&StreamEnd) -> u64| self.streams.values().map(of).sum();

@@ -12,12 +12,14 @@ mod forced;
 mod report;
 mod running;
 mod service;
+mod standstill;
 mod status;
 mod windows;
 
 pub use copies::CopySlots;
 pub use report::Report;
 pub use running::{Held, Purpose, Running, Wanted};
+pub use standstill::{CutOff, Waiting};
 pub use status::Status;
 
 use retake_kernel::memory;
@@ -46,6 +48,8 @@ pub struct Request {
 pub enum Outcome {
     /// As the recording did, with the wait status of the first process.
     Finished(i32),
+    /// It was ended where a recording that was cut off could not be followed any further.
+    CutOff(CutOff),
     /// Replay did what the log does not say.
     Diverged(Box<Report>),
 }
@@ -154,10 +158,9 @@ pub fn replay_for(
     let running =
         Running::start(recording, request, Purpose { onlooker, ..Purpose::default() }, folder)?;
     let outcome = running.wait(observe);
-    if matches!(outcome, Outcome::Diverged(_)) {
-        running.end_with_children();
-    } else {
-        running.finish();
+    match outcome {
+        Outcome::Finished(_) => running.finish(),
+        Outcome::CutOff(_) | Outcome::Diverged(_) => running.end_with_children(),
     }
     Ok(outcome)
 }

@@ -9,6 +9,7 @@ use retake_model::EventKind;
 use retake_recording::Policy;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// A divergence, described for people.
 #[derive(Debug, Clone)]
@@ -45,6 +46,16 @@ impl Report {
             place: place(slot.pid.load(Relaxed) as i32, program_counter),
             message: None,
             is_sync,
+        }
+    }
+
+    /// Of a thread that waits for a turn which does not come.
+    pub(crate) fn stuck(windows: &Windows, slot: &Slot, elapsed: Duration) -> Self {
+        Self {
+            why: Why::Stuck as u64,
+            expected: slot.baton.turn.load(Relaxed),
+            actual: elapsed.as_millis() as u64,
+            ..Self::new(windows, slot)
         }
     }
 

@@ -9,7 +9,8 @@ use crate::{
     Onlooker, Outcome, ROOT_SLOT, ReplayError, Request, end_children, end_everything,
     host_descriptor, lay_out_files, live_slots, store_path,
 };
-use retake_kernel::process::{self, Guardian, Prepared, Program};
+use retake_kernel::guardian::Guardian;
+use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::{memory, signals};
 use retake_recording::{CheckLevel, Policy, Recording};
@@ -133,11 +134,12 @@ impl Running {
             header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
             set_alone(header, wanted.is_alone);
         }
-        let guardian = Guardian::start(|| {
+        let clean_up = || {
             end_everything(header);
             // Nobody is left who could be told of what cannot be removed.
             let _ = std::fs::remove_dir_all(folder);
-        })?;
+        };
+        let guardian = Guardian::start(clean_up)?;
         process::adopt_orphans();
         let files = lay_out_files(&recording, folder)?;
         let scratch = folder.join("scratch");
@@ -190,6 +192,9 @@ impl Running {
             if let Some(report) = self.divergence() {
                 return Outcome::Diverged(Box::new(report));
             }
+            if let Some(cut_off) = self.service.cut_off() {
+                return Outcome::CutOff(cut_off);
+            }
             if status.is_none() && process::ended(&self.watch, 5) {
                 status = process::reap(self.root);
             }
@@ -199,9 +204,13 @@ impl Running {
                 && live_slots(self.header()) == 0
             {
                 // A report may have come with the end of the process it is about.
-                return self.divergence().map_or(Outcome::Finished(status), |report| {
+                return if let Some(report) = self.divergence() {
                     Outcome::Diverged(Box::new(report))
-                });
+                } else if let Some(cut_off) = self.service.cut_off() {
+                    Outcome::CutOff(cut_off)
+                } else {
+                    Outcome::Finished(status)
+                };
             }
             if status.is_some() {
                 std::thread::sleep(Duration::from_millis(1));

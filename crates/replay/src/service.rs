@@ -4,6 +4,7 @@ use crate::copies::{Copies, CopySlots};
 use crate::forced;
 use crate::report::Report;
 use crate::running::{Held, Wanted};
+use crate::standstill::{CutOff, Found, Standstill};
 use crate::windows::Windows;
 use retake_kernel::{futex, process, shared};
 use retake_recording::ContentId;
@@ -28,6 +29,8 @@ struct Findings {
     wanted: Mutex<Option<Wanted>>,
     report: Mutex<Option<Report>>,
     held: Mutex<Option<Held>>,
+    cut_off: Mutex<Option<CutOff>>,
+    standstill: Mutex<Standstill>,
     copies: Arc<Copies>,
 }
 
@@ -48,6 +51,11 @@ impl Service {
     /// The first divergence, if there was one.
     pub fn diverged(&self) -> Option<Report> {
         self.findings.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the recording was cut off, once nobody can go on.
+    pub fn cut_off(&self) -> Option<CutOff> {
+        self.findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks for another process, or another program of the same, from now on.
@@ -92,7 +100,26 @@ fn run(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
         let seen = header.request_doorbell.load(Acquire);
         match shared::take_request(header) {
             Some(index) => answer(windows, index, findings),
-            None => futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(20))),
+            None => {
+                futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(20)));
+                look_whether_it_goes_on(windows, findings);
+            }
+        }
+    }
+}
+
+/// If nobody can go on any more: says so, and ends them if the recording has no more.
+fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
+    let Ok(mut standstill) = findings.standstill.try_lock() else { return }; // another thread does
+    match standstill.look(windows) {
+        None => {}
+        Some(Found::Stuck(index, elapsed)) => {
+            let slot = &windows.session.header().slots[index];
+            keep_first(findings, index, slot, || Report::stuck(windows, slot, elapsed));
+        }
+        Some(Found::CutOff(cut_off)) => {
+            *findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut_off);
+            crate::end_everything(windows.session.header());
         }
     }
 }

@@ -2,6 +2,8 @@
 //! with all that they have made.
 
 use crate::{Error, Result};
+#[cfg(feature = "ebpf")]
+use retake_kernel::guardian::Guardian;
 use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::signals;
 use std::collections::HashSet;
@@ -115,17 +117,18 @@ fn threads(process: i32) -> Vec<i32> {
 /// # Errors
 /// No process, no descriptor.
 #[cfg(feature = "ebpf")]
-pub(crate) fn guard(whom: &Whom) -> io::Result<Option<process::Guardian>> {
+pub(crate) fn guard(whom: &Whom) -> io::Result<Option<Guardian>> {
     let Whom::Processes(roots) = whom else { return Ok(None) }; // they are killed with us
     let roots = roots.clone();
-    Ok(Some(process::Guardian::start(move || {
+    let let_go = move || {
         std::thread::sleep(std::time::Duration::from_millis(100));
         for process in
             descendants(&roots).into_iter().filter(|pid| process::state(*pid) == Some('T'))
         {
             process::kill(process, libc::SIGCONT);
         }
-    })?))
+    };
+    Ok(Some(Guardian::start(let_go)?))
 }
 
 /// Whether the tracing thread is to leave those that it has attached to.

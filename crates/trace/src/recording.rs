@@ -25,7 +25,7 @@ use retake_model::event::TurnKind;
 use retake_model::item::Mapping;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, ItemRef, StreamId};
 use retake_recording::{Metadata, Recording, StreamInfo, StreamReader};
-use retake_replay::Outcome;
+use retake_replay::{CutOff, Outcome};
 use retake_trace_format::{
     BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall,
 };
@@ -75,6 +75,7 @@ pub fn read<E: From<Error>>(
     .map_err(Error::from)?;
     let status = match outcome {
         Outcome::Finished(status) => status,
+        Outcome::CutOff(_) => CutOff::STATUS,
         Outcome::Diverged(report) => return Err(Error::Diverged(report).into()),
     };
     aside.finish().map_err(Error::from)?;

@@ -93,6 +93,13 @@ pub struct Options {
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
+    /// What to do when the disk is full. `stop`: the program stands still until there is room, or
+    /// somebody ends it. `drop-oldest`: as --keep-last with a size, so that what is kept fits.
+    /// `end`: the program is ended, with SIGKILL; what was recorded until then is kept
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnFull::Stop,
+        conflicts_with = "keep_last")]
+    on_full: OnFull,
+
     /// Also keep the data that the kernel moves between descriptors (sendfile, splice,
     /// copy_file_range), which replay does without: only then does a trace made of the recording
     /// have them (retake trace --from). The recording grows by as much
@@ -117,6 +124,17 @@ pub struct Options {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// See [`retake_record::OnFull`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OnFull {
+    /// The program stands still until there is room
+    Stop,
+    /// What is over is left out, the oldest first
+    DropOldest,
+    /// The program is ended
+    End,
 }
 
 /// See [`retake_recording::Policy`].
@@ -203,7 +221,13 @@ impl Recorder<'_> {
             environment: self.environment.clone(),
             chaos: seed,
             timeout: options.timeout,
-            keep_last: options.keep_last,
+            keep_last: options
+                .keep_last
+                .or((options.on_full == OnFull::DropOldest).then_some(KeepLast::WhatFits)),
+            on_full: match options.on_full {
+                OnFull::End => retake_record::OnFull::End,
+                OnFull::Stop | OnFull::DropOldest => retake_record::OnFull::Stop,
+            },
             processor: metadata.machine.processor,
             options: retake_supervisor::Options {
                 no_fast_path: options.no_fast_path,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use retake_debug::Destination;
 use retake_recording::{CheckLevel, Metadata, Progress, Recording};
-use retake_replay::{Outcome, ReplayError, Status};
+use retake_replay::{CutOff, Outcome, ReplayError, Status};
 use retake_supervisor::runtime_image;
 
 mod calls;
@@ -136,6 +136,10 @@ pub fn run(options: &Options) -> Result<()> {
     }
     match outcome.map_err(failure_of)? {
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
+        Outcome::CutOff(cut_off) => {
+            eprintln!("warning: {cut_off}");
+            retake_kernel::signals::end_as(CutOff::STATUS)
+        }
         Outcome::Diverged(report) => {
             Err(Failure::new(report.to_string()).with_status(STATUS_DIVERGED))
         }

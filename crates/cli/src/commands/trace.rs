@@ -417,6 +417,7 @@ impl Options {
             chaos: None,
             timeout: None,
             keep_last: None,
+            on_full: retake_record::OnFull::Stop,
         })
     }
 

@@ -29,6 +29,13 @@ pub fn compile_program(program: &str, options: &[&str], executable: &Path) {
     );
 }
 
+/// Compiles a program of the folder `tests/faults` into the place, and returns its path.
+pub fn compile_fault(place: &Place, name: &str, options: &[&str]) -> String {
+    let executable = place.work(name);
+    compile_program(&format!("faults/{name}"), &[&["-O1"], options].concat(), &executable);
+    executable.to_str().unwrap().to_owned()
+}
+
 /// Compiles a program of the folder `tests/` with some compiler.
 pub fn compile_with(compiler: &str, source: &str, options: &[&str], executable: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);

@@ -1,11 +1,15 @@
 //! Commands that run beside a test, and are not left behind.
 
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::Place;
 
 /// A started command in a process group of its own, killed when this is dropped.
 pub struct Started(pub Child);
@@ -44,4 +48,37 @@ pub fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bo
         assert!(start.elapsed() < limit, "waited in vain for {what}");
         sleep(Duration::from_millis(10));
     }
+}
+
+/// Records a program in the folder `made`; its output goes to the file.
+pub fn start_recording(place: &Place, command: &[&str], printed: &Path) -> Started {
+    let arguments = [&["record", "-o", "made", "--"], command].concat();
+    let output = File::create(printed).unwrap();
+    Started::new(place.command(&arguments).stdout(output).stderr(Stdio::null()))
+}
+
+/// The first process that a recorder records.
+pub fn program_of(recorder: &Started) -> Pid {
+    child_of(recorder, false)
+}
+
+/// The guardian of a recorder.
+pub fn guardian_of(recorder: &Started) -> Pid {
+    child_of(recorder, true)
+}
+
+fn child_of(recorder: &Started, is_guardian: bool) -> Pid {
+    let pid = recorder.0.id();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let is_wanted = |child: &&str| {
+        fs::read_to_string(format!("/proc/{child}/comm"))
+            .is_ok_and(|name| name.contains("guardian") == is_guardian)
+    };
+    let child = children.split_whitespace().find(is_wanted).unwrap();
+    Pid::from_raw(child.parse().unwrap()).unwrap()
+}
+
+/// Waits until a program has printed so much.
+pub fn wait_for_output(printed: &Path, bytes: u64, limit: Duration) {
+    wait_until("output", limit, || fs::metadata(printed).unwrap().len() >= bytes);
 }

@@ -1,0 +1,144 @@
+//! What is killed while it is recorded, be it the recorder or the program, leaves a recording of all
+//! that happened, and that replays to its end.
+
+mod cli_support;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use cli_support::started::{program_of, start_recording, wait_for_output};
+use cli_support::{Place, compile_fault};
+use rustix::process::{Signal, kill_process};
+
+/// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(20);
+/// A thread may be killed when it has printed a line and before it could say so.
+const LONGEST_LINE: usize = 32;
+
+/// Kills the recorder of a program at different moments. What was printed must be printed again.
+fn kill_recorders(name: &str, command: &[&str], times: u64) {
+    let place = Place::new(name);
+    let printed = place.work("printed");
+    for time in 0..times {
+        let _ = fs::remove_dir_all(place.work("made"));
+        let mut recorder = start_recording(&place, command, &printed);
+        wait_for_output(&printed, 100, LIMIT);
+        std::thread::sleep(Duration::from_millis(37 * time % 300));
+        kill_process(recorder.pid(), Signal::KILL).unwrap();
+        recorder.wait(LIMIT);
+        wait_for_completion(&place);
+        let ran = place.run_within(&["replay", "./made"], LIMIT);
+        let printed = fs::read_to_string(&printed).unwrap();
+        assert_eq!((ran.signal, ran.stderr.as_str()), (Some(9), ""), "time {time}");
+        assert!(
+            printed.starts_with(&ran.stdout) && printed.len() - ran.stdout.len() < LONGEST_LINE,
+            "time {time}: {} of {} bytes: {:?}",
+            ran.stdout.len(),
+            printed.len(),
+            printed.get(ran.stdout.len()..)
+        );
+        let told = place.run_well(&["info", "./made"]);
+        assert!(told.contains("recorder was killed"), "{told}");
+    }
+}
+
+/// The guardian of a killed recorder goes on for a moment.
+fn wait_for_completion(place: &Place) {
+    cli_support::started::wait_until("the recording to be completed", LIMIT, || {
+        let text = fs::read_to_string(place.work("made/recording.json")).unwrap_or_default();
+        text.contains("its guardian completed")
+    });
+}
+
+#[test]
+fn a_killed_recorder_of_threads_loses_nothing() {
+    let place = Place::new("killed-recorder-program");
+    let program = compile_fault(&place, "printers", &[]);
+    kill_recorders("killed-recorder-threads", &[&program], 8);
+}
+
+#[test]
+fn a_killed_recorder_of_processes_loses_nothing() {
+    let script = "i=0; while :; do i=$((i+1)); echo line $i; /bin/true; (echo sub $i); done";
+    kill_recorders("killed-recorder-processes", &["sh", "-c", script], 4);
+}
+
+#[test]
+fn a_killed_recorder_of_python_loses_nothing() {
+    let script = "
+import subprocess, threading
+lock = threading.Lock()
+def work(number):
+    i = 0
+    while True:
+        i += 1
+        with lock: print(number, i, flush=True)
+        if i % 100 == 0: subprocess.run(['true'])
+for number in range(3): threading.Thread(target=work, args=(number,)).start()
+";
+    kill_recorders("killed-recorder-python", &["python3", "-c", script], 4);
+}
+
+#[test]
+fn a_recorder_killed_with_its_guardian_leaves_what_replays() {
+    let place = Place::new("killed-guardian");
+    let program = compile_fault(&place, "printers", &[]);
+    let printed = place.work("printed");
+    for time in 0..6 {
+        let _ = fs::remove_dir_all(place.work("made"));
+        let mut recorder = start_recording(&place, &[&program], &printed);
+        wait_for_output(&printed, 100_000, LIMIT);
+        let guardian = cli_support::started::guardian_of(&recorder);
+        let recorded = program_of(&recorder);
+        for pid in [guardian, recorder.pid(), recorded] {
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+        recorder.wait(LIMIT);
+        let ran = place.run_within(&["replay", "./made"], LIMIT);
+        let printed = fs::read_to_string(&printed).unwrap();
+        assert_eq!(ran.signal, Some(9), "time {time}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("warning: ") && !ran.stderr.contains("error"),
+            "{}",
+            ran.stderr
+        );
+        assert!(printed.starts_with(&ran.stdout), "time {time}: {} bytes", ran.stdout.len());
+    }
+}
+
+#[test]
+fn a_program_killed_while_its_threads_compute_replays_to_its_end() {
+    let place = Place::new("killed-program");
+    let program = compile_fault(&place, "computers", &[]);
+    let printed = place.work("printed");
+    for time in 0..5 {
+        let _ = fs::remove_dir_all(place.work("made"));
+        let mut recorder = start_recording(&place, &[&program, "on"], &printed);
+        wait_for_output(&printed, 10, LIMIT);
+        std::thread::sleep(Duration::from_millis(100 * time));
+        kill_process(program_of(&recorder), Signal::KILL).unwrap();
+        assert_eq!(recorder.wait(LIMIT).signal(), Some(9));
+        let ran = place.run_within(&["replay", "./made"], LIMIT);
+        assert_eq!((ran.signal, ran.stdout.as_str()), (Some(9), "computing\n"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_child_killed_as_soon_as_it_is_there_is_waited_for() {
+    let place = Place::new("killed-in-exec");
+    let script = "
+import subprocess
+for i in range(20):
+    p = subprocess.Popen(['sleep', '9'])
+    p.kill()
+    print(p.wait())
+";
+    for _ in 0..3 {
+        let ran = place.run_within(&["record", "python3", "-c", script], LIMIT);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "-9\n".repeat(20).as_str()));
+        assert_eq!(ran.stderr, "");
+        let replayed = place.run_within(&["replay"], LIMIT);
+        assert_eq!((replayed.status, replayed.stdout), (Some(0), ran.stdout));
+    }
+}

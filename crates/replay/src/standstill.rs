@@ -1,0 +1,207 @@
+//! Noticing that a replay cannot go on: every thread waits for something that nobody will bring.
+//!
+//! In a recording that was cut off (its recorder was killed, or a part is damaged) that is how a
+//! replay ends: the streams stop at different moments, and a thread that has events left waits for
+//! turns of one that has none. In a whole recording it is a divergence.
+
+use crate::windows::Windows;
+use retake_kernel::process;
+use retake_kernel::shared::{self, Header, Slot};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+/// How long nobody may move.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// The same where it is known that a part is missing.
+const PATIENCE_AT_CUT: Duration = Duration::from_millis(250);
+/// Between two looks.
+const PERIOD: Duration = Duration::from_millis(50);
+/// Threads that wait look up now and then, which takes no longer than this in all.
+const IDLE_TIME: Duration = Duration::from_millis(5);
+
+/// Calls in which a thread waits for who reads the program's output.
+const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
+
+/// A thread that waits for its turn, when nobody moves any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The number of its process while recording.
+    pub pid: u32,
+    /// Its stream.
+    pub stream: u32,
+    /// So many of its events lie behind it.
+    pub event: u64,
+    /// The turn it waits for.
+    pub turn: u64,
+}
+
+/// Where the replay of a recording that was cut off ends: who had events left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CutOff {
+    /// Those that wait for their turn, the next one first.
+    pub waiting: Vec<Waiting>,
+}
+
+impl CutOff {
+    /// The wait status of the first process: when a recorder is killed, its guardian kills what it
+    /// recorded.
+    pub const STATUS: i32 = libc::SIGKILL;
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the recording was cut off, and its replay ends here")?;
+        match &self.waiting[..] {
+            [] => Ok(()),
+            [first, rest @ ..] => {
+                write!(
+                    f,
+                    ": stream {} of process {}, at event {}, waits for turn {} of threads that \
+                    share memory, and the turn before is not in the recording",
+                    first.stream, first.pid, first.event, first.turn
+                )?;
+                match rest.len() {
+                    0 => Ok(()),
+                    1 => write!(f, "; another thread waits for a later one"),
+                    others => write!(f, "; {others} others wait for later ones"),
+                }
+            }
+        }
+    }
+}
+
+/// What all threads look like at one moment.
+#[derive(Debug, PartialEq, Eq)]
+struct Picture {
+    done_bytes: u64,
+    printed: u64,
+    /// By slot: what it is, and for which turn it waits.
+    threads: Vec<(u32, u32, u64)>,
+}
+
+/// What is remembered from one look to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Standstill {
+    looked: Option<Instant>,
+    since: Option<(Instant, Picture, Duration)>,
+}
+
+/// What came of a look.
+pub(crate) enum Found {
+    /// The slot whose turn should be next, and how long nobody has moved.
+    Stuck(usize, Duration),
+    CutOff(CutOff),
+}
+
+impl Standstill {
+    /// Looks, if it is time to. To be called again and again.
+    pub fn look(&mut self, windows: &Windows) -> Option<Found> {
+        if self.looked.is_some_and(|at| at.elapsed() < PERIOD) {
+            return None;
+        }
+        self.looked = Some(Instant::now());
+        let header = windows.session.header();
+        if !all_wait(header) {
+            self.since = None;
+            return None;
+        }
+        let picture = Picture::of(windows);
+        let computed = computed(header);
+        let Some((since, _, _)) = self.since.as_ref().filter(|(_, before, computed_before)| {
+            *before == picture && computed.saturating_sub(*computed_before) < IDLE_TIME
+        }) else {
+            self.since = Some((Instant::now(), picture, computed));
+            return None;
+        };
+        let elapsed = since.elapsed();
+        let is_cut = !windows.recording().warnings().is_empty();
+        if elapsed < if is_cut { PATIENCE_AT_CUT } else { PATIENCE } {
+            return None;
+        }
+        self.since = None;
+        let waiting = waiting(header);
+        if is_cut {
+            let waiting = waiting.into_iter().map(|(_, waiting)| waiting).collect();
+            return Some(Found::CutOff(CutOff { waiting }));
+        }
+        waiting.first().map(|(index, _)| Found::Stuck(*index, elapsed))
+    }
+}
+
+impl Picture {
+    fn of(windows: &Windows) -> Self {
+        let header = windows.session.header();
+        let threads = header.used_slots().iter().map(|slot| {
+            let (state, stream) = (slot.state.load(Acquire), slot.stream.load(Relaxed));
+            (state, stream, slot.baton.turn.load(Relaxed))
+        });
+        Self {
+            done_bytes: windows.done_bytes(),
+            printed: header.console_printed.load(Acquire),
+            threads: threads.collect(),
+        }
+    }
+}
+
+/// Those that wait for turns, the next one first.
+fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
+    let mut waiting: Vec<_> = (header.used_slots().iter().enumerate())
+        .filter(|(_, slot)| waits_for_turn(slot))
+        .map(|(index, slot)| {
+            let waiting = Waiting {
+                pid: slot.recorded_pid.load(Relaxed),
+                stream: slot.stream.load(Relaxed),
+                event: slot.divergence.event.load(Relaxed),
+                turn: slot.baton.turn.load(Relaxed),
+            };
+            (index, waiting)
+        })
+        .collect();
+    waiting.sort_by_key(|(_, waiting)| waiting.turn);
+    waiting
+}
+
+fn waits_for_turn(slot: &Slot) -> bool {
+    slot.state.load(Acquire) == shared::SLOT_LIVE
+        && slot.baton.state.load(Acquire) == shared::BATON_WAITING
+}
+
+/// Whether there are threads, and all of them wait.
+fn all_wait(header: &Header) -> bool {
+    let mut live = header.used_slots().iter().filter(|slot| {
+        matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
+    });
+    let mut some = false;
+    live.all(|slot| {
+        some = true;
+        // Its request is being answered, or a debugger holds it.
+        let asks = slot.request.kind.load(Acquire) != 0 && slot.request.reply.load(Acquire) == 0;
+        !asks && waits(slot)
+    }) && some
+}
+
+fn waits(slot: &Slot) -> bool {
+    if waits_for_turn(slot) || slot.console.waiting.load(Acquire) != 0 {
+        return true;
+    }
+    let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
+    if pid <= 0 || tid <= 0 {
+        return false; // it is about to begin
+    }
+    match process::state(tid) {
+        // In a vfork, the kernel waits for the child.
+        Some('S' | 'D') => !process::call_of(pid, tid).is_some_and(|call| WRITES.contains(&call)),
+        None | Some('Z' | 'X') => true,
+        _ => false,
+    }
+}
+
+/// How long all processes have computed.
+fn computed(header: &Header) -> Duration {
+    let live =
+        header.used_slots().iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
+    let processes: BTreeSet<i32> = live.map(|slot| slot.pid.load(Relaxed) as i32).collect();
+    processes.into_iter().map(process::computed).sum()
+}
