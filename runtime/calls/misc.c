@@ -6,6 +6,7 @@
 #include "base/sys.h"
 #include "base/user.h"
 #include "calls/seccomp.h"
+#include "calls/unreached.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
 #include "place/interception.h"
@@ -94,7 +95,8 @@ enum {
 	PR_GET_TSC = 25,
 	PR_SET_TSC = 26,
 	PR_GET_TID_ADDRESS = 40,
-	PR_SET_SYSCALL_USER_DISPATCH = 59
+	PR_SET_SYSCALL_USER_DISPATCH = 59,
+	PR_SET_MDWE = 65
 };
 
 /* The kernel knows a word of ours. */
@@ -116,6 +118,11 @@ u32 handle_prctl(struct call *call)
 	case PR_SET_SECCOMP: return filter_set(call);
 	case PR_SET_SYSCALL_USER_DISPATCH: return answer_call(call, -EINVAL);
 	case PR_SET_TSC: return answer_call(call, 0);
+	case PR_SET_MDWE:
+		/* From then on pages that are hidden could not be shown any more. */
+		if (recording())
+			unreached_show(call->context);
+		break;
 	case PR_GET_TID_ADDRESS: return thread_id_address(call);
 	}
 	return handle_plainly(call);

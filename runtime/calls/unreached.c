@@ -11,6 +11,11 @@
 #include "gen/table.h"
 #include "place/interception.h"
 
+#define PR_GET_MDWE 66UL
+
+/* What is not executable now could not be made so again. */
+static u32 is_denied_execution(void) { return sys5(NR_prctl, PR_GET_MDWE, 0, 0, 0, 0) > 0; }
+
 /* Of a file whose image has just been put over its text: the pages in a part of memory. 1: none of
  * them can be executed now. */
 u32 unreached_hide(
@@ -24,6 +29,7 @@ u32 unreached_hide(
 		if (pages.start == pages.end || !overlaps(&pages, start, end))
 			continue;
 		if (process->hidden_count == MAX_HIDDEN || pages.start < start || pages.end > end ||
+			is_denied_execution() ||
 			sys3(NR_mprotect, pages.start, pages.end - pages.start, PROT_READ))
 			return 0;
 		process->hidden[process->hidden_count++] = pages;

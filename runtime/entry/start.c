@@ -117,17 +117,24 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 		process->unknown_calls = 1;
 }
 
-static void patch_vdso(u64 base)
+/* Where text may not be written (PR_SET_MDWE is inherited), the supervisor does it. */
+static void patch_vdso(struct context *context, u64 base)
 {
 	const struct header *header = HEADER;
 	if (!base || !header->vdso_patch_count || tracing())
 		return;
 	u64 bytes = header->vdso_bytes;
-	sys3(NR_mprotect, base, bytes, 7);
-	for (u32 i = 0; i < header->vdso_patch_count; i++)
-		memcpy((void *)(base + header->vdso_patches[i].offset),
-			header->vdso_patches[i].code, header->vdso_patches[i].bytes);
-	sys3(NR_mprotect, base, bytes, 5);
+	u32 writable = !sys3(NR_mprotect, base, bytes, 7);
+	for (u32 i = 0; i < header->vdso_patch_count; i++) {
+		const struct vdso_patch *patch = &header->vdso_patches[i];
+		if (writable)
+			memcpy((void *)(base + patch->offset), patch->code, patch->bytes);
+		else if (request(context, REQUEST_WRITE_TEXT, base + patch->offset,
+				 (u64)patch->code, patch->bytes))
+			fail("may not write to the vDSO (prctl PR_SET_MDWE), and cannot be helped");
+	}
+	if (writable)
+		sys3(NR_mprotect, base, bytes, 5);
 }
 
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
@@ -136,15 +143,15 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	struct slot *slot = &HEADER->slots[slot_index];
 	populate_text();
 	struct context *context = first_context(slot);
-	u64 mask = 0;
+	u64 mask = 0, vdso = slot->request.arguments[4]; /* a request of ours takes their place */
 	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
 	context->sigmask = mask | (slot->carried.altered_mask & SYNCHRONOUS);
 	context->process->unknown_calls = (u32)slot->request.arguments[5];
 	overlay_first(context->process, slot->request.arguments[0], slot->request.arguments[1]);
 	overlay_first(context->process, slot->request.arguments[2], slot->request.arguments[3]);
-	patch_vdso(slot->request.arguments[4]);
+	patch_vdso(context, vdso);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
-	context->process->clocks = slot->request.arguments[4];
+	context->process->clocks = vdso;
 	descriptors_inherit(context->process, &context->slot->carried.uses);
 	slot->exec_pending = 0;
 	slot->traced.entered_ns = 0;

@@ -182,6 +182,10 @@ fn session() -> Check {
         Err(SessionError::SharedMemory(error)) => {
             check(State::Missing, format!("no shared memory: {error}"))
         }
+        Err(SessionError::Recorded) => {
+            check(State::Missing, "this process is itself being recorded".to_owned())
+                .mend("running retake outside of a recording")
+        }
         Err(error @ (SessionError::Vdso(_) | SessionError::Processor(_))) => {
             let error = error.to_string();
             let first_line = error.lines().next().unwrap_or_default();

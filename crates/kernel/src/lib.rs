@@ -7,6 +7,7 @@ pub mod context;
 pub mod cpuid;
 pub mod futex;
 pub mod guardian;
+pub mod inheritance;
 pub mod maps;
 pub mod memory;
 pub mod pagemap;

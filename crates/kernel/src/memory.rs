@@ -74,6 +74,16 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// Writes into memory of a process, whatever its protection: what is shared with a file is copied
+/// first.
+///
+/// # Errors
+/// Not all of it is there, or the process may not be traced.
+pub fn write_protected(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let memory = File::options().write(true).open(format!("/proc/{pid}/mem"))?;
+    memory.write_all_at(bytes, address)
+}
+
 /// The file behind a descriptor of another process, with its own position shared; opened again
 /// where it could only be read in whole blocks (`O_DIRECT`).
 ///

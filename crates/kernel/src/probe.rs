@@ -52,6 +52,7 @@ const REAP_PAUSE: Duration = Duration::from_millis(1);
 /// EPERM where the machine forbids it.
 pub fn tracing() -> io::Result<()> {
     let program = Program {
+        limits: None,
         path: c"/nonexistent",
         by_descriptor: None,
         output: None,

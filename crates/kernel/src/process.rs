@@ -1,6 +1,7 @@
 //! Starting processes, and watching them.
 
 use crate::check;
+use crate::inheritance::{self, Limits};
 use retake_contract::context::{FORCE_SIGNAL, FORCE_VALUE};
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -23,6 +24,8 @@ pub struct Program<'a> {
     pub path: &'a CStr,
     /// Execute this open file instead of a path.
     pub by_descriptor: Option<i32>,
+    /// Give it what this process got, and has changed for itself.
+    pub limits: Option<&'a Limits>,
     /// What becomes its standard output and error, if not ours.
     pub output: Option<i32>,
     pub arguments: &'a [CString],
@@ -64,6 +67,9 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
             let mut byte = 0u8;
             if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
+            }
+            if let Some(limits) = program.limits {
+                inheritance::hand_on(limits);
             }
             if let Some(output) = program.output {
                 for standard in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
@@ -224,6 +230,12 @@ pub fn state(pid: i32) -> Option<char> {
 pub fn call_of(pid: i32, tid: i32) -> Option<i64> {
     let text = read_proc(pid, &format!("task/{tid}/syscall")).ok()?;
     std::str::from_utf8(&text).ok()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The name of a process, as far as it can be shown; empty if it is gone.
+pub fn name(pid: i32) -> String {
+    let name = read_proc(pid, "comm").unwrap_or_default();
+    String::from_utf8_lossy(&name).trim_end().escape_default().to_string()
 }
 
 /// The parent of a process; `None` if it is gone.

@@ -1,6 +1,7 @@
 //! Where the program's output goes: which of the descriptors that it inherits lead to our standard
 //! output and error, and by what the runtime knows others that do.
 
+use retake_kernel::inheritance;
 use retake_kernel::shared::{self, Header, Slot};
 use retake_kernel::terminal;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -27,7 +28,9 @@ fn open_as(descriptor: i32) -> Option<Open> {
 
 /// Tells the runtime, for the first process.
 pub fn describe(header: &Header, slot: &Slot) {
-    let outputs = [open_as(1), open_as(2)];
+    // What was closed is closed for the program; what we have there is not its console.
+    let outputs =
+        [1, 2].map(|output| (!inheritance::was_closed(output)).then(|| open_as(output))?);
     for (console, output) in header.consoles.iter().zip(outputs) {
         match output {
             Some(Open::Terminal(device)) => console.terminal.store(device, Relaxed),
@@ -40,6 +43,7 @@ pub fn describe(header: &Header, slot: &Slot) {
     }
     for descriptor in open_descriptors() {
         let index = match descriptor {
+            0..=2 if inheritance::was_closed(descriptor) => None,
             1 => Some(0),
             2 => Some(1),
             _ => open_as(descriptor)

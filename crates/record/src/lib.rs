@@ -41,6 +41,7 @@ use foresight::Foresight;
 use keep::{Keeper, Keeping};
 use rescue::Ward;
 use retake_kernel::guardian::{Forked, Guardian};
+use retake_kernel::inheritance::Limits;
 use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
@@ -68,6 +69,8 @@ pub struct Request {
     pub arguments: Vec<OsString>,
     /// Whole environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// Those that the program is to have; this process's own may be wider.
+    pub limits: Limits,
     /// For the runtime.
     pub options: Options,
     /// As the program shall see it: this machine's.
@@ -111,6 +114,17 @@ pub enum RecordError {
         profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor"
     )]
     Attach(#[source] io::Error),
+    /// Somebody else is our child's tracer.
+    #[error(
+        "cannot attach to the program: {name} (process {pid}) traces it already\n  try       \
+        without {name}"
+    )]
+    Traced {
+        /// The tracer.
+        pid: i32,
+        /// Its name.
+        name: String,
+    },
     /// The recording could not be written.
     #[error("cannot write the recording: {0}")]
     Recording(#[from] retake_recording::Error),
@@ -244,8 +258,12 @@ fn attend_first(
         Ok(attached) => exec::attend(recorder, slot, attached),
         Err(error) => {
             let Some(status) = process::reap(child.pid) else {
+                let tracer = process::tracer(child.pid);
                 process::kill(child.pid, libc::SIGKILL);
-                return Err(RecordError::Attach(error));
+                return Err(match tracer {
+                    Some(pid) => RecordError::Traced { pid, name: process::name(pid) },
+                    None => RecordError::Attach(error),
+                });
             };
             Attended::Ended(status)
         }
@@ -357,6 +375,7 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
         .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<io::Result<Vec<_>>>()?;
     let program = Program {
+        limits: Some(&request.limits),
         path: &path,
         by_descriptor: None,
         output: None,
@@ -396,10 +415,7 @@ fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
 fn tell_of_rest(header: &Header) {
     let names: Vec<String> = deadline::live_processes(header)
         .into_iter()
-        .map(|pid| {
-            let name = process::read_proc(pid, "comm").unwrap_or_default();
-            format!("{} ({pid})", String::from_utf8_lossy(&name).trim_end())
-        })
+        .map(|pid| format!("{} ({pid})", process::name(pid)))
         .collect();
     if !names.is_empty() {
         eprintln!(

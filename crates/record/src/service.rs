@@ -140,6 +140,7 @@ fn answer(recorder: &Recorder, index: usize) {
         }
         shared::REQUEST_LOOK => reply(slot, look(recorder, index).unwrap_or(0)),
         shared::REQUEST_IDENTITY => reply(slot, recorder.identify(index).map_or(-1, |()| 0)),
+        shared::REQUEST_WRITE_TEXT => reply(slot, write_text(slot).map_or(-1, |()| 0)),
         shared::REQUEST_FORCE => reply(slot, forced::answer(slot)),
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
@@ -171,6 +172,17 @@ fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
         result: argument(1) as i64,
     };
     recorder.log.at_call(&moment, &mut |events| Ok(recorder.append_own(index, events)?))
+}
+
+/// No larger piece of text is written.
+const MOST_TEXT_BYTES: u64 = 4096;
+
+/// Writes text for a process that may not do it itself.
+fn write_text(slot: &shared::Slot) -> io::Result<()> {
+    let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
+    let pid = slot.pid.load(Relaxed) as i32;
+    let bytes = memory::read_vec(pid, argument(1), argument(2).min(MOST_TEXT_BYTES) as usize)?;
+    memory::write_protected(pid, argument(0), &bytes)
 }
 
 fn store_file(recorder: &Recorder, pid: i32, descriptor: i32) -> io::Result<usize> {

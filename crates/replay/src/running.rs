@@ -293,6 +293,7 @@ fn prepare_root(
         arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
     let output = output.map(AsRawFd::as_raw_fd);
     let program = Program {
+        limits: None,
         path: c"",
         by_descriptor: Some(host.as_raw_fd()),
         output,

@@ -4,6 +4,7 @@ use crate::processor;
 use crate::runtime_image;
 use crate::vdso::Vdso;
 use retake_kernel::cpuid;
+use retake_kernel::inheritance;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, HeaderSegment};
 use retake_recording::{CpuidAnswer, Processor, Store};
@@ -43,6 +44,12 @@ pub enum SessionError {
         kernel version"
     )]
     Vdso(String),
+    /// This very process is recorded.
+    #[error(
+        "this retake is itself being recorded, and a recorder cannot be: the runtime has one place \
+        in an address space\n  try       the inner command alone"
+    )]
+    Recorded,
     /// This machine cannot stand in for the recorded processor.
     #[error(
         "this machine's processor cannot replay the recording: {0}\n  try       replaying on a \
@@ -73,6 +80,9 @@ impl Session {
         processor: &Processor,
         store: Option<&Store>,
     ) -> Result<Self, SessionError> {
+        if inheritance::is_recorded() {
+            return Err(SessionError::Recorded);
+        }
         if mode == shared::MODE_REPLAY
             && let Some(difference) = processor::difference(processor)
         {

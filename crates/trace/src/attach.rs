@@ -46,6 +46,7 @@ pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
     };
     let environment = program.environment.iter().map(pair).collect::<io::Result<Vec<_>>>()?;
     Ok(process::prepare(&Program {
+        limits: Some(&program.limits),
         path: &path,
         by_descriptor: None,
         output: None,

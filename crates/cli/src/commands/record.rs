@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use retake_kernel::inheritance::{Limits, Shortage};
 use retake_record::{Ended, KeepLast, RecordError, Request};
 use retake_recording::{
     ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
@@ -161,11 +162,12 @@ const STATUS_TIMED_OUT: i32 = 124;
 /// Records, and ends this process as the program ended. Returns only if that fails, or if no run
 /// fails.
 pub fn run(options: &Options) -> Result<()> {
+    let limits = widen_limits()?;
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = Location::from_environment()?;
     location.prepare()?;
     let recorder =
-        Recorder { options, found, location, environment: std::env::vars_os().collect() };
+        Recorder { options, found, location, environment: std::env::vars_os().collect(), limits };
     let seed = options.chaos.then(|| options.seed.unwrap_or_else(random_seed));
     if options.until_failure {
         return until_failure::run(&recorder, seed);
@@ -206,6 +208,19 @@ struct Recorder<'options> {
     found: Found,
     location: Location,
     environment: Vec<(OsString, OsString)>,
+    limits: Limits,
+}
+
+/// Takes what this process may take. Returns what the program is to have.
+pub fn widen_limits() -> Result<Limits> {
+    let limits = Limits::widen();
+    match Limits::shortage() {
+        None => Ok(limits),
+        Some(Shortage { what, option, allowed, needed }) => Err(Failure::new(format!(
+            "only {allowed} {what} may be used here, and a recorder needs {needed}"
+        ))
+        .attempt(format!("ulimit {option} {needed}, or more"))),
+    }
 }
 
 impl Recorder<'_> {
@@ -219,6 +234,7 @@ impl Recorder<'_> {
             program: self.found.program.clone(),
             arguments: self.found.arguments.clone(),
             environment: self.environment.clone(),
+            limits: self.limits,
             chaos: seed,
             timeout: options.timeout,
             keep_last: options

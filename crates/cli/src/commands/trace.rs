@@ -412,6 +412,7 @@ impl Options {
             program: found.program,
             arguments: found.arguments,
             environment: self.environment(),
+            limits: super::record::widen_limits()?,
             options,
             processor: retake_supervisor::this_processor(),
             chaos: None,
