@@ -197,52 +197,6 @@ fn children_killed_before_they_begin_hold_nobody_up() {
 }
 
 #[test]
-fn a_full_disk_stops_the_program_until_there_is_space() {
-    needs!("root", "mounts");
-    let place = Place::new("full-disk");
-    fs::create_dir(place.work("disk")).unwrap();
-    // What it prints is what the assertions below look for.
-    let script = r#"
-        mount -t tmpfs -o size=64m none disk || { echo cannot mount; exit; }
-        RETAKE_DIR=$PWD/disk/retake; export RETAKE_DIR
-        program='head -c 8000000 /dev/urandom | cksum'
-        "$0" record sh -c 'head -c 1 /dev/zero | cksum > /dev/null' || exit
-        cat /dev/zero > disk/filler 2> /dev/null
-        truncate -s -2M disk/filler
-        "$0" record sh -c "$program" > out 2> errors &
-        i=0
-        while ! grep -q 'stopped until there is space' errors; do
-            i=$((i+1)); [ $i -lt 100 ] || { echo no message; kill $!; exit; }
-            sleep 0.1
-        done
-        "$0" replay > so-far 2> so-far-errors; echo "so far: $?"
-        cat so-far-errors
-        sleep 0.5
-        [ -s out ] && echo was not stopped
-        rm disk/filler
-        wait $!; echo "recorded: $?"
-        "$0" replay > again; echo "replayed: $?"
-        cmp out again && [ -s out ] && echo same
-        cat errors"#;
-    let retake = env!("CARGO_BIN_EXE_retake");
-    let mut shell = place.command_of("unshare", &["-m", "sh", "-c", script]);
-    let output = shell.arg(retake).output();
-    let ran = Ran::of(output.unwrap(), &["full-disk"]);
-    for part in [
-        "stopped until there is space",
-        "there is space again",
-        "recorded: 0",
-        "replayed: 0",
-        "same",
-    ] {
-        assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
-    }
-    for part in ["was not stopped", "error: ", "so far: 120", "so far: 125"] {
-        assert!(!ran.stdout.contains(part), "{part:?} is in {ran:?}");
-    }
-}
-
-#[test]
 fn a_user_without_privileges_can_record_and_replay() {
     const NOBODY: u32 = 65534;
     needs!("root", "setpriv");

@@ -177,11 +177,14 @@ fn a_stopped_program_with_threads_goes_on() {
     kill_process(program_of(&recorder), Signal::TERM).unwrap();
     assert_eq!(recorder.wait(LIMIT).signal(), Some(15));
     let ran = place.run_within(&["replay", "./made"], 3 * LIMIT);
-    assert_eq!(
-        (ran.signal, ran.stdout),
-        (Some(15), fs::read_to_string(&printed).unwrap()),
-        "{}",
-        ran.stderr
+    let printed = fs::read_to_string(&printed).unwrap();
+    assert_eq!(ran.signal, Some(15), "{}", ran.stderr);
+    // One thread ended the process; each other one may have printed, and could not say so.
+    assert!(
+        printed.starts_with(&ran.stdout) && printed.len() - ran.stdout.len() < 64,
+        "{} of {} bytes",
+        ran.stdout.len(),
+        printed.len()
     );
 }
 

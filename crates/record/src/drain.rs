@@ -39,11 +39,7 @@ impl Drain {
                 // With nobody to empty the rings the programs would wait for ever.
                 crate::end_everything(for_thread.header());
             }
-            match result {
-                // The user would have it so, and knows.
-                Err(error) if error.is_no_space() && for_thread.space.has_given_up() => Ok(()),
-                result => result,
-            }
+            result
         });
         Self { recorder: Arc::clone(recorder), stop, thread }
     }
@@ -62,6 +58,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut unborn = Unborn::default();
     let mut contended = false;
     let mut is_short = false;
+    let mut was_ended = false;
     let mut slices = Slices::default();
     let mut homes = Homes::new(recorder);
     let mut slice_end = BUSY_PERIOD;
@@ -69,7 +66,10 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.load(Acquire);
         let room = make_room(recorder);
-        drain_all(recorder, last)?;
+        if drain_all(recorder, last)? == Drained::WhatFits && !was_ended {
+            was_ended = true;
+            crate::end_everything(header);
+        }
         if let Err(error) = room {
             refuse_threads(recorder, &error, &mut is_short);
         }
@@ -138,10 +138,19 @@ fn ready_slots(recorder: &Recorder) -> usize {
         .count()
 }
 
-fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
+/// What came of draining all rings.
+#[derive(PartialEq, Eq)]
+enum Drained {
+    Everything,
+    /// The disk is full, and nobody waits until it is not.
+    WhatFits,
+}
+
+fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<Drained> {
     let header = recorder.header();
     // A trace is merged from what all rings hold at one time.
     let everything = last || header.mode.load(Relaxed) == shared::MODE_TRACE;
+    let mut drained = Drained::Everything;
     for index in 0..recorder.slot_count() {
         let state = header.slots[index].state.load(Acquire);
         if !matches!(
@@ -150,17 +159,25 @@ fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<()> {
         ) {
             continue;
         }
-        if everything || state != shared::SLOT_LIVE {
-            recorder.drain_slot(index)?;
+        let result = if everything || state != shared::SLOT_LIVE {
+            recorder.drain_slot(index)
         } else {
-            recorder.drain_lazily(index)?;
-        }
+            recorder.drain_lazily(index)
+        };
+        match result {
+            // What is in other rings may be small enough.
+            Err(error) if error.is_no_space() && recorder.space.has_given_up() => {
+                drained = Drained::WhatFits;
+                continue;
+            }
+            result => result?,
+        };
         if state == shared::SLOT_EXITED {
             recorder.recycle(index);
         }
     }
     recorder.log.drained();
-    Ok(())
+    Ok(drained)
 }
 
 fn somebody_waits(recorder: &Recorder) -> bool {

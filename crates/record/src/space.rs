@@ -76,7 +76,7 @@ impl Space {
                     std::thread::sleep(PERIOD);
                 }
                 result => {
-                    if result.is_ok() && self.told.swap(false, Relaxed) {
+                    if result.is_ok() && !self.has_given_up() && self.told.swap(false, Relaxed) {
                         eprintln!("retake: there is space again: the program goes on");
                     }
                     return result;

@@ -1,0 +1,115 @@
+//! What a program gets from whoever started its recorder: descriptors that are closed, limits,
+//! prohibitions; and odd places to start from.
+
+mod cli_support;
+
+use std::time::Duration;
+
+use cli_support::{Place, Ran, compile_fault};
+use retake_testing::needs;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a shell script, in which `$0` is retake.
+fn shell(place: &Place, script: &str) -> Ran {
+    let output = place.command_of("sh", &["-c", script]).arg(env!("CARGO_BIN_EXE_retake")).output();
+    Ran::of(output.unwrap(), &["sh"])
+}
+
+/// The program's descriptors that are open, but for the one that looks.
+const OPEN: &str = "import os
+print([n for n in range(10) if os.path.exists(f'/proc/self/fd/{n}')], file=open('seen', 'w'))";
+
+#[test]
+fn standard_descriptors_that_are_closed_are_closed_for_the_program() {
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        let place = Place::new("closed");
+        let native = shell(&place, &format!("python3 -c \"{OPEN}\" {closed}; cat seen; rm seen"));
+        let script = format!(
+            "\"$0\" record -- python3 -c \"{OPEN}\" {closed}; cat seen; rm seen; \"$0\" replay"
+        );
+        let recorded = shell(&place, &script);
+        assert_eq!(recorded.status, Some(0), "{closed}: {recorded:?}");
+        assert_eq!(recorded.stdout, native.stdout, "{closed}");
+    }
+}
+
+#[test]
+fn writing_to_a_closed_output_fails_as_it_does() {
+    let place = Place::new("closed-write");
+    let script = "\"$0\" record -o made sh -c 'echo x || echo failed >&2' >&-; \"$0\" replay made";
+    let ran = shell(&place, script);
+    assert_eq!(ran.stderr.matches("failed\n").count(), 2, "{ran:?}");
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+}
+
+#[test]
+fn limits_are_the_programs() {
+    let place = Place::new("limits-handed-on");
+    for (limit, value) in [("n", "64"), ("v", "400000"), ("s", "4096"), ("f", "100000"), ("c", "0")]
+    {
+        let script = format!("ulimit -{limit} {value}; \"$0\" record sh -c 'ulimit -{limit}'");
+        let ran = shell(&place, &script);
+        assert_eq!((ran.status, ran.stdout.trim()), (Some(0), value), "-{limit}: {ran:?}");
+        assert_eq!(place.run_within(&["replay"], LIMIT).stdout.trim(), value);
+    }
+}
+
+#[test]
+fn limits_that_leave_too_little_are_named() {
+    let place = Place::new("limits-too-low");
+    for (limit, value) in [("n", "8"), ("v", "60000")] {
+        let ran = shell(&place, &format!("ulimit -{limit} {value}; \"$0\" record true"));
+        assert_eq!(ran.status, Some(125), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("ulimit -{limit}")), "{ran:?}");
+    }
+}
+
+#[test]
+fn memory_that_was_written_may_never_become_executable() {
+    let place = Place::new("mdwe");
+    let program = compile_fault(&place, "no_exec_gain", &[]);
+    let recorded = place.run_within(&["record", &program], LIMIT);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    assert_eq!(recorded.stdout.matches("mprotect 13").count(), 3, "{recorded:?}");
+    let replayed = place.run_within(&["replay"], LIMIT);
+    assert_eq!((replayed.status, replayed.stdout), (Some(0), recorded.stdout));
+}
+
+#[test]
+fn interpreters_run_where_nothing_becomes_executable() {
+    let place = Place::new("mdwe-python");
+    let script = "import ctypes, subprocess, sys
+if len(sys.argv) < 2:
+    assert ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0
+    sys.exit(subprocess.call([sys.executable, sys.argv[0], 'again']))
+import hashlib, ssl, time
+print(time.time(), hashlib.sha256(b'x').hexdigest())
+";
+    std::fs::write(place.work("script.py"), script).unwrap();
+    let recorded = place.run_within(&["record", "python3", "script.py"], LIMIT);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let replayed = place.run_within(&["replay"], LIMIT);
+    assert_eq!((replayed.status, replayed.stdout), (Some(0), recorded.stdout));
+}
+
+#[test]
+fn a_recorder_that_is_recorded_says_so() {
+    let place = Place::new("nested");
+    place.run_well(&["record", "-o", "inner", "echo", "hello"]);
+    let retake = env!("CARGO_BIN_EXE_retake");
+    for command in [&["record", "true"][..], &["replay", "inner"]] {
+        let ran = place.run_within(&[&["record", "--", retake], command].concat(), LIMIT);
+        assert_eq!(ran.status, Some(125), "{ran:?}");
+        assert!(ran.stderr.contains("itself being recorded"), "{command:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_program_that_somebody_else_traces_is_told_by_the_tracers_name() {
+    needs!("strace");
+    let place = Place::new("traced");
+    let ran = shell(&place, "strace -f -o /dev/null \"$0\" record true");
+    assert_eq!(ran.status, Some(125), "{ran:?}");
+    assert!(ran.stderr.contains("strace (process "), "{ran:?}");
+}
