@@ -90,7 +90,8 @@ static u32 query_writable(i64 maps, const struct writable_walk *walk)
 		.flags = MAP_READABLE | MAP_WRITABLE | COVERING_OR_NEXT,
 		.address = walk->from};
 	i64 result = 0;
-	while (query.address < walk->to && !(result = sys3(NR_ioctl, maps, PROCMAP_QUERY, &query))) {
+	while (query.address < walk->to &&
+		!(result = sys3(NR_ioctl, maps, PROCMAP_QUERY, &query))) {
 		if (query.start < walk->to)
 			walk->visit(walk->closure, query.start, query.end);
 		query.address = query.end;

@@ -126,8 +126,8 @@ static u32 is_busy(const struct busy *busy, u64 start, u64 end)
 
 /* ---- the stack ---- */
 
-/* How far memory is this process's own: what others may write, or only the kernel does, as the clock
- * pages that lie behind the stacks of some programs, is not the same at replay. */
+/* How far memory is this process's own: what others may write, or only the kernel does, as the
+ * clock pages that lie behind the stacks of some programs, is not the same at replay. */
 u64 own_end(u64 from, u64 limit)
 {
 	u64 end = writable_end(from, limit);

@@ -14,7 +14,7 @@ use crate::find_program::Found;
 /// Who sees the calls of whom.
 pub enum Source {
     /// The runtime, in a program that is started.
-    Inside(retake_record::Request),
+    Inside(Box<retake_record::Request>),
     /// Ptrace.
     Ptrace(attach::Request),
     /// The kernel.

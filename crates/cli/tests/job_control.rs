@@ -1,4 +1,5 @@
-//! Stopped is not ended: who stops and continues whom, the program, its group, the recorder or both.
+//! Stopped is not ended: who stops and continues whom, be it the program, its group, the recorder
+//! or both.
 
 mod cli_support;
 

@@ -1,5 +1,5 @@
-//! What is killed while it is recorded, be it the recorder or the program, leaves a recording of all
-//! that happened, and that replays to its end.
+//! What is killed while it is recorded, be it the recorder or the program, leaves a recording of
+//! all that happened, and that replays to its end.
 
 mod cli_support;
 

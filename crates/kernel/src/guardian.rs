@@ -1,5 +1,5 @@
-//! The guardian: a small process beside the supervisor, for the times at which the supervisor can do
-//! nothing: after it was killed, and while job control has stopped it.
+//! The guardian: a small process beside the supervisor, for the times at which the supervisor can
+//! do nothing: after it was killed, and while job control has stopped it.
 
 use crate::{check, process};
 use std::fs::File;

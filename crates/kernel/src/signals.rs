@@ -42,8 +42,8 @@ fn is_recorded(pid: i32) -> bool {
     })
 }
 
-/// As [`pass_to`], while `work` is done; also what asks to stop goes to `pid`. But what the processes
-/// of `recorded` send to their parent goes to nobody.
+/// As [`pass_to`], while `work` is done; also what asks to stop goes to `pid`. But what the
+/// processes of `recorded` send to their parent goes to nobody.
 pub fn passing_to<T>(pid: i32, recorded: Option<&Header>, work: impl FnOnce() -> T) -> T {
     struct Passing;
     impl Drop for Passing {

@@ -30,8 +30,8 @@ pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     encode(EVENT_START, 0, u64::MAX, &body)
 }
 
-/// A thread ended without saying so. `in_turn`: it had the baton. `sections`: under the sync policy,
-/// how many it ended in its last turn.
+/// A thread ended without saying so. `in_turn`: it had the baton. `sections`: under the sync
+/// policy, how many it ended in its last turn.
 pub(crate) fn end_event(status: i32, in_turn: bool, sections: Option<u64>) -> Vec<u8> {
     encode(
         EVENT_END,

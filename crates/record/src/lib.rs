@@ -217,32 +217,37 @@ fn run(
         wait_for_rest(&recorder, pid, &deadline);
         Ok(status)
     });
-    // Nobody is left to be guarded. The guardian ends beside the helpers.
+    let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };
+    // Nothing is left in the rings to be guarded.
     let guardian = guardian.dismiss();
-    let status = match followed {
-        Ok(status) => status,
-        Err(error) => {
-            guardian.wait();
-            return Err(error);
+    let finished = match (followed, drained) {
+        (Ok(status), Ok(())) => {
+            if let Some(foresight) = foresight {
+                foresight.finish();
+            }
+            finish(&recorder, status, started).map(|()| status)
         }
+        (Err(error), _) | (_, Err(error)) => Err(error),
     };
-    helpers.stop()?;
-    if let Some(foresight) = foresight {
-        foresight.finish();
-    }
-    let (threads, account) = recorder.accounts.finish(&recorder)?;
-    let outcome = Outcome {
-        exit: exit(status),
-        duration_ms: started.elapsed().as_millis() as u64,
-        counters: counters(&recorder, threads, &account),
-        changed_files: changed_files(recorder.header()),
-    };
-    let finished = recorder.space.wait(|| recorder.log.finish(&outcome));
     guardian.wait();
+    Ok(Ended { status: finished?, timed_out: deadline.has_passed() })
+}
+
+/// Completes the recording.
+fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), RecordError> {
+    let finished = recorder.accounts.finish(recorder).and_then(|(threads, account)| {
+        let outcome = Outcome {
+            exit: exit(status),
+            duration_ms: started.elapsed().as_millis() as u64,
+            counters: counters(recorder, threads, &account),
+            changed_files: changed_files(recorder.header()),
+        };
+        recorder.space.wait(|| recorder.log.finish(&outcome))
+    });
     match finished {
         // It is as one whose recorder was killed: all that was written can be replayed.
-        Err(error) if !(error.is_no_space() && recorder.space.has_given_up()) => Err(error.into()),
-        _ => Ok(Ended { status, timed_out: deadline.has_passed() }),
+        Err(error) if error.is_no_space() && recorder.space.has_given_up() => Ok(()),
+        result => Ok(result?),
     }
 }
 

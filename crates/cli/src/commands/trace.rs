@@ -446,7 +446,7 @@ impl Options {
                 )
                 .attempt("--method ebpf or --method ptrace"));
             }
-            Method::InProcess => Source::Inside(self.request()?),
+            Method::InProcess => Source::Inside(Box::new(self.request()?)),
             Method::Ptrace => Source::Ptrace(outside(whom()?)),
             Method::Ebpf => Source::Ebpf(outside(whom()?)),
         })
