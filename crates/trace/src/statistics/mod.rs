@@ -7,6 +7,7 @@ mod text;
 use crate::observation::Observation;
 use crate::summary::{Order, Summary, SummaryRow};
 use crate::tracker::Tracker;
+use retake_model::table::number;
 use retake_trace_format::{TraceRecord, TracedCall};
 use serde::Serialize;
 pub use slices::Slice;
@@ -18,8 +19,24 @@ const MOST_FILES: usize = 100_000;
 /// Name under which they are.
 const OTHER_FILES: &[u8] = b"(other files)";
 
-const READS: [u32; 7] = [0, 17, 19, 45, 47, 295, 327];
-const WRITES: [u32; 7] = [1, 18, 20, 44, 46, 296, 328];
+const READS: [u32; 7] = [
+    number::READ as u32,
+    number::PREAD64 as u32,
+    number::READV as u32,
+    number::RECVFROM as u32,
+    number::RECVMSG as u32,
+    number::PREADV as u32,
+    number::PREADV2 as u32,
+];
+const WRITES: [u32; 7] = [
+    number::WRITE as u32,
+    number::PWRITE64 as u32,
+    number::WRITEV as u32,
+    number::SENDTO as u32,
+    number::SENDMSG as u32,
+    number::PWRITEV as u32,
+    number::PWRITEV2 as u32,
+];
 
 /// Sums up a trace, record by record. Memory is bounded by the files and processes there are.
 #[derive(Debug, Default)]
