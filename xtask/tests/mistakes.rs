@@ -177,3 +177,11 @@ fn tidy_finds_what_it_looks_for() {
     let path = format!("see {}\n", ["/wo", "rk/main/x"].concat());
     assert_eq!(complaints("a.md", &path), ["a.md:1: a path of one machine"]);
 }
+
+/// Every rule holds of what is here: whoever adds one sees to it.
+#[test]
+fn the_tree_is_tidy() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let complaints = tidy::check(&repository).unwrap();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}

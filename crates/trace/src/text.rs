@@ -344,7 +344,7 @@ mod tests {
             thread: process,
             entered_ns,
             returned_ns: entered_ns + 1500,
-            number: 3,
+            number: number::CLOSE.into(),
             result: -9,
             ..TracedCall::default()
         };

@@ -1,7 +1,7 @@
 //! What others wrote and we build with: from where it comes, under which licence, and how many
 //! versions of it there are. It is what `cargo deny` would check of licences, sources and bans,
-//! which takes longer to build than the product. Advisories are not looked up: their list is
-//! elsewhere.
+//! which takes more than five minutes of processor time to build. Advisories are not looked up:
+//! their list is elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -27,6 +27,9 @@ const OTHERS: [&str; 3] = ["signal", "descriptor", "siginfo"];
 /// Functions that are given the number of the call to make, without what may stand behind: `6`.
 const FUNCTIONS: [&str; 5] = ["syscall", "raw_syscall", "system_call", "kernel_call", "sys"];
 
+/// Types whose `number` is always that of a call.
+const TYPES: [&str; 2] = ["TracedCall", "CallRow"];
+
 /// What may stand before a call's name in that of a constant.
 const PREFIXES: [&str; 4] = ["__nr_", "nr_", "sys_", ""];
 
@@ -66,6 +69,7 @@ pub fn raw_numbers(text: &str, language: Language, calls: &Calls) -> Vec<(usize,
             .into_iter()
             .chain(file.passed(at))
             .chain(file.named(at))
+            .chain(file.built(at))
             .chain(file.listed(at))
             .chain(file.matched(at));
         found.extend(literals.filter_map(|literal| file.nameless(literal)));
@@ -155,6 +159,16 @@ impl File<'_> {
         let function = self.word(at).trim_end_matches(|letter: char| letter.is_ascii_digit());
         let function = function.to_ascii_lowercase();
         (FUNCTIONS.contains(&function.as_str()) && self.word(at + 1) == "(").then_some(at + 2)
+    }
+
+    /// The number of a value of a type that has one.
+    fn built(&self, at: usize) -> Option<usize> {
+        if !TYPES.contains(&self.word(at)) || self.word(at + 1) != "{" {
+            return None;
+        }
+        let end = closing(&self.tokens, at + 1);
+        let is_field = |at: &usize| self.word(*at) == FIELD && self.word(at + 1) == ":";
+        (at + 2..end).find(is_field).map(|at| at + 2)
     }
 
     /// The value of a constant with the name of a call, if it is its number.
@@ -262,6 +276,7 @@ mod tests {
             "raw_syscall(39, 0)",
             "raw_syscall6(39, 0)",
             "const GETPID: u16 = 39;",
+            "TracedCall { result: 1, number: 39, ..call }",
             "pub(crate) const SYS_GETPID: i64 = 39;",
             "const LIST: [u16; 2] = [1000, 39];\nfn a() { LIST.contains(&call.number()) }",
             "match call.number() { 39 => 0, _ => 1 }",
@@ -300,6 +315,7 @@ mod tests {
             "const ANSWER: u16 = 39; const GETPID: u16 = 40;",
             "const LIST: [u16; 1] = [39]; fn a() { LIST.contains(&bytes) }",
             "matches!(kind, 39) && call.number == GETPID",
+            "StartDescriptor { number: 39 }",
             "match call.number { GETPID => 39, _ => f(3) }",
             "match count { 39 => call.number == GETPID, _ => 3 }",
             "syscall(1000)",

@@ -273,14 +273,14 @@ mod tests {
             ..TracedCall::default()
         };
         let open = TracedCall {
-            number: 257,
+            number: number::OPENAT.into(),
             result: 3,
             arguments: [0xffff_ff9c, 9, 0, 0, 0, 0],
             buffers: vec![path.clone()],
             ..at(1)
         };
         let failed = TracedCall {
-            number: 257,
+            number: number::OPENAT.into(),
             result: -2,
             arguments: [0xffff_ff9c, 9, 0, 0, 0, 0],
             buffers: vec![path],
@@ -290,7 +290,7 @@ mod tests {
         statistics.add(TraceRecord::Call(failed));
         for index in 3..1000 {
             statistics.add(TraceRecord::Call(TracedCall {
-                number: 0,
+                number: number::READ.into(),
                 result: 4096,
                 arguments: [3, 0, 4096, 0, 0, 0],
                 ..at(index)
