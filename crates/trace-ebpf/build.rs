@@ -29,7 +29,9 @@ const CLANGS: &[&str] = &[
 fn main() {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let output = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
-    for path in ["bpf", "../../runtime/gen/table.c", "../../runtime/gen/table.h"] {
+    let generated =
+        ["table.c", "table.h", "numbers.h"].map(|name| format!("../../runtime/gen/{name}"));
+    for path in generated.iter().map(String::as_str).chain(["bpf"]) {
         println!("cargo:rerun-if-changed={}", root.join(path).display());
     }
     println!("cargo:rerun-if-env-changed=BPF_CLANG");

@@ -43,7 +43,7 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 {
 	char buffer[BUFFER_BYTES + 1];
 	u64 held = 0;
-	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
+	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", O_CLOEXEC, 0);
 	if (maps < 0)
 		return;
 	for (;;) {
@@ -111,7 +111,7 @@ void walk_writable(
 	u64 from, u64 to, void (*visit)(void *closure, u64 start, u64 end), void *closure)
 {
 	struct writable_walk walk = {from, to, visit, closure};
-	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", 02000000 /* O_CLOEXEC */, 0);
+	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", O_CLOEXEC, 0);
 	u32 known = maps >= 0 && query_writable(maps, &walk);
 	if (maps >= 0)
 		sys1(NR_close, maps);

@@ -6,6 +6,16 @@
 #define PROT_READ 1u
 #define PROT_WRITE 2u
 #define PROT_EXEC 4u
+#define MAP_SHARED 1u
+#define MAP_PRIVATE 2u
+#define MAP_TYPE 15u
+#define MAP_FIXED 0x10u
+#define MAP_ANONYMOUS 0x20u
+#define MAP_GROWSDOWN 0x100u
+#define MAP_NORESERVE 0x4000u
+#define MAP_FIXED_NOREPLACE 0x100000u
+#define O_CLOEXEC 02000000
+
 static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	i64 result;

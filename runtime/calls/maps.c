@@ -168,7 +168,8 @@ void filter_open(struct call *call)
 	}
 	if (!ends_with(path, (u64)length, "/maps"))
 		return;
-	i64 memory = sys6(NR_mmap, RUNTIME_TEXT + 0x30000000UL, 2 * CAPACITY, 3, 0x4022, ~0UL, 0);
+	i64 memory = sys6(NR_mmap, RUNTIME_TEXT + 0x30000000UL, 2 * CAPACITY,
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0UL, 0);
 	if (memory < 0)
 		return;
 	char *text = (char *)memory, *filtered = text + CAPACITY;

@@ -118,8 +118,8 @@ static void make_private(struct context *context, u64 start, u64 bytes)
 		u8 copy[PAGE_BYTES];
 		if (copy_user(copy, (const void *)page, PAGE_BYTES))
 			continue;
-		sys6(NR_mmap, page, PAGE_BYTES, 7, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL,
-			0);
+		sys6(NR_mmap, page, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
 		copy_user((void *)page, copy, PAGE_BYTES);
 	}
 }
@@ -229,7 +229,7 @@ u32 handle_brk(struct call *call)
 	if (touches_runtime(old, fresh > old ? fresh - old : 0))
 		diverge(call->context, WHY_CORRUPT, end, old);
 	if (process->break_end && fresh > old &&
-		sys6(NR_mmap, old, fresh - old, 3,
+		sys6(NR_mmap, old, fresh - old, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, ~0UL,
 			0) != (i64)old)
 		diverge(call->context, WHY_MAPPING, old, fresh);

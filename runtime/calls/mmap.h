@@ -1,16 +1,9 @@
 /* What the code about mappings has in common. */
 #ifndef RETAKE_CALLS_MMAP_H
 #define RETAKE_CALLS_MMAP_H
+#include "base/sys.h"
 #include "contract/context.h"
 
-#define MAP_SHARED 1u
-#define MAP_PRIVATE 2u
-#define MAP_TYPE 15u
-#define MAP_FIXED 0x10u
-#define MAP_ANONYMOUS 0x20u
-#define MAP_GROWSDOWN 0x100u
-#define MAP_NORESERVE 0x4000u
-#define MAP_FIXED_NOREPLACE 0x100000u
 #define SHM_RDONLY 010000
 #define SHM_REMAP 040000
 #define SHM_EXEC 0100000

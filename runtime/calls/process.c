@@ -85,8 +85,8 @@ struct context *region_create(u32 *region)
 		process->regions_unmapped[*region / 8] &= (u8) ~(1u << *region % 8);
 	process_unlock();
 	u64 base = region_address(*region);
-	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT, 3,
-		0x32 /* private, anonymous, fixed */, ~0UL, 0);
+	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT,
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
 	if (at < 0)
 		return NULL;
 	struct context *context = (struct context *)(base + REGION_CONTEXT);

@@ -71,8 +71,9 @@ u32 handle_shmat(struct call *call)
 			i64 descriptor = open_shared(context, body);
 			sys2(NR_ftruncate, descriptor, bytes);
 			i64 at = sys6(NR_mmap, (u64)call->result, bytes,
-				call->arguments[2] & 010000 ? 1 : 3, MAP_SHARED | MAP_FIXED,
-				(u64)descriptor, 0);
+				call->arguments[2] & SHM_RDONLY ? PROT_READ
+								: PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
 			sys1(NR_close, descriptor);
 			if (at != call->result)
 				diverge(context, WHY_MAPPING, (u64)call->result, (u64)at);

@@ -124,7 +124,7 @@ static void patch_vdso(struct context *context, u64 base)
 	if (!base || !header->vdso_patch_count || tracing())
 		return;
 	u64 bytes = header->vdso_bytes;
-	u32 writable = !sys3(NR_mprotect, base, bytes, 7);
+	u32 writable = !sys3(NR_mprotect, base, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
 	for (u32 i = 0; i < header->vdso_patch_count; i++) {
 		const struct vdso_patch *patch = &header->vdso_patches[i];
 		if (writable)
@@ -134,7 +134,7 @@ static void patch_vdso(struct context *context, u64 base)
 			fail("may not write to the vDSO (prctl PR_SET_MDWE), and cannot be helped");
 	}
 	if (writable)
-		sys3(NR_mprotect, base, bytes, 5);
+		sys3(NR_mprotect, base, bytes, PROT_READ | PROT_EXEC);
 }
 
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
@@ -190,12 +190,13 @@ static void map_initial(struct context *context, const struct exec_mapping *mapp
 		(mapping->start < RUNTIME_END && mapping->end > RUNTIME_TEXT))
 		diverge(context, WHY_CORRUPT, mapping->start, mapping->end);
 	if (mapping->flags & EXEC_MAPPING_CONTENT) {
-		map_content(context, mapping->start, bytes, mapping->protection,
-			2 /* MAP_PRIVATE */, mapping->content, mapping->offset);
+		map_content(context, mapping->start, bytes, mapping->protection, MAP_PRIVATE,
+			mapping->content, mapping->offset);
 		return;
 	}
-	u64 flags = 0x4032 | (mapping->flags & EXEC_MAPPING_GROWS_DOWN ? 0x100 : 0);
-	i64 at = sys6(NR_mmap, mapping->start, bytes, 3, flags, ~0UL, 0);
+	u64 flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE |
+		    (mapping->flags & EXEC_MAPPING_GROWS_DOWN ? MAP_GROWSDOWN : 0);
+	i64 at = sys6(NR_mmap, mapping->start, bytes, PROT_READ | PROT_WRITE, flags, ~0UL, 0);
 	if (at != (i64)mapping->start)
 		diverge(context, WHY_MAPPING, mapping->start, (u64)at);
 }
@@ -278,8 +279,10 @@ void replay_start(u64 *stack)
 	if (stack[0] != 3)
 		fail("this program is a part of retake and not to be run by itself");
 	u64 header = decimal((const char *)stack[2]), slot = decimal((const char *)stack[3]);
-	sys6(NR_mmap, RUNTIME_DATA, DATA_BYTES, 3, 0x32, ~0UL, 0);
-	sys6(NR_mmap, REGIONS + REGION_CONTEXT, REGION_BYTES, 3, 0x32, ~0UL, 0);
+	sys6(NR_mmap, RUNTIME_DATA, DATA_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
+	sys6(NR_mmap, REGIONS + REGION_CONTEXT, REGION_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
 	if (sys3(NR_shmat, header, HEADER_ADDRESS, 0) != (i64)HEADER_ADDRESS)
 		fail("cannot attach the header segment");
 	call_on_stack(REGIONS + REGION_STACK_TOP, replay_on_stack, slot, 0, 0);

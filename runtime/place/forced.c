@@ -122,7 +122,8 @@ static u32 observe(struct context *context, const struct registers *regs)
 	u64 start = now_ns();
 	context->regs = *regs;
 	if (force->phase == PHASE_FIRST && may_scan(context) && force->scan_ns < CHEAP_SCAN_NS) {
-		if (sys6(NR_mmap, (u64)list, LIST_END - LIST_OFFSET, 3, 0x32, ~0UL, 0) != (i64)list)
+		if (sys6(NR_mmap, (u64)list, LIST_END - LIST_OFFSET, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) != (i64)list)
 			return 0;
 		force->phase = PHASE_LISTED;
 		memory_list(context, list);
@@ -388,12 +389,12 @@ static u32 prepare(struct context *context)
 {
 	struct force *force = &context->force;
 	u64 at = scratch_page(context);
-	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, 3, 0x32 /* private, anonymous, fixed */,
-		    ~0UL, 0) != (i64)at) {
+	if (sys6(NR_mmap, at, PAGE_BYTES + TRACE_BYTES, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) != (i64)at) {
 		forcing_change(context, FORCE_ACTIVE, FORCE_WANTED);
 		return 0;
 	}
-	force->apart = !sys3(NR_mprotect, at, PAGE_BYTES, 7);
+	force->apart = !sys3(NR_mprotect, at, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
 	force->began_ns = now_ns();
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
 	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving =

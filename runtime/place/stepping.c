@@ -60,11 +60,11 @@ static void run_apart(struct context *context, struct registers *regs, u32 lengt
 	struct force *force = &context->force;
 	u64 page = scratch_page(context);
 	if (!force->apart)
-		sys3(NR_mprotect, page, PAGE_BYTES, 3);
+		sys3(NR_mprotect, page, PAGE_BYTES, PROT_READ | PROT_WRITE);
 	copy_user((void *)page, (const void *)regs->rip, length);
 	*(u8 *)(page + length) = 0xcc;
 	if (!force->apart)
-		sys3(NR_mprotect, page, PAGE_BYTES, 5);
+		sys3(NR_mprotect, page, PAGE_BYTES, PROT_READ | PROT_EXEC);
 	force->finishing = 1;
 	force->finish_at = regs->rip;
 	force->finish_next = regs->rip + length;

@@ -124,7 +124,7 @@ static void build_stub(struct watch *watch)
 {
 	u8 *start = (u8 *)watch->answer.stub, *code = start + WATCH_CODE_OFFSET,
 	   *miss = code - RESTORE_BYTES;
-	sys3(NR_mprotect, start, PAGE_BYTES, 3);
+	sys3(NR_mprotect, start, PAGE_BYTES, PROT_READ | PROT_WRITE);
 	u8 *at = put_save(start);
 	for (u32 i = 0; i < watch->test_count; i++) {
 		at = put_difference(at, &watch->tests[i]);
@@ -137,7 +137,7 @@ static void build_stub(struct watch *watch)
 	put_restore(miss);
 	memcpy(code, watch->answer.code, watch->answer.code_bytes);
 	put_jump(put_quick_test((u8 *)watch->answer.entry, watch, code), (u64)start);
-	sys3(NR_mprotect, start, PAGE_BYTES, 5);
+	sys3(NR_mprotect, start, PAGE_BYTES, PROT_READ | PROT_EXEC);
 }
 
 /* ---- planting ---- */
@@ -145,7 +145,7 @@ static void build_stub(struct watch *watch)
 static void write_code(const struct watch *watch, const u8 *bytes, u64 count)
 {
 	u64 start = PAGE_FLOOR(watch->address), length = PAGE_CEIL(watch->address + count) - start;
-	if (sys3(NR_mprotect, start, length, 7))
+	if (sys3(NR_mprotect, start, length, PROT_READ | PROT_WRITE | PROT_EXEC))
 		fail("cannot write to the program's code");
 	memcpy((void *)watch->address, bytes, count);
 	sys3(NR_mprotect, start, length, watch->answer.protection);
@@ -190,7 +190,7 @@ static void take_answer(struct context *context)
 	usable = usable && answer->entry >= answer->stub + WATCH_CODE_OFFSET + WATCH_CODE_BYTES &&
 		 answer->entry + JUMP_BYTES <= answer->stub + PAGE_BYTES;
 	if (usable)
-		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, 3,
+		usable = sys6(NR_mmap, answer->stub, PAGE_BYTES, PROT_READ | PROT_WRITE,
 				 0x100022 /* private, anonymous, fixed and free */, ~0UL,
 				 0) == (i64)answer->stub;
 	if (!usable)

@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #ifndef SYS_pidfd_getfd
-#define SYS_pidfd_getfd 438
+#define SYS_pidfd_getfd 438 /* pidfd_getfd */
 #endif
 
 int main(void) {

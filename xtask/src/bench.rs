@@ -6,7 +6,9 @@ mod charts;
 mod counts;
 #[cfg(test)]
 mod end_to_end_tests;
+mod figures;
 mod gate;
+mod harness;
 mod machine;
 mod measure;
 mod micro;
@@ -28,14 +30,16 @@ mod svg;
 pub mod table;
 mod tracing;
 mod tracing_loads;
+mod tracing_point;
 mod verdict;
 mod workload;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use figures::Measured;
+use harness::Bench;
 use machine::Machine;
-use measure::{Bench, Measured};
 pub use options::Options;
 use options::Subject;
 use pace::Clock;

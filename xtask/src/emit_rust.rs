@@ -36,7 +36,17 @@ pub fn data(table: &Table, hash: u64) -> String {
         let _ = writeln!(out, "    RefusedRange {{ {fields} }},");
     }
     out.push_str("];\n");
+    numbers(&mut out, table);
     out
+}
+
+/// The number of each call by its name, as `READ`.
+fn numbers(out: &mut String, table: &Table) {
+    out.push_str("\n/// The number of each call that has a name.\npub mod number {\n");
+    for call in table.calls.iter().filter(|call| call.named) {
+        let _ = writeln!(out, "    pub const {}: u16 = {};", call.name.to_uppercase(), call.number);
+    }
+    out.push_str("}\n");
 }
 
 /// `0x0123_4567_89ab_cdef`.

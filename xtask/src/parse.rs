@@ -31,9 +31,6 @@ const RESOURCES: [&str; 7] =
 /// Far above the newest call; keeps a slip of the pen in a range from filling memory.
 const MAXIMUM_NUMBER: u32 = 1023;
 
-/// The call whose sub-rows may be ranges.
-const IOCTL: u32 = 16;
-
 /// What is wrong with a table, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableError {
@@ -226,7 +223,7 @@ fn add_sub_row(
         let Policy::Refuse(errno) = columns.row.policy else {
             return Err("a range of commands can only be refused".to_string());
         };
-        if call_number != IOCTL {
+        if call.name != "ioctl" {
             return Err("only ioctl has ranges".to_string());
         }
         let bits = |text| {

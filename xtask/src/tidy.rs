@@ -3,17 +3,20 @@
 
 mod circles;
 mod columns;
+mod compilers;
+mod dependencies;
 mod functions;
+mod lengths;
 mod links;
+mod numbers;
+mod tokens;
+mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::emit_c::NOTICE;
 use crate::quoted::Language;
-
-/// Longer files are hard to read as a whole. An allowlist would only ever shrink; there is none.
-const MAXIMUM_LINES: usize = 800;
 
 /// Folders with nothing of ours, or with data.
 const SKIPPED_FOLDERS: [&str; 7] =
@@ -27,6 +30,9 @@ const TEXT_ENDINGS: [&str; 12] =
 const PROGRAMS: [&str; 3] = ["tests", "benches", "examples"];
 
 const SOURCE_ENDINGS: [&str; 5] = ["rs", "c", "h", "S", "s"];
+
+/// Documents whose tables are as `cargo xtask bench` prints them.
+const PRINTED: [&str; 1] = ["docs/BENCHMARKS.md"];
 
 /// Parts of paths of a development machine. Written so that this file does not complain about
 /// itself.
@@ -48,13 +54,18 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     collect(repository, &mut files)?;
     files.sort();
+    let calls = numbers::Calls::read(repository)?;
     let mut complaints = circles::complaints(repository)?;
+    complaints.extend(words::complaints(repository)?);
+    complaints.extend(dependencies::complaints(repository)?);
+    complaints.extend(lengths::gone(repository));
     for path in files {
         let bytes = std::fs::read(&path)?;
         let shown = path.strip_prefix(repository).unwrap_or(&path);
         match String::from_utf8(bytes) {
             Ok(text) => {
                 check_file(shown, &text, &mut complaints);
+                check_names(shown, &text, &calls, &mut complaints);
                 if has_ending(&path, &["md"]) {
                     for (line, link) in links::dead_links(repository, shown, &text) {
                         let place = format!("{}:{line}", shown.display());
@@ -90,7 +101,7 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
 
 /// Complaints about one file. `path` is relative to the repository.
 pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
-    if text.lines().next().is_some_and(|line| line.contains(NOTICE)) {
+    if is_generated(text) {
         return;
     }
     let mut complain = |line: usize, message: &str| {
@@ -98,8 +109,8 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     };
     if has_ending(path, &SOURCE_ENDINGS) {
         let lines = text.lines().count();
-        if lines > MAXIMUM_LINES {
-            complain(lines, &format!("{lines} lines; {MAXIMUM_LINES} are the most"));
+        if let Some(message) = lengths::complaint(&path.to_string_lossy(), lines) {
+            complain(lines, &message);
         }
         if !has_header_comment(path, text) {
             complain(1, "no comment at the top that says what the file is for");
@@ -118,7 +129,12 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
         }
     }
     if has_ending(path, &["md"]) {
-        for line in columns::wide_prose(text) {
+        let shown = path.to_string_lossy();
+        let lines = text.lines().count();
+        if let Some(message) = lengths::complaint_of_page(&shown, lines) {
+            complain(lines, &message);
+        }
+        for line in columns::wide_prose(text, PRINTED.contains(&shown.as_ref())) {
             complain(line, &format!("more than {} columns", columns::MOST_COLUMNS_OF_PROSE));
         }
     }
@@ -130,6 +146,28 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
             complain(index + 1, "an open end");
         }
     }
+}
+
+/// Complaints about what has a name that is not used: calls by their numbers, compilers.
+fn check_names(path: &Path, text: &str, calls: &numbers::Calls, complaints: &mut Vec<String>) {
+    if is_generated(text) {
+        return;
+    }
+    let place = path.display();
+    let Some(language) = Language::of(&path.to_string_lossy()) else { return };
+    for (line, name) in numbers::raw_numbers(text, language, calls) {
+        complaints.push(format!("{place}:{line}: the number of `{name}` in place of its name"));
+    }
+    if language == Language::Rust {
+        let fixed = compilers::fixed_compilers(text).into_iter();
+        complaints.extend(fixed.map(|line| {
+            format!("{place}:{line}: a compiler by name: retake_testing::c::compiler asks for CC")
+        }));
+    }
+}
+
+fn is_generated(text: &str) -> bool {
+    text.lines().next().is_some_and(|line| line.contains(NOTICE))
 }
 
 /// Rust: `//!` before anything but attributes. Others: a comment first.

@@ -1,6 +1,7 @@
 //! The committed files are what the tables say, and the C of them compiles where there is no C
 //! library.
 
+use retake_testing::c::compiler;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,7 +28,7 @@ fn generated_c_is_freestanding_and_needs_no_relocation() {
     let folder = std::env::temp_dir().join(format!("retake-generated-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let object = folder.join("table.o");
-    let compiled = Command::new("gcc")
+    let compiled = Command::new(compiler())
         .args([
             "-std=gnu11",
             "-ffreestanding",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A row of the table: a sentence, in short, and what holds it.
+/// A bullet of the page: a sentence, in short, and what holds it.
 #[derive(Debug, PartialEq)]
 struct Promise {
     document: String,
@@ -27,30 +27,30 @@ fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the table: a heading `##` names a document, one `###` a section of it, and each row has
-/// two columns.
+/// Reads the page: a heading `##` names a document, one `###` a section of it. A bullet is a
+/// sentence, and what is quoted below it holds it.
 fn promises(text: &str) -> Vec<Promise> {
     let (mut document, mut section) = (String::new(), String::new());
-    let mut promises = Vec::new();
+    let mut promises: Vec<Promise> = Vec::new();
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("### ") {
             section = heading.to_owned();
         } else if let Some(heading) = line.strip_prefix("## ") {
             document = heading.to_owned();
-        } else if let Some(row) =
-            line.strip_prefix("| ").filter(|row| !row.starts_with("the sentence |"))
-        {
-            let (quote, held_by) = row
-                .trim_end_matches(" |")
-                .rsplit_once(" | ")
-                .unwrap_or_else(|| panic!("two columns: {line}"));
+        } else if let Some(quote) = line.strip_prefix("* ") {
             let [document, section] = [&document, &section].map(Clone::clone);
-            promises.push(Promise {
-                document,
-                section,
-                quote: joined(quote),
-                held_by: held_by.to_owned(),
-            });
+            let quote = joined(quote);
+            promises.push(Promise { document, section, quote, held_by: String::new() });
+        } else if let Some(more) = line.strip_prefix("  ") {
+            let promise = promises.last_mut().unwrap_or_else(|| panic!("no bullet: {line}"));
+            let (text, more) = match more.strip_prefix("> ") {
+                Some(held_by) => (&mut promise.held_by, held_by),
+                None => (&mut promise.quote, more),
+            };
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(more);
         }
     }
     promises
@@ -71,7 +71,7 @@ fn sections(text: &str) -> BTreeMap<String, String> {
     sections
 }
 
-/// What is wrong with a row.
+/// What is wrong with a promise.
 fn complaint(
     promise: &Promise,
     documents: &BTreeMap<String, BTreeMap<String, String>>,
@@ -204,10 +204,7 @@ fn what_is_wrong_with_a_row_is_told() {
         sections("# Title\n\n## First\n\nIt works\nevery time.\n"),
     )]);
     let row = |section: &str, quote: &str, held_by: &str| {
-        let text = format!(
-            "## A.md\n\n### {section}\n\n| the sentence | held by |\n|---|---|\n| {quote} | \
-            {held_by} |\n"
-        );
+        let text = format!("## A.md\n\n### {section}\n\n* {quote}\n  > {held_by}\n");
         let [promise] = &promises(&text)[..] else { panic!("one row: {text}") };
         complaint(promise, &documents).unwrap_or_default()
     };

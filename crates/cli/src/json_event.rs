@@ -229,7 +229,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         Event::Thread { stream, account } => thread(stream.0, &account),
         Event::Dropped { .. } => {
             let Dropped { processes, events, bytes, streams, cut, console, .. } =
-                Dropped::of_event(event).unwrap_or_default();
+                event.as_dropped().unwrap_or_default();
             let [streams, cut_streams, console] =
                 [streams, cut, console].map(|ranges| ranges.iter().collect());
             Details::Dropped { processes, events, bytes, streams, cut_streams, console }

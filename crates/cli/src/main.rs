@@ -15,6 +15,7 @@ mod output;
 mod processes;
 mod progress;
 mod recordings;
+mod replayable;
 mod scratch;
 mod text;
 mod trace_output;

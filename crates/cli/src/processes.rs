@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use retake_model::event::{EXECVE, EXECVEAT, ThreadAccount};
+use retake_model::event::ThreadAccount;
+use retake_model::table::number::{EXECVE, EXECVEAT};
 use retake_model::{CallRef, Dropped, Event, EventKind, EventRef};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
 use serde::Serialize;

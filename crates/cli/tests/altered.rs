@@ -3,6 +3,7 @@
 
 mod cli_support;
 
+use retake_testing::c::compiler;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -12,14 +13,15 @@ use retake_contract::context::forced_body;
 use retake_contract::events::{
     EVENT_CALL, EVENT_EXIT, EVENT_FORCED, EVENT_HASH, ITEM_INPUT, event, item,
 };
+use retake_model::table::number;
 use retake_recording::{ChunkEvents, Codec, Recording, RecordingWriter, StreamId};
 
 /// Where the data of an item are.
 const DATA: usize = item::LAYOUT_BYTES;
 /// Numbers of system calls, and how many arguments they have.
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const GETPPID: u16 = 110;
+const READ: u16 = number::READ;
+const WRITE: u16 = number::WRITE;
+const GETPPID: u16 = number::GETPPID;
 const ARGUMENTS: usize = 3;
 const SIGALRM: u16 = 14;
 
@@ -110,7 +112,7 @@ impl Original {
     fn of(test: &str, program: &str, printed: &str) -> Self {
         let place = Place::new(test);
         fs::write(place.work("p.c"), program).unwrap();
-        let compiled = std::process::Command::new("gcc")
+        let compiled = std::process::Command::new(compiler())
             .arg("-o")
             .arg(place.work("p"))
             .arg(place.work("p.c"))

@@ -5,6 +5,7 @@ mod cli_support;
 use std::path::Path;
 
 use cli_support::Place;
+use retake_model::table::number;
 use retake_testing::needs;
 use retake_testing::needs::python_with;
 use retake_trace_format::{
@@ -127,7 +128,7 @@ fn write_trace(path: &Path) {
             thread: 7,
             entered_ns: 1_700_000_000_000_000_000 + id * 1000,
             returned_ns: 1_700_000_000_000_000_300 + id * 1000,
-            number: 257,
+            number: number::OPENAT.into(),
             result: if id == 3 { -2 } else { 5 },
             arguments: [-100_i64 as u64, 4096, 0, 0, 0, 0],
             buffers: vec![text],

@@ -2,6 +2,7 @@
 
 mod cli_support;
 
+use retake_testing::c::compiler;
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -92,7 +93,7 @@ fn programs_built_with_sanitizers_record_and_replay() {
     for sanitizer in ["thread", "address,undefined"] {
         let flag = format!("-fsanitize={sanitizer}");
         let built = place
-            .command_of("gcc", &["-g", "-pthread", &flag, "threads.c", "-o", "threads"])
+            .command_of(&compiler(), &["-g", "-pthread", &flag, "threads.c", "-o", "threads"])
             .status()
             .unwrap();
         assert!(built.success(), "{flag}");

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cli_support::Place;
+use retake_testing::c::compiler;
 use retake_testing::needs;
 
 /// How long the process of one round is looked for.
@@ -247,7 +248,7 @@ fn shared_a_core(place: &Place, arguments: &[&str], cores: &str) -> bool {
 fn compile(place: &Place, main: &str) -> String {
     let (source, program) = (place.work("turns.c"), place.work("turns"));
     std::fs::write(&source, [TURNS, main].concat()).unwrap();
-    let output = Command::new("gcc")
+    let output = Command::new(compiler())
         .args(["-O1", "-pthread", "-o"])
         .args([&program, &source])
         .output()

@@ -6,6 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use cli_support::Place;
+use retake_testing::c::compiler;
 use retake_testing::needs;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -48,7 +49,7 @@ fn lldb_goes_forwards_and_backwards() {
     fs::write(place.work("commands"), COMMANDS).unwrap();
     assert!(
         place
-            .command_of("gcc", &["-g", "-O0", "crash.c", "-o", "crash"])
+            .command_of(&compiler(), &["-g", "-O0", "crash.c", "-o", "crash"])
             .status()
             .unwrap()
             .success()

@@ -3,10 +3,12 @@
 
 mod cli_support;
 
+use retake_testing::c::compiler;
 use std::io::Read;
 use std::time::Duration;
 
 use cli_support::Place;
+use retake_model::table::number;
 use retake_recording::{Recording, StreamId};
 
 const CALL: u8 = 1;
@@ -102,8 +104,8 @@ fn items(event: &Event, arguments: usize) -> Vec<(u8, u8, &[u8])> {
 
 #[test]
 fn calls_have_their_arguments_and_data() {
-    const READ: u64 = 0;
-    const WRITE: u64 = 1;
+    const READ: u64 = number::READ as u64;
+    const WRITE: u64 = number::WRITE as u64;
     let place = Place::new("format-calls");
     std::fs::write(place.work("data"), "some data").unwrap();
     place.run_well(&["record", "-o", "made", "cat", "data"]);
@@ -167,7 +169,7 @@ fn threads_that_compute_have_forced_events() {
     std::fs::write(place.work("computes.c"), COMPUTES).unwrap();
     assert!(
         place
-            .command_of("gcc", &["-O1", "-pthread", "computes.c", "-o", "computes"])
+            .command_of(&compiler(), &["-O1", "-pthread", "computes.c", "-o", "computes"])
             .status()
             .unwrap()
             .success()

@@ -3,6 +3,7 @@
 
 mod cli_support;
 
+use retake_testing::c::compiler;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -94,7 +95,7 @@ int main(int count, char **arguments)
 fn place(test: &str) -> Place {
     let place = Place::new(test);
     fs::write(place.work("forker.c"), FORKER).unwrap();
-    let compiled = Command::new("gcc")
+    let compiled = Command::new(compiler())
         .args(["-O1", "-o"])
         .arg(place.work("forker"))
         .arg(place.work("forker.c"))

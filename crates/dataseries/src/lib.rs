@@ -58,6 +58,7 @@ mod null_compact;
 mod order;
 mod pack;
 mod pool;
+mod read_options;
 mod reader;
 mod recover;
 mod schema;
@@ -76,11 +77,12 @@ pub use error::{Error, Result};
 pub use extent::{BytesPlace, Extent, ExtentBuffers, NumberPlace, Row, Value};
 pub use header::{ExtentHeader, PackedExtent};
 pub use order::ByteOrder;
+pub use read_options::{Digests, ReadOptions};
 pub use reader::{IndexEntry, Reader};
 pub use recover::{LostRange, RecoverOptions, RecoverReport, recover};
 pub use schema::{
     ExtentType, ExtentTypeBuilder, Field, FieldOrdering, FieldType, PadRecord, TypeLibrary,
 };
-pub use source::{Digests, ReadOptions};
+
 pub use stream::{StreamReader, Warning};
 pub use writer::{Writer, WriterOptions};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, parse_file_header};
 use crate::header::{ExtentHeader, HEADER_BYTES, PackedExtent, TAIL_MARK};
 use crate::order::ByteOrder;
+use crate::read_options::ReadOptions;
 use crate::schema::{ExtentType, TypeLibrary, XML_TYPE};
 use crate::unpack::unpack;
 use crate::{Error, Result};
@@ -14,37 +15,6 @@ use crate::{Error, Result};
 /// The most types of one file, and the most bytes of their descriptions.
 const TYPES_MAX: u32 = 1 << 16;
 const TYPE_EXTENT_BYTES_MAX: u64 = 32 << 20;
-
-/// Which digests of an extent are checked. Sizes and string offsets are checked always.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Digests {
-    /// That over the packed bytes, and that over the unpacked data.
-    #[default]
-    Both,
-    /// That over the packed bytes, which finds all damage to the file since it was written, and
-    /// costs a tenth of the other.
-    Packed,
-    /// None.
-    None,
-}
-
-/// How files are read.
-#[derive(Debug, Clone)]
-pub struct ReadOptions {
-    /// Which digests are checked.
-    pub digests: Digests,
-    /// Refuse extents that need more memory than this, in bytes.
-    pub extent_bytes_limit: u64,
-    /// Types that the file may have: one that is described in exactly the same way is taken from
-    /// here, which takes less time than to read its description.
-    pub known_types: Vec<Arc<ExtentType>>,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self { digests: Digests::Both, extent_bytes_limit: 256 << 20, known_types: Vec::new() }
-    }
-}
 
 /// What comes next in a file.
 pub(crate) enum Next {

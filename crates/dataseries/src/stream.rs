@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::file::{FILE_HEADER_BYTES, TAIL_BYTES, Tail};
 use crate::header::{ExtentHeader, PackedExtent};
 use crate::order::ByteOrder;
+use crate::read_options::ReadOptions;
 use crate::schema::{ExtentType, INDEX_TYPE, TypeLibrary};
 use crate::source::{
-    Next, ReadOptions, read_file_header, read_next, read_parts, read_type_extent, read_up_to,
-    unpack_types,
+    Next, read_file_header, read_next, read_parts, read_type_extent, read_up_to, unpack_types,
 };
 use crate::unpack::unpack;
 use crate::{Error, Extent, Result, digest};

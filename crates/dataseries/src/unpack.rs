@@ -6,8 +6,8 @@ use crate::digest::DataDigest;
 use crate::header::PackedExtent;
 use crate::order::ByteOrder;
 use crate::pool::{self, POOL_START};
+use crate::read_options::{Digests, ReadOptions};
 use crate::schema::ExtentType;
-use crate::source::{Digests, ReadOptions};
 use crate::transform::Transform;
 use crate::{Compression, Error, Extent, ExtentBuffers, Result, null_compact};
 

@@ -5,13 +5,12 @@
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::session::Session;
+use retake_model::table::number::{CLOCK_GETTIME, GETTIMEOFDAY};
 use retake_model::{Event, ItemDirection};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind};
 use std::collections::HashMap;
 use std::time::Duration;
 
-const GETTIMEOFDAY: u16 = 96;
-const CLOCK_GETTIME: u16 = 228;
 /// Clocks that run as time does, without the processors' own.
 const KINDS: usize = 5;
 /// Readings of a thread that are nearer to each other than this are one.

@@ -5,6 +5,7 @@ use crate::checkpoint::slot_of;
 use crate::error::Result;
 use crate::session::Session;
 use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
+use retake_model::table::number;
 use retake_model::{CallRef, Event, ItemDirection, StreamId};
 use retake_recording::{EventReader, Numbered, Recording};
 use std::fmt::Write;
@@ -13,11 +14,28 @@ use std::sync::atomic::Ordering::Relaxed;
 /// More events than this between a place and the call that follows it there are not.
 const MOST_BEFORE_CALL: u64 = 16;
 /// Calls that give descriptors for names: open, creat, openat, openat2, socket, accept, accept4.
-const OPENING: [u16; 7] = [2, 85, 257, 437, 41, 43, 288];
-const CLOSE: u16 = 3;
+const OPENING: [u16; 7] = [
+    number::OPEN,
+    number::CREAT,
+    number::OPENAT,
+    number::OPENAT2,
+    number::SOCKET,
+    number::ACCEPT,
+    number::ACCEPT4,
+];
+const CLOSE: u16 = number::CLOSE;
 /// Calls whose first argument is the descriptor that is read: read, pread64, readv, preadv,
 /// preadv2, recvfrom, recvmsg, getdents64.
-const READING: [u16; 8] = [0, 17, 19, 295, 327, 45, 47, 217];
+const READING: [u16; 8] = [
+    number::READ,
+    number::PREAD64,
+    number::READV,
+    number::PREADV,
+    number::PREADV2,
+    number::RECVFROM,
+    number::RECVMSG,
+    number::GETDENTS64,
+];
 const SHOWN: TextOptions = TextOptions {
     string_bytes: 64,
     element_count: 16,

@@ -1,9 +1,10 @@
 //! What was left out of a recording while it was made, to bound its size: a note in the
 //! supervisor's own stream.
 
-use crate::event::{HEADER_BYTES, read_u64};
+use retake_contract::events::{EventKind, event::LAYOUT_BYTES as HEADER_BYTES};
+
+use crate::bytes::read_u64;
 use crate::ids::StreamId;
-use crate::{Event, EventKind, EventRef};
 
 /// Numbers that lie apart, as ranges without their ends. Adding and asking take the logarithm of
 /// their number.
@@ -121,9 +122,9 @@ impl Dropped {
         bytes
     }
 
-    /// What an event says, if it is a note of this kind.
-    pub fn of_event(event: &EventRef<'_>) -> Option<Self> {
-        let Event::Dropped { body } = event.decode() else { return None };
+    /// What the body of an event says, which has [`Self::body_bytes`] at least: the caller has
+    /// checked.
+    pub(crate) fn read(body: &[u8]) -> Self {
         let fixed: [u64; 7] = std::array::from_fn(|at| read_u64(body, at * 8));
         let [processes, events, bytes, until_ns, counts @ ..] = fixed;
         let mut at = FIXED_BYTES;
@@ -135,7 +136,7 @@ impl Dropped {
             at = end;
             Ranges::of(list.collect())
         });
-        Some(Self { processes, events, bytes, until_ns, streams, cut, console })
+        Self { processes, events, bytes, until_ns, streams, cut, console }
     }
 
     /// How many bytes a body must have that begins like this one. Too large for any body if its
@@ -201,7 +202,7 @@ mod tests {
         };
         let bytes = dropped.event();
         let (event, size) = parse_event(&bytes).unwrap();
-        assert_eq!((size, Dropped::of_event(&event)), (bytes.len(), Some(dropped.clone())));
+        assert_eq!((size, event.as_dropped()), (bytes.len(), Some(dropped.clone())));
         assert!(
             dropped.has_stream(StreamId(2))
                 && !dropped.has_stream(StreamId(3))

@@ -3,7 +3,7 @@
 
 use retake_contract::events::{exec_area, exec_body, exec_mapping};
 
-use crate::event::{read_u32, read_u64};
+use crate::bytes::{read_u32, read_u64};
 use crate::ids::ContentId;
 use crate::item::read_content;
 

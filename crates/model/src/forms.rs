@@ -1,14 +1,14 @@
 //! Calls that strace writes otherwise than register by register: what they wait for and what came,
 //! and how processes are made.
 
-use crate::describe::{ArgumentDescription, CallDescription};
+use crate::bytes::{read_u32, read_u64};
+use crate::description::{ArgumentDescription, CallDescription};
 use crate::errno;
-use crate::event::{read_u32, read_u64};
 use crate::flags;
 use crate::layout::element_text;
-use crate::print::TextOptions;
 use crate::signal;
 use crate::status::{date, hexadecimal};
+use crate::text::TextOptions;
 
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_SETTLS: u64 = 0x8_0000;

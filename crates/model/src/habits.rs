@@ -1,10 +1,10 @@
 //! How strace writes what the type of an argument does not tell: which registers a command does not
 //! use, and texts of single arguments.
 
-use crate::event::read_u64;
+use crate::bytes::read_u64;
 use crate::flags;
 use crate::item::ItemRef;
-use crate::print::{Hexadecimal, TextOptions, quote};
+use crate::text::{Hexadecimal, TextOptions, quote};
 use std::borrow::Cow;
 
 /// How many of a call's arguments mean something; `None`: all.

@@ -4,7 +4,8 @@ use retake_contract::events::{
     ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay,
 };
 
-use crate::event::{EventError, read_u32, read_u64};
+use crate::bytes::{read_u32, read_u64};
+use crate::event_error::EventError;
 use crate::ids::ContentId;
 
 pub use retake_contract::events::Direction;

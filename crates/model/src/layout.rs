@@ -4,11 +4,11 @@
 
 use std::fmt::Write;
 
-use crate::event::{read_u32, read_u64};
+use crate::bytes::{read_u32, read_u64};
 use crate::flags::{self, FlagSet};
-use crate::print::{TextOptions, quote};
 use crate::signal::{self, SiginfoRef};
 use crate::status;
+use crate::text::{TextOptions, quote};
 
 /// How to read a field.
 #[derive(Debug, Clone, Copy)]
@@ -349,24 +349,6 @@ fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
         Type::Flags32(set) => set.format(read_u32(bytes, 0)),
         Type::Layout(name) => element_text(name, bytes, options).unwrap_or_default(),
     }
-}
-
-/// A kind of file and its permissions: `S_IFDIR|0755`.
-pub(crate) fn file_mode(mode: u32) -> String {
-    let kind = match mode >> 12 & 0xf {
-        0o1 => "S_IFIFO|",
-        0o2 => "S_IFCHR|",
-        0o4 => "S_IFDIR|",
-        0o6 => "S_IFBLK|",
-        0o10 => "S_IFREG|",
-        0o12 => "S_IFLNK|",
-        0o14 => "S_IFSOCK|",
-        _ => return format!("0{mode:o}"),
-    };
-    let bits = [(0o4000, "S_ISUID|"), (0o2000, "S_ISGID|"), (0o1000, "S_ISVTX|")];
-    let bits: String =
-        bits.iter().filter(|(bit, _)| mode & bit != 0).map(|(_, name)| *name).collect();
-    format!("{kind}{bits}0{:03o}", mode & 0o777)
 }
 
 fn limit_text(limit: u64) -> String {

@@ -6,12 +6,17 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
+mod bytes;
 pub mod calendar;
+mod call;
 pub mod describe;
+pub mod description;
 pub mod divergence;
 pub mod dropped;
 pub mod errno;
 pub mod event;
+mod event_error;
 pub mod exec;
 mod flag_sets;
 pub mod flags;
@@ -25,8 +30,10 @@ pub mod item;
 pub mod layout;
 pub mod print;
 pub mod signal;
+mod signal_event;
 mod status;
 pub mod table;
+pub mod text;
 
 pub use divergence::{Divergence, Mismatch};
 pub use dropped::{Dropped, Ranges};

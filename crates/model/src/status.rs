@@ -1,10 +1,9 @@
 //! What `stat` and `statx` tell of a file, as text: what matters of its kind, or all of it.
 
+use crate::bytes::{read_u32, read_u64};
 use crate::calendar;
-use crate::event::{read_u32, read_u64};
 use crate::flags;
-use crate::layout::file_mode;
-use crate::print::TextOptions;
+use crate::text::TextOptions;
 use std::fmt::Write;
 
 const KIND: u32 = 0o170_000;
@@ -27,6 +26,24 @@ fn device(number: u64) -> String {
         (number & 0xff) | (number >> 12 & 0xffff_ff00),
     );
     format!("makedev({}, {})", hexadecimal(major), hexadecimal(minor))
+}
+
+/// A kind of file and its permissions: `S_IFDIR|0755`.
+pub(crate) fn file_mode(mode: u32) -> String {
+    let kind = match mode >> 12 & 0xf {
+        0o1 => "S_IFIFO|",
+        0o2 => "S_IFCHR|",
+        0o4 => "S_IFDIR|",
+        0o6 => "S_IFBLK|",
+        0o10 => "S_IFREG|",
+        0o12 => "S_IFLNK|",
+        0o14 => "S_IFSOCK|",
+        _ => return format!("0{mode:o}"),
+    };
+    let bits = [(0o4000, "S_ISUID|"), (0o2000, "S_ISGID|"), (0o1000, "S_ISVTX|")];
+    let bits: String =
+        bits.iter().filter(|(bit, _)| mode & bit != 0).map(|(_, name)| *name).collect();
+    format!("{kind}{bits}0{:03o}", mode & 0o777)
 }
 
 fn is_device(mode: u32) -> bool {

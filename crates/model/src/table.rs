@@ -1,10 +1,7 @@
 //! The system-call table as data. `gen.rs` holds the rows, generated from `tables/`.
 
 use crate::flags::FlagSet;
-pub use crate::r#gen::{CALLS, REFUSED_RANGES, TABLE_HASH};
-
-/// Number of `ioctl`, the only call whose unknown commands explain themselves.
-const IOCTL: u16 = 16;
+pub use crate::r#gen::{CALLS, REFUSED_RANGES, TABLE_HASH, number};
 
 /// One system call.
 #[derive(Debug)]
@@ -275,7 +272,8 @@ impl CallRow {
 
     /// What to call an ioctl command without a row: the range it is refused by.
     pub fn refused_range(&self, command: u32) -> Option<&'static RefusedRange> {
-        if self.number != IOCTL {
+        // No other call's unknown commands explain themselves.
+        if self.number != number::IOCTL {
             return None;
         }
         let low = command as u16;

@@ -4,7 +4,7 @@ use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::find_candidates;
 use crate::choice::{Chosen, Context, Pads, Plan};
 use crate::elf::{ElfView, LoadSegment};
-use crate::emit::{Emitted, OutOfReach, Patch, emit, jumps};
+use crate::emit::{Emitted, OutOfReach, emit, jumps};
 use crate::error::PatchError;
 use crate::functions::find_functions;
 use crate::gather::{Gathered, gather, recognise};
@@ -12,6 +12,7 @@ use crate::image::{
     Image, ImageSegment, Placement, Refusal, RefusedSite, SiteKind, Unpatched, UnpatchedReason,
     Verdict,
 };
+use crate::jump::Patch;
 use crate::lazy_binding;
 use crate::passages;
 use crate::sections::{self, Wanted, choose_wanted};

@@ -10,32 +10,15 @@
 use crate::elf::ElfView;
 use crate::functions::is_plain_call;
 use crate::image::{Refusal, RefusedSite, SiteKind};
+use crate::jump::{JUMP_BYTES, Jump, SHORT_JUMP_BYTES};
 use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::ops::Range;
-
-/// Bytes of `jmp rel32`.
-pub(crate) const JUMP_BYTES: u64 = 5;
-
-/// Bytes of `jmp rel8`.
-pub(crate) const SHORT_JUMP_BYTES: u64 = 2;
 
 /// Longest run displaced on either side of a site.
 const RUN_INSTRUCTIONS: usize = 8;
 
 /// The signal restorer: `mov $15,%rax; syscall`. Unwinders and debuggers compare these bytes.
 const RESTORER: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-
-/// How control gets from the text to the stub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Jump {
-    /// By a 5-byte jump.
-    Near,
-    /// By a 2-byte jump to padding, where the 5-byte jump is.
-    ByWayOf {
-        /// Where in the padding.
-        pad: u64,
-    },
-}
 
 /// How one site is patched.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 //! All references are relative, so an image holds at any load address.
 
 use crate::bytes::page_ceiling;
-use crate::choice::{JUMP_BYTES, Jump, Plan, SHORT_JUMP_BYTES};
+use crate::choice::Plan;
 use crate::elf::ElfView;
 use crate::entry::Entry;
 use crate::image::{Placement, Site, StubInfo, StubPoint};
+use crate::jump::{JUMP_BYTES, Jump, Patch, SHORT_JUMP_BYTES};
 use crate::stub::{COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_RCX, Piece, SAVE_RCX, pieces};
 use crate::survey::{Listed, Role};
 
@@ -71,9 +72,6 @@ fn lay_out(plans: &[Plan]) -> (Vec<usize>, usize) {
     });
     (offsets.collect(), end)
 }
-
-/// Bytes to write, and the address to write them to.
-pub(crate) type Patch = (u64, Vec<u8>);
 
 /// The jumps of a site: at its start, and in padding where it goes by way of it.
 pub(crate) fn jumps(site: &Site, stub_area: u64) -> Result<Vec<Patch>, OutOfReach> {

@@ -5,10 +5,11 @@
 
 use crate::bytes::u32_at;
 use crate::candidates::Candidate;
-use crate::choice::JUMP_BYTES;
+use crate::chunk::Chunk;
 use crate::elf::{ElfView, Section};
 use crate::flow::inferred_end;
 use crate::image::{SYSCALL, SiteKind};
+use crate::jump::JUMP_BYTES;
 use crate::pclntab::go_functions;
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameHdr, EndianSlice,
@@ -24,13 +25,6 @@ const INFERENCE_TOTAL_BYTES: usize = 1 << 26;
 
 /// No system call has a number as high as this.
 const NUMBER_LIMIT: u32 = 1024;
-
-/// A range of text to be decoded from its start. Ranges do not overlap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chunk {
-    pub start: u64,
-    pub end: u64,
-}
 
 /// A function with an exception table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::Candidate;
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::{Chunk, Functions};
+use crate::functions::Functions;
 use crate::image::SiteKind;
 use crate::landing_pads::landing_pad_targets;
 use crate::pointers::{pointer_targets, table_targets};

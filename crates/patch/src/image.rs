@@ -4,7 +4,7 @@
 //! is loaded at another place, add the load bias with wrapping arithmetic to each of them.
 
 use crate::PAGE_BYTES;
-use crate::choice::JUMP_BYTES;
+use crate::jump::JUMP_BYTES;
 use crate::lazy_binding;
 use std::fmt;
 use std::ops::Range;

@@ -8,7 +8,7 @@
 //! it has a variant too, for processors without the other instructions.
 
 use crate::elf::ElfView;
-use crate::emit::Patch;
+use crate::jump::Patch;
 
 /// `xsavec disp8(%rsp)` and `xsave disp8(%rsp)` without the displacement.
 const SAVES: [[u8; 4]; 2] = [[0x0f, 0xc7, 0x64, 0x24], [0x0f, 0xae, 0x64, 0x24]];

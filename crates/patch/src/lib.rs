@@ -13,9 +13,11 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod atomic;
 mod bytes;
 mod candidates;
 mod choice;
+mod chunk;
 mod elf;
 mod emit;
 mod entry;
@@ -24,6 +26,7 @@ mod flow;
 mod functions;
 mod gather;
 mod image;
+mod jump;
 mod landing_pads;
 mod lazy_binding;
 mod passages;

@@ -1,8 +1,9 @@
 //! Functions whose calls are counted, so that a thread can be stopped at one of them and found
 //! there again at replay: those that threads call before they touch what they share.
 
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::{Chunk, Functions};
+use crate::functions::Functions;
 
 const COUNTED: [&[u8]; 6] = [
     b"pthread_mutex_lock",

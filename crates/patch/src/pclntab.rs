@@ -5,8 +5,8 @@
 //! object and gimli read.
 
 use crate::bytes::{u32_at, u64_at};
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::Chunk;
 
 /// Go 1.18 and 1.19, then 1.20 and later; the older 1.16 form has absolute addresses.
 const MAGIC_118: u32 = 0xffff_fff0;

@@ -1,8 +1,8 @@
 //! Jump targets that no instruction names: jump tables, pointers in data, relocations.
 
 use crate::bytes::u32_at;
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::Chunk;
 use crate::scan::TableBase;
 use crate::windows::Windows;
 

@@ -1,9 +1,10 @@
 //! What stubs consist of: instructions displaced from the text, calls of the runtime, and jumps
 //! back into the text.
 
-use crate::choice::{JUMP_BYTES, Plan};
+use crate::choice::Plan;
 use crate::entry::Entry;
 use crate::image::SiteKind;
+use crate::jump::JUMP_BYTES;
 use crate::survey::{Listed, Nature, Role};
 use retake_contract::context::context;
 

@@ -1,10 +1,11 @@
 //! Decoding functions: the instructions near sites, and every address near them that something may
 //! jump to.
 
+use crate::atomic::is_atomic;
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::{Chunk, Functions};
+use crate::functions::Functions;
 use crate::image::SiteKind;
-use crate::sections::is_atomic;
 use crate::windows::Windows;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,

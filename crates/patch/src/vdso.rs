@@ -37,16 +37,17 @@ const NEAR_JUMP_BYTES: usize = 5;
 const NOT_IMPLEMENTED: [u8; 8] = [0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff, 0xc3];
 
 /// Those of [`FUNCTIONS`] whose originals stay callable.
-const CLOCKS: [u32; 3] = [228, 96, 201];
+const CLOCKS: [u32; 3] =
+    [libc::SYS_clock_gettime as u32, libc::SYS_gettimeofday as u32, libc::SYS_time as u32];
 
 /// Name without the prefix `__vdso_`, and the number of the system call; `None` for what must fail
 /// instead.
 const FUNCTIONS: [(&str, Option<u32>); 6] = [
-    ("clock_gettime", Some(228)),
-    ("gettimeofday", Some(96)),
-    ("time", Some(201)),
-    ("getcpu", Some(309)),
-    ("clock_getres", Some(229)),
+    ("clock_gettime", Some(libc::SYS_clock_gettime as u32)),
+    ("gettimeofday", Some(libc::SYS_gettimeofday as u32)),
+    ("time", Some(libc::SYS_time as u32)),
+    ("getcpu", Some(libc::SYS_getcpu as u32)),
+    ("clock_getres", Some(libc::SYS_clock_getres as u32)),
     ("getrandom", None),
 ];
 

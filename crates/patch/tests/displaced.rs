@@ -6,6 +6,7 @@ use iced_x86::{
     InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
 };
 use object::{Object, ObjectSection, SectionKind};
+use retake_testing::c::compiler;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -39,7 +40,7 @@ fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<[u64; 3]> {
     fs::create_dir_all(&folder).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/place/displaced.c");
     fs::write(folder.join("main.c"), MAIN.replace("FILE_NAME", &format!("{source:?}"))).unwrap();
-    let compiled = Command::new("gcc")
+    let compiled = Command::new(compiler())
         .args(["-O1", "-fsanitize=undefined", "-o", "main", "main.c", "-I"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime"))
         .current_dir(&folder)

@@ -6,6 +6,7 @@ mod common;
 use common::check_image;
 use object::{Object, ObjectSegment, ObjectSymbol};
 use retake_patch::{Image, Options, Placement, RUNTIME_TEXT, Refusal, SiteKind, build_image};
+use retake_testing::c::compiler;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::Path;
@@ -258,7 +259,7 @@ fn compile() -> Vec<u8> {
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let (source, library) = (folder.join("code.s"), folder.join("code.so"));
     std::fs::write(&source, SOURCE).expect("written");
-    let status = Command::new("gcc")
+    let status = Command::new(compiler())
         .args(["-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o"])
         .arg(&library)
         .arg(&source)

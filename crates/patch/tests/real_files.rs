@@ -4,6 +4,7 @@ mod common;
 
 use common::{check_image, counts, print_counts};
 use retake_patch::{Options, Placement, Refusal, SiteKind, Verdict, examine};
+use retake_testing::c::compiler;
 use retake_testing::needs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -145,7 +146,11 @@ fn static_program() {
     {
         let program = folder.0.join(name);
         assert!(
-            run(Command::new("gcc").args(["-O2", "-o"]).arg(&program).arg(&source).args(flags)),
+            run(Command::new(compiler())
+                .args(["-O2", "-o"])
+                .arg(&program)
+                .arg(&source)
+                .args(flags)),
             "{name}"
         );
         let verdict = examine_file(&program);

@@ -6,6 +6,7 @@ use common::{check_image, print_counts};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use object::{Object, ObjectSymbol};
 use retake_patch::{Image, Options, Placement, SiteKind, build_image, examine};
+use retake_testing::c::compiler;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -130,7 +131,7 @@ fn static_program(folder: &Path) -> Vec<u8> {
         int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); free(malloc(count)); return count; }\n";
     std::fs::write(&source, text).expect("written");
     let status =
-        Command::new("gcc").args(["-static", "-O1", "-o"]).arg(&program).arg(&source).status();
+        Command::new(compiler()).args(["-static", "-O1", "-o"]).arg(&program).arg(&source).status();
     assert!(status.expect("gcc runs").success());
     std::fs::read(&program).expect("just linked")
 }

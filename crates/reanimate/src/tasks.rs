@@ -301,8 +301,9 @@ mod tests {
     #[test]
     fn exec_and_ranges_close_what_they_should() {
         let mut descriptors = Descriptors::default();
-        for number in 0..10 {
-            descriptors.install(number, Slot { closes_on_exec: number == 3, ..slot() }, 0);
+        for descriptor in 0..10 {
+            let slot = Slot { closes_on_exec: descriptor == 3, ..slot() };
+            descriptors.install(descriptor, slot, 0);
         }
         assert_eq!(descriptors.close_on_exec().len(), 1);
         assert_eq!(descriptors.close_range(5, u32::MAX).len(), 5);

@@ -6,6 +6,7 @@ use crate::shared_state::Recorder;
 use crate::slices::{self, Slices};
 use crate::unborn::Unborn;
 use retake_kernel::{futex, process, shared};
+use retake_model::event::NO_PARENT;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -210,7 +211,7 @@ fn find_dead(recorder: &Recorder) {
     for index in 0..recorder.slot_count() {
         let slot = &header.slots[index];
         if slot.state.load(Acquire) != shared::SLOT_LIVE
-            || slot.parent_stream.load(Relaxed) == u32::MAX
+            || slot.parent_stream.load(Relaxed) == NO_PARENT
         {
             continue; // the first process is waited for
         }

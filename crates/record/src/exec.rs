@@ -8,6 +8,7 @@ use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::tracee::{self, Attached, Event, Stopped};
 use retake_kernel::{memory, process};
+use retake_model::event::NO_PARENT;
 use retake_patch::Placement;
 use retake_supervisor::runtime_image;
 use retake_supervisor::vdso::Vdso;
@@ -101,7 +102,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     );
     let first = add_mappings(recorder, pid, &mappings, &registers, &mut event)?;
     let mut bytes = Vec::new();
-    if shared_slot.parent_stream.load(Relaxed) == u32::MAX && recorder.first_exec() {
+    if shared_slot.parent_stream.load(Relaxed) == NO_PARENT && recorder.first_exec() {
         bytes.extend(start_event(pid));
     }
     bytes.extend(event.encode());

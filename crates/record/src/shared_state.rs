@@ -11,6 +11,7 @@ use retake_kernel::guardian::Line;
 use retake_kernel::process;
 use retake_kernel::segment::Segment;
 use retake_kernel::shared::{self, Header, RING_BYTES};
+use retake_model::event::{NO_PARENT, parent_stream};
 use retake_recording::{StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
 use std::io;
@@ -189,7 +190,7 @@ impl Recorder {
             .ready_top
             .store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
         slot.stream.store(0, Relaxed);
-        slot.parent_stream.store(u32::MAX, Relaxed);
+        slot.parent_stream.store(NO_PARENT, Relaxed);
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(pid as u32, Relaxed);
         slot.ties.store(0, Relaxed);
@@ -306,10 +307,10 @@ impl Recorder {
         let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
         let info = StreamInfo {
             id: StreamId(stream),
-            parent: (parent != u32::MAX).then_some(StreamId(parent)),
+            parent: parent_stream(parent),
             pid,
             tid,
-            kind: if parent == u32::MAX {
+            kind: if parent == NO_PARENT {
                 StreamKind::Initial
             } else if pid == tid {
                 StreamKind::Process
@@ -399,7 +400,7 @@ impl Recorder {
         for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
             if slot.stream.load(Relaxed) == 0
                 && slot.state.load(Acquire) == shared::SLOT_LIVE
-                && slot.parent_stream.load(Relaxed) == u32::MAX
+                && slot.parent_stream.load(Relaxed) == NO_PARENT
             {
                 self.note_death(index, status);
             }

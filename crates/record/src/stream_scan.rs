@@ -5,6 +5,7 @@
 use crate::thread_account::EventCounts;
 use retake_contract::events::event as layout;
 use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
+use retake_model::table::number;
 use retake_model::{ContentId, Event, EventKind, Ranges, parse_event};
 use retake_recording::ChunkEvents;
 use std::collections::BTreeSet;
@@ -12,9 +13,9 @@ use std::collections::BTreeSet;
 /// Of an event's header, so much is looked at.
 const HEAD_BYTES: usize = layout::VALUE;
 /// Calls with a MAPPING item.
-const MAPPING_CALLS: [u16; 2] = [9, 30]; // mmap, shmat
+const MAPPING_CALLS: [u16; 2] = [number::MMAP, number::SHMAT];
 /// Calls that make threads and processes.
-const CLONING_CALLS: [u16; 4] = [56, 57, 58, 435]; // clone, fork, vfork, clone3
+const CLONING_CALLS: [u16; 4] = [number::CLONE, number::FORK, number::VFORK, number::CLONE3];
 /// No event that is looked into is as large as this.
 const LARGEST_EVENT_BYTES: usize = 16 << 20;
 

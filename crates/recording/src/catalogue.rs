@@ -1,5 +1,4 @@
-//! What a recording file holds and where: built from the index, or by a scan when there is no
-//! usable index.
+//! What a recording file holds and where, frame by frame as they are found.
 //!
 //! Invariant: the chunks of a stream in the catalogue are its first ones, without a gap. The first
 //! chunk that does not follow ends its stream, and a warning says so.
@@ -7,17 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::ContentId;
-use crate::error::{FramePlace, Result};
-use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, read_u64};
-use crate::frame_writer::INDEX_ENTRY_BYTES;
+use crate::error::Result;
+use crate::frame::{FrameHeader, FrameKind, PlacedFrame, read_u64};
 use crate::metadata::MAX_METADATA_BYTES;
-use crate::scan::scan;
 use crate::source::Source;
 use crate::stream_info::{StreamId, StreamInfo};
 use crate::warning::{Warning, Warnings};
-
-/// A frame and where it is.
-pub(crate) type PlacedFrame = (u64, FrameHeader);
 
 /// Consecutive pieces of something, in order.
 #[derive(Debug, Default)]
@@ -70,25 +64,6 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Finds out what `source` holds.
-    pub(crate) fn build(source: &Source) -> Result<Self> {
-        let mut catalogue = Self::default();
-        match read_index(source)? {
-            Ok(entries) => entries
-                .into_iter()
-                .try_for_each(|(offset, header)| catalogue.add(source, offset, header))?,
-            Err(reason) => {
-                let warning = match source.is_being_recorded() {
-                    true => Warning::BeingRecorded,
-                    false => Warning::NoIndex { reason },
-                };
-                catalogue.warnings.push(warning);
-                scan(source, &mut catalogue)?;
-            }
-        }
-        Ok(catalogue)
-    }
-
     /// Adds one frame. A damaged declaration becomes a warning; only a failing disk is an error.
     pub(crate) fn add(&mut self, source: &Source, offset: u64, header: FrameHeader) -> Result<()> {
         match header.kind {
@@ -217,88 +192,3 @@ impl Catalogue {
 pub(crate) const CONTENT_DECLARATION_BYTES: usize = 40;
 const MAX_DECLARATION_BYTES: usize = 4096;
 const _: () = assert!(MAX_DECLARATION_BYTES < MAX_METADATA_BYTES);
-
-/// The entries of the index, or why there is no usable one.
-fn read_index(source: &Source) -> Result<std::result::Result<Vec<PlacedFrame>, String>> {
-    let Some(trailer_offset) = source.length().checked_sub(HEADER_BYTES as u64) else {
-        return Ok(Err("the file is too short".to_owned()));
-    };
-    let trailer = match source.read_header(trailer_offset)? {
-        Ok(header) if header.kind == FrameKind::Trailer => header,
-        _ => {
-            return Ok(Err("the recording was not finished, or its end is missing".to_owned()));
-        }
-    };
-    let mut entries = Vec::new();
-    let mut offset = trailer.offset;
-    let mut sequence = 0;
-    let mut bytes = Vec::new();
-    while offset < trailer_offset {
-        let place = FramePlace::at(offset);
-        let header = match source.read_header(offset)? {
-            Ok(header) => header,
-            Err(fault) => {
-                return Ok(Err(format!(
-                    "{place}, part of the index, is damaged: {}",
-                    fault.describe()
-                )));
-            }
-        };
-        let expected = header.kind == FrameKind::Index
-            && header.sequence == sequence
-            && header.recording == trailer.recording;
-        if !expected {
-            return Ok(Err(format!("{place} should be part of the index")));
-        }
-        match source.read_stored(offset, &header, &mut bytes) {
-            Ok(()) => {}
-            Err(crate::Error::Damaged { reason, .. }) => {
-                return Ok(Err(format!("{place}, part of the index: {reason}")));
-            }
-            Err(error) => return Err(error),
-        }
-        if let Err(reason) = decode_entries(&bytes, trailer.recording, trailer.offset, &mut entries)
-        {
-            return Ok(Err(format!("{place}, part of the index: {reason}")));
-        }
-        offset += header.frame_bytes();
-        sequence += 1;
-    }
-    Ok(if offset == trailer_offset {
-        Ok(entries)
-    } else {
-        Err("the index overlaps the trailer".to_owned())
-    })
-}
-
-/// Appends the entries in `bytes` to `entries`; they must be of this recording, in order, apart,
-/// and before the index.
-fn decode_entries(
-    bytes: &[u8],
-    recording: u64,
-    index_offset: u64,
-    entries: &mut Vec<PlacedFrame>,
-) -> std::result::Result<(), &'static str> {
-    let (parts, []) = bytes.as_chunks::<INDEX_ENTRY_BYTES>() else {
-        return Err("its size is not that of whole entries");
-    };
-    let mut free_from = entries.last().map_or(0, |(offset, header)| offset + header.frame_bytes());
-    for part in parts {
-        let offset = read_u64(part, 0);
-        let mut header_bytes = [0; HEADER_BYTES];
-        header_bytes.copy_from_slice(&part[8..]);
-        let header = FrameHeader::decode(&header_bytes, offset)
-            .map_err(|_| "an entry is not the header of a frame")?;
-        let end =
-            offset.checked_add(header.frame_bytes()).ok_or("an entry lies outside the file")?;
-        if offset < free_from || end > index_offset {
-            return Err("an entry is out of order or lies outside the file");
-        }
-        if header.recording != recording {
-            return Err("an entry is of another recording");
-        }
-        free_from = end;
-        entries.push((offset, header));
-    }
-    Ok(())
-}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::ContentId;
 use crate::catalogue::CataloguedContent;
 use crate::error::{Error, Result};
-use crate::recording::Shared;
+use crate::opened::Shared;
 use crate::source::open_regular;
 use crate::store::temporary::{TemporaryFile, make_private_directories};
 use crate::writer::FILES_NAME;

@@ -73,6 +73,9 @@ pub(crate) struct FrameHeader {
     pub recording: u64,
 }
 
+/// A frame and where it is: its offset in the file.
+pub(crate) type PlacedFrame = (u64, FrameHeader);
+
 /// Why 64 bytes are not the header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderFault {

@@ -25,9 +25,11 @@ mod frame;
 mod frame_writer;
 #[doc(hidden)]
 pub mod fuzzing;
+mod index;
 mod library;
 mod location;
 mod metadata;
+mod opened;
 mod pack;
 mod recording;
 mod removal;
@@ -55,8 +57,9 @@ pub use location::Location;
 pub use metadata::{
     ByteText, CheckLevel, CpuidAnswer, Exit, Machine, Metadata, Outcome, Policy, Processor,
 };
+pub use opened::StreamSummary;
 pub use pack::{Progress, pack, unpack};
-pub use recording::{Recording, StreamSummary};
+pub use recording::Recording;
 pub use removal::remove;
 pub use retake_model::ContentId;
 pub use rewrite::{Keep, Replaced, Rewrite};

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::ContentId;
-use crate::catalogue::{Catalogue, CataloguedStream, PlacedFrame};
 use crate::error::{Error, Result};
-use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, stated_version};
+use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, PlacedFrame, stated_version};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
+use crate::opened::{Shared, StreamSummary, catalogue_of, summarise};
 use crate::scan::check_unindexed;
 use crate::source::{Source, open_regular};
-use crate::stream_info::{StreamId, StreamInfo};
+use crate::stream_info::StreamId;
 use crate::stream_reader::StreamReader;
 use crate::warning::{Warning, Warnings};
 use crate::writer::{EVENTS_NAME, METADATA_NAME};
@@ -21,30 +21,6 @@ use crate::writer::{EVENTS_NAME, METADATA_NAME};
 #[derive(Debug, Clone)]
 pub struct Recording {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// What the recording and its readers have in common.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub source: Source,
-    pub catalogue: Catalogue,
-    /// The recording's directory; `None` for a packed one.
-    pub directory: Option<PathBuf>,
-    metadata: Metadata,
-    warnings: Vec<Warning>,
-}
-
-/// A stream and how much there is of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamSummary {
-    /// Its declaration.
-    pub info: StreamInfo,
-    /// Readable bytes.
-    pub bytes: u64,
-    /// Events that start in them; if the stream is cut, the last may be incomplete.
-    pub event_count: u64,
-    /// Readable chunks.
-    pub chunk_count: usize,
 }
 
 impl Recording {
@@ -78,7 +54,7 @@ impl Recording {
 
     fn from_source(source: Source, directory: Option<PathBuf>) -> Result<Self> {
         check_beginning(&source)?;
-        let mut catalogue = Catalogue::build(&source)?;
+        let mut catalogue = catalogue_of(&source)?;
         let mut warnings = std::mem::take(&mut catalogue.warnings);
         let metadata =
             find_metadata(&source, &catalogue.metadata, directory.as_deref(), &mut warnings)?;
@@ -184,22 +160,6 @@ impl Recording {
         crate::contents::for_each_block(&self.shared, id, &mut |block| {
             output.write_all(block).map_err(write)
         })
-    }
-}
-
-impl Shared {
-    /// The catalogue's entry of a stream.
-    pub(crate) fn catalogued(&self, stream: StreamId) -> Option<&CataloguedStream> {
-        self.catalogue.streams.get(&stream)
-    }
-}
-
-pub(crate) fn summarise(stream: &CataloguedStream) -> StreamSummary {
-    StreamSummary {
-        info: stream.info.clone(),
-        bytes: stream.pieces.bytes,
-        event_count: stream.event_count,
-        chunk_count: stream.pieces.frames.len(),
     }
 }
 

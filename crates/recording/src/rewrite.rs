@@ -8,13 +8,11 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
 use std::path::PathBuf;
 
-use crate::catalogue::PlacedFrame;
 use crate::codec::{Codec, Encoder};
 use crate::error::{Error, Result};
-use crate::frame::{FrameHeader, FrameKind};
+use crate::frame::{FrameHeader, FrameKind, PlacedFrame};
 use crate::frame_writer::FrameWriter;
 use crate::source::Source;
 use crate::storage::ReservingFile;
@@ -265,18 +263,4 @@ impl crate::writer::State {
         self.streams = streams;
         self.held = Some(held);
     }
-}
-
-/// Removes files of a recording that is being made, which nothing left in it refers to. Those that
-/// are not there are no error.
-pub(crate) fn remove_files(paths: impl Iterator<Item = PathBuf>) -> Result<()> {
-    for path in paths {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &path, error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -3,9 +3,9 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use crate::catalogue::PlacedFrame;
 use crate::error::{Error, Result};
-use crate::recording::{Shared, StreamSummary, summarise};
+use crate::frame::PlacedFrame;
+use crate::opened::{Shared, StreamSummary, summarise};
 use crate::stream_info::StreamId;
 
 /// What is known of a chunk without reading it.

@@ -274,7 +274,7 @@ impl RecordingWriter {
     /// What the system says.
     pub fn unlink_contents(&self, ids: &[ContentId]) -> Result<()> {
         let files = self.directory.join(FILES_NAME);
-        crate::rewrite::remove_files(ids.iter().map(|id| files.join(id.to_string())))
+        remove_files(ids.iter().map(|id| files.join(id.to_string())))
     }
 
     pub(crate) fn unfinished_state(&self) -> Result<MutexGuard<'_, State>> {
@@ -362,6 +362,20 @@ pub(crate) fn write_metadata(directory: &Path, text: &[u8]) -> Result<()> {
     file.write_all(text).map_err(fail)?;
     let target = directory.join(METADATA_NAME);
     fs::rename(&new, &target).map_err(|error| Error::io("replace", &target, error))
+}
+
+/// Removes files of a recording that is being made, which nothing left in it refers to. Those that
+/// are not there are no error.
+fn remove_files(paths: impl Iterator<Item = PathBuf>) -> Result<()> {
+    for path in paths {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

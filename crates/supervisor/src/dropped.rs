@@ -25,8 +25,5 @@ pub fn of_recording(recording: &Recording) -> Result<Dropped> {
             _ => break,
         }
     }
-    Ok(parse_event(&first)
-        .ok()
-        .and_then(|(event, _)| Dropped::of_event(&event))
-        .unwrap_or_default())
+    Ok(parse_event(&first).ok().and_then(|(event, _)| event.as_dropped()).unwrap_or_default())
 }

@@ -4,17 +4,7 @@
 #define RETAKE_BPF_MAPPED_H
 
 #include "record.h"
-
-#define READ 0
-#define MMAP 9
-#define MUNMAP 11
-#define PREAD 17
-#define READV 19
-#define MREMAP 25
-#define MSYNC 26
-#define MADVISE 28
-#define PREADV 295
-#define PREADV2 327
+#include "../../../runtime/gen/numbers.h"
 
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20
@@ -59,18 +49,18 @@ INLINE u32 concerns_mapped_file(struct thread *thread, i64 result)
 	u32 process = current_ids() >> 32;
 	u64 flags = thread->arguments[3];
 	switch (thread->number) {
-	case MMAP:
+	case NR_mmap:
 		return !(flags & (MAP_ANONYMOUS | MAP_DENYWRITE)) ||
 		       (flags & MAP_FIXED && has_mappings(process));
-	case MUNMAP:
-	case MREMAP:
-	case MSYNC:
-	case MADVISE: return has_mappings(process);
-	case READ:
-	case PREAD:
-	case READV:
-	case PREADV:
-	case PREADV2: return result > 0 && is_mapped_to_write((u32)thread->arguments[0]);
+	case NR_munmap:
+	case NR_mremap:
+	case NR_msync:
+	case NR_madvise: return has_mappings(process);
+	case NR_read:
+	case NR_pread64:
+	case NR_readv:
+	case NR_preadv:
+	case NR_preadv2: return result > 0 && is_mapped_to_write((u32)thread->arguments[0]);
 	}
 	return 0;
 }

@@ -9,14 +9,6 @@
 
 const char LICENSE[] SECTION("license") = "Dual MIT/GPL";
 
-#define EXIT 60
-#define EXIT_GROUP 231
-#define EXECVE 59
-#define EXECVEAT 322
-#define SENDFILE 40
-#define SPLICE 275
-#define TEE 276
-#define COPY_FILE_RANGE 326
 #define FICLONE 0x40049409
 #define FICLONERANGE 0x4020940d
 #define SIGKILL 9
@@ -133,9 +125,9 @@ INLINE void inputs_at_entry(
 	for (u32 i = 0; i < 6 && i < row->argument_count; i++)
 		if (row->arguments[i].direction != DIRECTION_VALUE)
 			visit(index, i, AT_ENTRY, 0);
-	if (number == EXECVE)
+	if (number == NR_execve)
 		put_string(thread->arguments[0], 0);
-	if (number == EXECVEAT)
+	if (number == NR_execveat)
 		put_string(thread->arguments[1], 1);
 	undescribed(work, number, index, ITEM_INPUT);
 	copy_words(thread->before, work->before);
@@ -191,14 +183,14 @@ int call_entered(u64 *context)
 	thread->arguments[4] = registers->r8;
 	thread->arguments[5] = registers->r9;
 	thread->entered_ns = real_time();
-	if (number == EXIT || number == EXIT_GROUP) {
+	if (number == NR_exit || number == NR_exit_group) {
 		exits(thread, number);
 		return 0;
 	}
 	thread->flags |= THREAD_IN_CALL;
 	u32 index = row_index(number, thread->arguments);
 	const struct call_row *row = row_at(index);
-	if (row && (number == IOCTL || matters_at_entry(row)))
+	if (row && (number == NR_ioctl || matters_at_entry(row)))
 		inputs_at_entry(thread, number, index, row);
 	return 0;
 }
@@ -208,10 +200,10 @@ int call_entered(u64 *context)
 INLINE u32 moved_data(struct thread *thread, i64 result)
 {
 	u32 number = thread->number, command = (u32)thread->arguments[1];
-	if (number == IOCTL)
+	if (number == NR_ioctl)
 		return result == 0 && (command == FICLONE || command == FICLONERANGE);
-	return result > 0 && (number == SENDFILE || number == SPLICE || number == TEE ||
-				     number == COPY_FILE_RANGE);
+	return result > 0 && (number == NR_sendfile || number == NR_splice || number == NR_tee ||
+				     number == NR_copy_file_range);
 }
 
 INLINE u32 data_of_call(

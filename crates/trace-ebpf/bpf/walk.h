@@ -4,9 +4,9 @@
 #define RETAKE_BPF_WALK_H
 
 #include "item.h"
+#include "../../../runtime/gen/numbers.h"
 #include "../../../runtime/gen/table.c"
 
-#define IOCTL 16
 
 /* How to capture an argument. */
 enum { AT_ENTRY, AT_RETURN };
@@ -213,7 +213,7 @@ APART u32 visit(u32 index_of_row, u32 index, u32 when, u32 failed)
 INLINE void undescribed(struct work *work, u32 number, u32 index_of_row, u32 direction)
 {
 	u32 command = (u32)work->arguments[1];
-	if (number != IOCTL || index_of_row != IOCTL ||
+	if (number != NR_ioctl || index_of_row != NR_ioctl ||
 		!(command >> 30 & (direction == ITEM_INPUT ? 1 : 2)))
 		return;
 	for (u32 i = 0; i < REFUSED_RANGE_COUNT; i++)

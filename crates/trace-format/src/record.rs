@@ -1,6 +1,7 @@
 //! The records of a trace, as plain data.
 
 use crate::data::TraceData;
+use retake_model::table::number;
 
 /// One record of a trace. All but [`TraceRecord::Incomplete`] have an id; ids increase by one from
 /// record to record.
@@ -100,11 +101,11 @@ impl TracedCall {
 /// where no pointer shows them: the one that says how many bytes, and of an `ioctl` that clones
 /// files (`command` is its second argument) the third. `None` for all other calls.
 pub fn moved_argument(number: u32, command: u64) -> Option<u8> {
-    const SENDFILE: u32 = 40;
-    const SPLICE: u32 = 275;
-    const TEE: u32 = 276;
-    const COPY_FILE_RANGE: u32 = 326;
-    const IOCTL: u32 = 16;
+    const SENDFILE: u32 = number::SENDFILE as u32;
+    const SPLICE: u32 = number::SPLICE as u32;
+    const TEE: u32 = number::TEE as u32;
+    const COPY_FILE_RANGE: u32 = number::COPY_FILE_RANGE as u32;
+    const IOCTL: u32 = number::IOCTL as u32;
     const FICLONE: u32 = 0x4004_9409;
     const FICLONERANGE: u32 = 0x4020_940d;
     match number {

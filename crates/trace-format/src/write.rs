@@ -13,6 +13,7 @@ use crate::packer::Packer;
 use crate::processes::Processes;
 use crate::schema::{SCHEMA, other};
 use crate::{ProcessStart, TraceRecord};
+use retake_model::table::number;
 
 /// How a trace is written.
 #[derive(Debug, Clone)]
@@ -308,4 +309,4 @@ impl<W: Write + Send + 'static> Drop for TraceWriter<W> {
 }
 
 /// System call number of `umask`.
-const UMASK: u32 = 95;
+const UMASK: u32 = number::UMASK as u32;

@@ -39,7 +39,7 @@ proptest! {
         let compression = [CompressionSet::NONE, CompressionSet::LZ4, CompressionSet::ZLIB][way];
         let file = write(&trace, TraceWriterOptions { extent_bytes, order, compression,
             ..TraceWriterOptions::default() });
-        slow::obeys(&file);
+        slow::rules::obeys(&file);
         let extents = slow::read(&file);
         prop_assert!(slow::SLOW_CHAIN.with(std::cell::Cell::get), "the chain of checksums");
         // Common fields are sorted by name: unique_id is the last of the fourteen.

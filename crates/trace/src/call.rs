@@ -217,7 +217,7 @@ mod tests {
         let openat = TracedCall {
             process: 7,
             thread: 8,
-            number: 257,
+            number: table::number::OPENAT.into(),
             result: 3,
             arguments: [0xffff_ff9c, 0x1000, 0, 0, 0, 0],
             buffers: vec![input(1, 0x1000, b"/etc/passwd")],

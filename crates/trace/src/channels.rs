@@ -6,30 +6,31 @@
 use crate::descriptors::{self, Descriptor, Table};
 use crate::observation::{Ending, Observation};
 use retake_model::table;
+use retake_model::table::number;
 use retake_trace_format::{StartKind, TraceRecord, TracedCall};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-const READ: u32 = 0;
-const WRITE: u32 = 1;
-const READV: u32 = 19;
-const WRITEV: u32 = 20;
-const SENDFILE: u32 = 40;
-const SENDTO: u32 = 44;
-const RECVFROM: u32 = 45;
-const SENDMSG: u32 = 46;
-const RECVMSG: u32 = 47;
-const SHUTDOWN: u32 = 48;
-const SOCKETPAIR: u32 = 53;
-const SPLICE: u32 = 275;
-const TEE: u32 = 276;
-const VMSPLICE: u32 = 278;
-const CLOSE: u32 = 3;
-const DUP2: u32 = 33;
-const DUP3: u32 = 292;
-const EXIT_GROUP: u32 = 231;
-const FCNTL: u32 = 72;
+const READ: u32 = number::READ as u32;
+const WRITE: u32 = number::WRITE as u32;
+const READV: u32 = number::READV as u32;
+const WRITEV: u32 = number::WRITEV as u32;
+const SENDFILE: u32 = number::SENDFILE as u32;
+const SENDTO: u32 = number::SENDTO as u32;
+const RECVFROM: u32 = number::RECVFROM as u32;
+const SENDMSG: u32 = number::SENDMSG as u32;
+const RECVMSG: u32 = number::RECVMSG as u32;
+const SHUTDOWN: u32 = number::SHUTDOWN as u32;
+const SOCKETPAIR: u32 = number::SOCKETPAIR as u32;
+const SPLICE: u32 = number::SPLICE as u32;
+const TEE: u32 = number::TEE as u32;
+const VMSPLICE: u32 = number::VMSPLICE as u32;
+const CLOSE: u32 = number::CLOSE as u32;
+const DUP2: u32 = number::DUP2 as u32;
+const DUP3: u32 = number::DUP3 as u32;
+const EXIT_GROUP: u32 = number::EXIT_GROUP as u32;
+const FCNTL: u32 = number::FCNTL as u32;
 const F_SETPIPE_SZ: u64 = 1031;
 const EPIPE: i64 = -32;
 const MSG_PEEK: u64 = 2;
@@ -328,7 +329,7 @@ mod tests {
     use super::*;
     use retake_trace_format::{BufferDirection, TracedBuffer};
 
-    const PIPE: u32 = 22;
+    const PIPE: u32 = number::PIPE as u32;
 
     fn call(process: u32, number: u32, arguments: [u64; 3], result: i64) -> Observation {
         let [first, second, third] = arguments;

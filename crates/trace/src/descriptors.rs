@@ -1,5 +1,6 @@
 //! How calls change a table of descriptors, whatever the table knows of them.
 
+use retake_model::table::number;
 use retake_model::table::{DescriptorEffect, Row};
 use retake_trace_format::{BufferDirection, TracedCall};
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ pub(crate) const O_CLOEXEC: u32 = 0o2_000_000;
 const F_SETFD: u32 = 2;
 const F_DUPFD_CLOEXEC: u64 = 1030;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
-const FCNTL: u32 = 72;
+const FCNTL: u32 = number::FCNTL as u32;
 
 /// What a table knows of a descriptor.
 pub(crate) trait Descriptor: Clone {

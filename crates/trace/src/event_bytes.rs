@@ -2,6 +2,7 @@
 //! them.
 
 use crate::Result;
+use retake_model::event::NO_PARENT;
 use retake_record::EventLog;
 use retake_recording::{ChunkEvents, MAX_CHUNK_BYTES, StreamId};
 use std::ops::Range;
@@ -38,7 +39,7 @@ pub(crate) fn start(
     time_ns: u64,
 ) -> Vec<u8> {
     let body = [u64::from(process as u32) | u64::from(tid as u32) << 32, how, time_ns];
-    let parent = parent.map_or(u64::from(u32::MAX), u64::from);
+    let parent = u64::from(parent.unwrap_or(NO_PARENT));
     event(START, 0, parent as i64, &words(&body))
 }
 

@@ -1,14 +1,15 @@
 //! What the events of one stream say happened.
 
 use crate::call::{self, Supply};
-use crate::look::{self, kind};
+use crate::look;
 use crate::observation::{Ending, Observation};
 use crate::state;
+use retake_model::table::number;
 use retake_model::{CallRef, Event, EventRef, StreamId};
 use retake_recording::StreamInfo;
 use retake_trace_format::{Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
 
-const RT_SIGRETURN: u16 = 15;
+const RT_SIGRETURN: u16 = number::RT_SIGRETURN;
 
 /// How a thread came to be, in a START event.
 const BY_FORK: u64 = 1;
@@ -148,8 +149,8 @@ impl Interpreter {
     /// What whoever traces has seen.
     fn state(&mut self, number: u16, body: &[u8]) -> Vec<Observation> {
         match number {
-            kind::START => return self.executed(body),
-            kind::MOVED => self.moved.extend(look::moved_bytes(body).unwrap_or_default()),
+            state::kind::START => return self.executed(body),
+            state::kind::MOVED => self.moved.extend(look::moved_bytes(body).unwrap_or_default()),
             _ => {
                 return look::pages_of(number, body)
                     .map(|pages| Observation::Record(TraceRecord::MappedPages(pages)))

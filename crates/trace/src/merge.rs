@@ -5,6 +5,7 @@ use crate::events::EventBuffer;
 use crate::interpret::Interpreter;
 use crate::observation::Observation;
 use retake_model::StreamId;
+use retake_model::table::number;
 use retake_recording::{Recording, StreamInfo, StreamReader};
 use retake_trace_format::TraceRecord;
 use std::cmp::Reverse;
@@ -43,9 +44,9 @@ impl Cursor {
 }
 
 fn makes_thread(number: u32) -> bool {
-    const CLONE: u32 = 56;
-    const VFORK: u32 = 58;
-    const CLONE3: u32 = 435;
+    const CLONE: u32 = number::CLONE as u32;
+    const VFORK: u32 = number::VFORK as u32;
+    const CLONE3: u32 = number::CLONE3 as u32;
     matches!(number, CLONE..=VFORK | CLONE3)
 }
 

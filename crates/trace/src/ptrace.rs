@@ -17,6 +17,7 @@ use retake_kernel::call_tracer::{self, Afterwards, CallStop, Stop, Waited};
 use retake_kernel::process::{self, Prepared};
 use retake_kernel::{clock, ptrace, signals};
 use retake_model::event::EXEC_COMMITTED;
+use retake_model::table::number;
 use retake_record::{EventLog, Moment, Stage};
 use retake_recording::{Exit, Metadata, Outcome, StreamId, StreamInfo, StreamKind};
 use retake_trace_format::{StartKind, TracedCall};
@@ -25,11 +26,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-const EXIT: u64 = 60;
-const EXIT_GROUP: u64 = 231;
+const EXIT: u64 = number::EXIT as u64;
+const EXIT_GROUP: u64 = number::EXIT_GROUP as u64;
 /// While these are made a thread has the processors that it believes to have: it asks for them, or
 /// hands them on.
-const ABOUT_PROCESSORS: [u64; 9] = [203, 204, 56, 57, 58, 59, 322, 435, 309];
+const ABOUT_PROCESSORS: [u64; 9] = [
+    number::SCHED_SETAFFINITY as u64,
+    number::SCHED_GETAFFINITY as u64,
+    number::CLONE as u64,
+    number::FORK as u64,
+    number::VFORK as u64,
+    number::EXECVE as u64,
+    number::EXECVEAT as u64,
+    number::CLONE3 as u64,
+    number::GETCPU as u64,
+];
 /// How often is looked whether somebody asks to leave.
 const PERIOD: Duration = Duration::from_millis(20);
 

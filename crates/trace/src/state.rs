@@ -1,6 +1,5 @@
 //! What a process starts with, as `/proc` says it while the process stands still.
 
-use crate::look::kind;
 use retake_kernel::clock;
 use retake_model::EventKind;
 use retake_recording::ByteText;
@@ -13,6 +12,18 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+
+/// What a STATE event holds, in its `number`.
+pub(crate) mod kind {
+    /// What a process starts with.
+    pub const START: u16 = 0;
+    /// Pages that were read through a mapping.
+    pub const PAGES_READ: u16 = 1;
+    /// Pages that were written through a mapping.
+    pub const PAGES_WRITTEN: u16 = 2;
+    /// Data that the call moves whose event comes next.
+    pub const MOVED: u16 = 3;
+}
 
 /// Resource limits that x86-64 Linux has.
 const LIMITS: u32 = 16;

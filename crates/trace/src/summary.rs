@@ -269,20 +269,21 @@ fn microseconds(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use retake_model::table::number;
 
     #[test]
     fn calls_are_summed_up() {
         let mut summary = Summary::default();
         for ns in 1..=100 {
             summary.add(&TracedCall {
-                number: 0,
+                number: number::READ.into(),
                 entered_ns: 1,
                 returned_ns: 1 + ns * 1000,
                 ..TracedCall::default()
             });
         }
         summary.add(&TracedCall {
-            number: 2,
+            number: number::OPEN.into(),
             result: -2,
             entered_ns: 1,
             returned_ns: 2,

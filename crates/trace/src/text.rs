@@ -4,11 +4,13 @@ use crate::call;
 use crate::observation::{Ending, Observation};
 use crate::tracker::Tracker;
 use retake_model::calendar;
-use retake_model::describe::{CallDescription, describe_call};
+use retake_model::describe::describe_call;
+use retake_model::description::CallDescription;
 use retake_model::parse_event;
-use retake_model::print::{TextOptions, quote};
 use retake_model::signal::{self, SiginfoRef};
+use retake_model::table::number;
 use retake_model::table::{self, ArgumentKind, Row, ValueType};
+use retake_model::text::{TextOptions, quote};
 use retake_trace_format::{ProcessStart, StartKind, TraceRecord, TracedCall};
 use std::collections::HashMap;
 
@@ -105,7 +107,7 @@ pub struct Printer {
 /// Results are in this column, counted from 1, as in strace.
 pub const RESULT_COLUMN: usize = 40;
 
-const EXECVE: u32 = 59;
+const EXECVE: u32 = number::EXECVE as u32;
 
 impl Printer {
     /// For local time that is so many seconds ahead of UTC.
@@ -342,7 +344,7 @@ mod tests {
             thread: process,
             entered_ns,
             returned_ns: entered_ns + 1500,
-            number: 3,
+            number: number::CLOSE.into(),
             result: -9,
             ..TracedCall::default()
         };

@@ -3,6 +3,7 @@
 
 use crate::descriptors::{self, Descriptor, O_CLOEXEC, Table};
 use crate::observation::Observation;
+use retake_model::table::number;
 use retake_model::table::{self, ArgumentKind, DescriptorEffect, Row, Shape, ValueType};
 use retake_trace_format::{
     BufferDirection, DescriptorKind, ProcessStart, StartDescriptor, StartKind, TraceRecord,
@@ -15,10 +16,10 @@ const O_DIRECTORY: u32 = 0o200_000;
 /// With the bit of a directory.
 const O_TMPFILE: u32 = 0o20_200_000;
 
-const CHDIR: u32 = 80;
-const FCHDIR: u32 = 81;
-const UMASK: u32 = 95;
-const CHROOT: u32 = 161;
+const CHDIR: u32 = number::CHDIR as u32;
+const FCHDIR: u32 = number::FCHDIR as u32;
+const UMASK: u32 = number::UMASK as u32;
+const CHROOT: u32 = number::CHROOT as u32;
 
 /// One process.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 //! and has to say so.
 
 use crate::observation::Observation;
+use retake_model::table::number;
 use retake_trace_format::{TraceRecord, TracedCall, moved_argument};
 
 /// Counts it.
@@ -30,7 +31,7 @@ impl Unseen {
 }
 
 fn moves_unseen(call: &TracedCall) -> bool {
-    const IOCTL: u32 = 16;
+    const IOCTL: u32 = number::IOCTL as u32;
     let moves = moved_argument(call.number, call.arguments[1]).is_some()
         && (call.result > 0 || call.number == IOCTL && call.result == 0);
     moves && call.moved().is_none()

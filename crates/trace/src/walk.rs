@@ -2,6 +2,7 @@
 //! says. The runtime walks the same rows in C.
 
 use retake_kernel::memory;
+use retake_model::table::number;
 use retake_model::table::{
     self, Argument, ArgumentKind, Direction, LengthRule, Pointer, Row, Shape,
 };
@@ -13,7 +14,7 @@ const PATH_LIMIT: u64 = 4096;
 const STRING_LIMIT: u64 = 0x20000;
 const LARGEST: u64 = 0x7fff_f000;
 const MESSAGE_BYTES: u64 = 56;
-const IOCTL: u32 = 16;
+const IOCTL: u32 = number::IOCTL as u32;
 
 /// The memory of one process, and how much of each buffer is wanted.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Result;
+use super::figures::Outcome;
 use super::gate::{self, Finding};
-use super::measure::{Bench, Outcome};
+use super::harness::Bench;
 use super::mode::Mode;
 use super::stage::{Stage, environment, tail};
 use super::statistics::Series;

@@ -1,6 +1,6 @@
 //! The results of the workloads as charts.
 
-use super::measure::{Measured, Outcome};
+use super::figures::{Measured, Outcome};
 use super::mode::Mode;
 use super::report;
 use super::statistics::Series;

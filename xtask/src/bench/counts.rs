@@ -19,6 +19,7 @@
 //! All runs have fixed addresses (`setarch -R`) and an environment of their own: the stack of a
 //! program is part of its recording.
 
+mod count;
 mod frames;
 mod limits;
 mod take;
@@ -29,12 +30,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::Result;
+use super::harness::Bench;
 use super::machine::Machine;
-use super::measure::Bench;
 use super::stopwatch::Stopwatch;
 use super::table::{NOTHING, Table};
+use count::Count;
 use limits::{Limits, Row};
-use take::{Count, Taker};
+use take::Taker;
 
 /// The limits, in the repository.
 const LIMITS: &str = "benches/counts.limits";
@@ -160,9 +162,9 @@ mod tests {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let limits = Limits::read(&repository.join(LIMITS)).unwrap();
         for name in names() {
-            assert!(limits.all().any(|(row, _)| limits::workload(row) == name), "{name}");
+            assert!(limits.all().any(|(row, _)| count::workload(row) == name), "{name}");
         }
-        assert!(limits.all().all(|(row, _)| names().any(|name| name == limits::workload(row))));
+        assert!(limits.all().all(|(row, _)| names().any(|name| name == count::workload(row))));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::measure::{Bench, Measured, Outcome};
+use super::figures::{Measured, Outcome};
+use super::harness::Bench;
 use super::mode::Mode;
 use super::pace::Pace;
 use super::workload::parse;

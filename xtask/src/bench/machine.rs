@@ -1,7 +1,9 @@
 //! What the figures were measured on.
 
 use std::fs;
+use std::path::Path;
 
+use retake_testing::needs::find_command;
 use serde_json::{Value, json};
 
 /// More load than this for each core, before anything was measured, is somebody else's work.
@@ -102,6 +104,14 @@ fn first_number(text: &str) -> f64 {
     first.and_then(|number| number.parse().ok()).unwrap_or(0.0)
 }
 
+/// Whether a command is where commands are looked for, or a path is there.
+pub fn is_present(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).exists();
+    }
+    find_command(program).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +124,11 @@ mod tests {
         assert_eq!(kernel_version("6.18.44-fc-v1\n"), "6.18.44");
         assert_eq!(kernel_version("6.12"), "6.12");
         assert!((first_number("1.25 0.5 0.1 1/2 3") - 1.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn programs_are_found() {
+        assert!(is_present("sh") && is_present("/bin/sh"));
+        assert!(!is_present("no-such-program") && !is_present("/no/such/program"));
     }
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Result;
 use super::gate::{self, Finding};
+use super::harness::Bench;
 use super::machine::Machine;
-use super::measure::Bench;
 use super::micro_extras::{Designs, Footprint, Forced, Starting};
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;

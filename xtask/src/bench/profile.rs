@@ -6,20 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Result;
-use super::measure::is_present;
+use super::machine::is_present;
 use super::mode::Mode;
 use super::stage::Stage;
 
-/// Not a divisor of what timers do.
-const SAMPLES_PER_SECOND: &str = "1997";
-
 const SHOWN_OBJECTS: usize = 8;
 const SHOWN_SYMBOLS: usize = 20;
-
-/// What stands before a command that is profiled into a file.
-pub fn prefix(data: &str) -> [&str; 9] {
-    ["perf", "record", "--quiet", "-F", SAMPLES_PER_SECOND, "-e", "cpu-clock", "-o", data]
-}
 
 impl Stage<'_> {
     /// Records and replays once more under perf. What it saw, as text; and why not, if it could

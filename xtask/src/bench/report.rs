@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::figures::{Measured, Outcome};
 use super::gate;
 use super::machine::Machine;
-use super::measure::{Measured, Outcome};
 use super::mode::Mode;
 use super::statistics::{NOISY_SPREAD, Series};
 use super::table::{NOTHING, Table, megabytes, number};

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::Result;
 use super::gate::{self, Finding};
+use super::harness::Bench;
 use super::machine::Machine;
-use super::measure::Bench;
 use super::scaling_point::{Point, measure};
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;

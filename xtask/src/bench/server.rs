@@ -7,7 +7,8 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use super::Result;
-use super::measure::{Measured, is_present};
+use super::figures::Measured;
+use super::machine::is_present;
 use super::mode::Mode;
 use super::process::{describe, peak_memory_kb};
 use super::stage::{Stage, environment, tail};

@@ -7,16 +7,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Result;
-use super::measure::Bench;
+use super::harness::Bench;
 use super::mode::Mode;
 use super::process::{Ran, Run, describe};
-use super::profile;
 use super::workload::Workload;
 use crate::watched::{Watched, free_port};
 use retake_testing::needs::search_path;
 
 /// How long preparations may take, and the first native run.
 pub const FIRST_TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// How often perf looks at what runs, a second. Not a divisor of what timers do.
+const SAMPLES_PER_SECOND: &str = "1997";
 
 /// How much of a program's complaint is repeated.
 const SHOWN_ERROR_BYTES: usize = 300;
@@ -234,7 +236,7 @@ impl<'a> Stage<'a> {
         };
         let mut command: Vec<String> = Vec::new();
         if let Some(data) = &self.profile_into {
-            command.extend(profile::prefix(text_of(data)?).map(str::to_owned));
+            command.extend(profiler(text_of(data)?).map(str::to_owned));
             command.push("--".to_owned());
         }
         command.extend(prefix.iter().map(|&word| word.to_owned()));
@@ -243,6 +245,11 @@ impl<'a> Stage<'a> {
         }
         Ok(command)
     }
+}
+
+/// What stands before a command that is profiled into a file.
+fn profiler(data: &str) -> [&str; 9] {
+    ["perf", "record", "--quiet", "-F", SAMPLES_PER_SECOND, "-e", "cpu-clock", "-o", data]
 }
 
 /// What all processes that are measured find in their environment.

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Result;
-use super::measure::{Bench, is_present};
+use super::harness::Bench;
+use super::machine::is_present;
 use super::process::{Ran, Run, describe};
 use super::scratch::folder_bytes;
 use super::stage::{environment, tail};

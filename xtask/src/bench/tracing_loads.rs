@@ -56,7 +56,7 @@ pub const LOADS: [Load; 5] = [
         name: "leveldb",
         title: "LevelDB, what db_bench does, 60,000 entries",
         requires: &["gcc", "/usr/include/leveldb/c.h"],
-        prepare: "gcc -O2 -o leveldb_bench $PROGRAMS/leveldb_bench.c -lleveldb",
+        prepare: "${CC:-gcc} -O2 -o leveldb_bench $PROGRAMS/leveldb_bench.c -lleveldb",
         command: "exec ../leveldb_bench database 60000",
         in_process_limit: 1.4,
         kernel_limit: None,

@@ -1,7 +1,7 @@
 //! Whether a workload kept its limits.
 
+use super::figures::Measured;
 use super::gate::Finding;
-use super::measure::Measured;
 use super::mode::Mode;
 
 /// Replay counts as slower than its recording only beyond this: a program that only computes takes
@@ -90,7 +90,7 @@ fn unmeasured(measured: &Measured) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::measure::Outcome;
+    use crate::bench::figures::Outcome;
     use crate::bench::workload::{Baseline, Workload};
 
     fn measured(native: &[f64], record: f64, replay: f64) -> Measured {

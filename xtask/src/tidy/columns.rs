@@ -20,14 +20,15 @@ pub fn wide_lines(text: &str, language: Language) -> Vec<usize> {
     text.lines().enumerate().filter(is_wide).map(|(index, _)| index + 1).collect()
 }
 
-/// The wide lines of a document, counted from 1. Rows of tables may be wide, and what is shown as
-/// it was printed.
-pub fn wide_prose(text: &str) -> Vec<usize> {
+/// The wide lines of a document, counted from 1. What is shown as it was printed may be wide; so
+/// may rows of tables, if they were printed too.
+pub fn wide_prose(text: &str, are_tables_printed: bool) -> Vec<usize> {
     let mut is_fenced = false;
     let mut wide = Vec::new();
     for (index, line) in text.lines().enumerate() {
         is_fenced ^= line.trim_start().starts_with("```");
-        let is_prose = !is_fenced && !line.starts_with('|') && !line.starts_with("    ");
+        let is_printed = line.starts_with("    ") || are_tables_printed && line.starts_with('|');
+        let is_prose = !is_fenced && !is_printed;
         if is_prose && columns(line) > MOST_COLUMNS_OF_PROSE {
             wide.push(index + 1);
         }
@@ -82,8 +83,10 @@ mod tests {
     #[test]
     fn prose_has_a_hundred_and_twenty() {
         let long = "x".repeat(121);
-        assert_eq!(wide_prose(&format!("{}\n{long}", &long[1..])), [2]);
-        assert!(wide_prose(&format!("| {long} |\n    {long}\n```\n{long}\n```")).is_empty());
+        assert_eq!(wide_prose(&format!("{}\n{long}", &long[1..]), false), [2]);
+        assert_eq!(wide_prose(&format!("| {long} |"), false), [1]);
+        assert!(wide_prose(&format!("| {long} |"), true).is_empty());
+        assert!(wide_prose(&format!("    {long}\n```\n{long}\n```"), false).is_empty());
     }
 
     #[test]

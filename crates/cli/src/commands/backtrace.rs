@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use clap::Args;
 use retake_debug::{BACKTRACE_SCRIPT, Crash, Destination, Keeping, Target};
-use retake_model::print::TextOptions;
+use retake_model::text::TextOptions;
 use retake_recording::{EventReader, Recording, StreamSummary};
 
 mod report;
@@ -14,12 +14,12 @@ mod text;
 
 use crate::commands::debug::front_end::FrontEnd;
 use crate::commands::debug::{self, failure_of, gdb};
-use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result};
 use crate::json_event::JsonEvent;
 use crate::output::Output;
 use crate::processes;
 use crate::recordings;
+use crate::replayable::check_replayable;
 use crate::scratch::Scratch;
 use report::{CrashReport, Report, Thread};
 

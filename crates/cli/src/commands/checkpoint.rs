@@ -10,10 +10,10 @@ use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
 use serde::Serialize;
 
 use crate::commands::debug::{failure_of, place, seconds, target_of};
-use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, Table};
 use crate::recordings;
+use crate::replayable::check_replayable;
 use crate::scratch::Scratch;
 use crate::text;
 

@@ -16,10 +16,10 @@ pub(super) mod gdb;
 mod lldb;
 
 use self::front_end::FrontEnd;
-use crate::commands::replay::check_replayable;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::processes::{self, Process};
 use crate::recordings;
+use crate::replayable::check_replayable;
 use crate::scratch::Scratch;
 
 /// Options of `retake debug`.

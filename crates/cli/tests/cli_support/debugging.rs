@@ -1,5 +1,6 @@
 //! Driving real gdb on a replay.
 
+use retake_testing::c::compiler;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -107,7 +108,7 @@ int main(int argc, char **argv)
 
 /// Compiles a C program with debug information; its path.
 pub fn compile(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
-    compile_with("gcc", &place.work(&format!("{name}.c")), &place.work(name), source, options)
+    compile_with(&compiler(), &place.work(&format!("{name}.c")), &place.work(name), source, options)
 }
 
 /// The same of C++.

@@ -7,6 +7,7 @@ pub mod debugging;
 pub mod started;
 pub mod traces;
 
+use retake_testing::c::compiler;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Compiles a C program of the folder `tests/`, given without its ending.
 pub fn compile_program(program: &str, options: &[&str], executable: &Path) {
     compile_with(
-        "gcc",
+        &compiler(),
         &format!("{program}.c"),
         &[&["-std=gnu11", "-pthread"], options].concat(),
         executable,

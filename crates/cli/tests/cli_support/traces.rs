@@ -1,5 +1,6 @@
 //! Making traces, and looking into them.
 
+use retake_testing::c::compiler;
 use std::fs;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -88,6 +89,11 @@ pub fn compile(place: &Place, source: &str) {
     fs::write(place.work("program.c"), source).unwrap();
     let arguments = ["-O1", "-pthread", "-o", "program", "program.c"];
     assert!(
-        Command::new("gcc").args(arguments).current_dir(place.work("")).status().unwrap().success()
+        Command::new(compiler())
+            .args(arguments)
+            .current_dir(place.work(""))
+            .status()
+            .unwrap()
+            .success()
     );
 }

@@ -4,6 +4,7 @@
 //! second run compiles nothing. As tests run on as many threads as there are processors, so do the
 //! compilers.
 
+use retake_testing::c::compiler;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -118,7 +119,7 @@ impl Program {
 fn compiler_version() -> Result<Vec<u8>, String> {
     static VERSION: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
     let ask = || {
-        let output = Command::new("gcc").arg("--version").output();
+        let output = Command::new(compiler()).arg("--version").output();
         output.map(|output| output.stdout).map_err(|error| format!("cannot run gcc: {error}"))
     };
     VERSION.get_or_init(ask).clone()

@@ -22,6 +22,7 @@
 //! a directive that somebody misspelt.
 
 use regex_lite::{Regex, RegexBuilder};
+use retake_testing::c::compiler;
 
 use super::modes::Mode;
 use super::run::Ending;
@@ -51,7 +52,7 @@ impl Default for Directives {
             ending: Ending::Exited(0),
             arguments: Vec::new(),
             stdin: String::new(),
-            compiler: "gcc".to_owned(),
+            compiler: compiler(),
             flags: Vec::new(),
             needs: Vec::new(),
             stdout: Vec::new(),

@@ -20,6 +20,7 @@ use retake_kernel::context::{self, WINDOW_PLACES};
 use retake_kernel::shared::{
     HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT,
 };
+use retake_model::table::number;
 use retake_recording::{CheckpointReader, Recording, StreamId};
 use std::fs::File;
 use std::io::{self, Read};
@@ -33,7 +34,7 @@ const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 const MAP_GROWSDOWN: u64 = libc::MAP_GROWSDOWN as u64;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 const AT_FDCWD: u64 = -100i64 as u64;
-const SYS_MSEAL: i64 = 462;
+const SYS_MSEAL: i64 = number::MSEAL as i64;
 const MADV_GUARD_INSTALL: u64 = 102;
 /// The runtime attaches no window that is larger.
 const MOST_WINDOW_BYTES: u64 = 1 << 32;

@@ -1,12 +1,12 @@
 //! What a chunk does, as far as sections are concerned.
 
-use super::atomic::is_atomic;
+use crate::atomic::is_atomic;
+use crate::chunk::Chunk;
 use crate::elf::{ElfView, Section};
-use crate::functions::Chunk;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// The number of the futex call.
-const FUTEX: u64 = 202;
+const FUTEX: u64 = libc::SYS_futex as u64;
 
 /// What one chunk does.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use super::Function;
 use super::bodies::{Body, Reader};
 use super::names::{Library, Names};
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::Chunk;
 use crate::image::Refusal;
 use std::collections::BTreeMap;
 

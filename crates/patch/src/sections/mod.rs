@@ -2,16 +2,15 @@
 //! instructions, and whole functions of the C library that synchronise threads, whose plain loads
 //! and stores must be ordered as well.
 
-mod atomic;
 mod bodies;
 mod groups;
 mod names;
 mod pads;
 mod planning;
 
-pub(crate) use atomic::is_atomic;
 pub(crate) use planning::choose_wanted;
 
+use crate::atomic;
 use crate::elf::ElfView;
 use crate::functions::Functions;
 use crate::image::Refusal;

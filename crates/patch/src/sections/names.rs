@@ -1,7 +1,7 @@
 //! Which functions are sections because of their names, and which never are.
 
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::Chunk;
 
 /// What a file is to its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

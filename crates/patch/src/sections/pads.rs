@@ -1,6 +1,7 @@
 //! Padding that other plans have left.
 
-use crate::choice::{JUMP_BYTES, Jump, Plan};
+use crate::choice::Plan;
+use crate::jump::{JUMP_BYTES, Jump};
 use crate::survey::Pad;
 
 /// Free padding, by address. What was taken last can be given back.

@@ -7,7 +7,7 @@
 use super::pads::Pads;
 use super::{Function, Wanted};
 use crate::choice::{Chosen, Context, Plan, Wish};
-use crate::functions::Chunk;
+use crate::chunk::Chunk;
 use crate::image::{Refusal, RefusedSite, SiteKind};
 use crate::passages::behind_mark;
 use crate::survey::{Branch, Listed, Nature, Pad, Role};

@@ -28,8 +28,8 @@ impl Preparation {
         if leads_into_itself || behind.is_empty() {
             return Ok(());
         }
-        self.enter(&behind)?;
-        self.leave();
+        self.folder.enter(&self.root, &behind)?;
+        self.folder.leave();
         self.merge(path, &behind, 0)
     }
 

@@ -73,7 +73,7 @@ impl Preparation {
 
     fn link(&mut self, first: &[u8], path: &[u8]) -> Result<(), Errno> {
         let (from, from_name) = self.root.parent(first)?;
-        let (to, to_name) = self.enter(path)?;
+        let (to, to_name) = self.folder.enter(&self.root, path)?;
         made(rustix::fs::linkat(&from, from_name, to, to_name, AtFlags::empty()))
     }
 
@@ -93,7 +93,7 @@ impl Preparation {
     }
 
     fn make_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Errno> {
-        let (folder, name) = self.enter(path)?;
+        let (folder, name) = self.folder.enter(&self.root, path)?;
         made(rustix::fs::symlinkat(target, folder, name))
     }
 
@@ -136,7 +136,7 @@ impl Preparation {
         if facts.is_followed {
             // Bytes that were read through it are there already.
             if self.root.inspect(path, false).is_ok() {
-                self.leave();
+                self.folder.leave();
                 let (from, from_name) = self.root.parent(path)?;
                 let (to, to_name) = self.root.parent(&target[1..])?;
                 rustix::fs::renameat(&from, from_name, &to, to_name)?;
@@ -148,7 +148,7 @@ impl Preparation {
 
     /// Makes something that is no link; returns it if it is a file.
     fn make_object(&mut self, path: &[u8], facts: &Facts) -> Result<Option<OwnedFd>, Errno> {
-        let (folder, name) = self.enter(path)?;
+        let (folder, name) = self.folder.enter(&self.root, path)?;
         let node = |kind| {
             made(rustix::fs::mknodat(folder, name, kind, facts.permissions(), 0)).map(|()| None)
         };

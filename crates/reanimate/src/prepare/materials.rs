@@ -112,7 +112,7 @@ pub struct Preparation {
     /// The file written last; reads come in runs.
     pub(super) open: Option<(u32, OwnedFd)>,
     /// The directory of what was made last.
-    pub(super) folder: Option<Folder>,
+    pub(super) folder: Folder,
     /// What could not be made, and why.
     pub(super) failures: Vec<String>,
     /// Links made to something at a place of ours.
@@ -142,7 +142,7 @@ impl Preparation {
             facts: Vec::new(),
             numbers: HashMap::new(),
             open: None,
-            folder: None,
+            folder: Folder::default(),
             failures: Vec::new(),
             link_count: 0,
         }
@@ -202,10 +202,8 @@ impl Preparation {
 
     /// Opens a file to be written, made if it was not there.
     pub(super) fn make_file(&mut self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        // Of its own, because the folder borrows all of the preparation.
-        let root = self.root.clone();
-        let (folder, name) = self.enter(path)?;
-        root.make_in(folder, name, Mode::from_raw_mode(0o644))
+        let (folder, name) = self.folder.enter(&self.root, path)?;
+        self.root.make_in(folder, name, Mode::from_raw_mode(0o644))
     }
 
     pub(super) fn fail(&mut self, path: &[u8], action: &str, error: Errno) {

@@ -10,15 +10,21 @@ use super::rule::{FieldRule, Kind, Member, Part, Side, Source, When};
 use super::{CallSchema, OTHER_NAME, SCHEMA};
 use crate::BufferDirection;
 
+/// The most columns of a line.
+const COLUMNS: usize = 120;
+
 /// Every type and field as Markdown.
 pub fn document() -> String {
     let mut text = String::new();
-    text.push_str("### Fields of every call\n\n| field | type | meaning |\n|---|---|---|\n");
+    text.push_str("### Fields of every call\n\n");
     for field in COMMON.iter().chain([&NUMBER, &PROCESSOR]) {
         push_plain_field(&mut text, field);
     }
-    text.push_str(
-        "| `retake_argument_N` | int64, nullable | argument register N of the call, from 0 |\n",
+    push_field(
+        &mut text,
+        "retake_argument_N",
+        "int64, nullable",
+        "argument register N of the call, from 0",
     );
     text.push_str("\n### Calls\n");
     for schema in &SCHEMA.calls {
@@ -28,11 +34,7 @@ pub fn document() -> String {
     for plain in &PLAIN {
         write_line(
             &mut text,
-            &format!(
-                "\n#### `{}`\n\n{}\n\n| field | type | meaning |\n|---|---|---|",
-                plain.name,
-                plain.meaning.replace(". ", ".\n")
-            ),
+            &format!("\n#### `{}`\n\n{}\n", plain.name, plain.meaning.replace(". ", ".\n")),
         );
         plain.fields.iter().for_each(|field| push_plain_field(&mut text, field));
     }
@@ -44,15 +46,21 @@ fn write_line(text: &mut String, line: &str) {
 }
 
 fn push_plain_field(text: &mut String, field: &PlainField) {
-    write_line(
-        text,
-        &format!(
-            "| `{}` | {} | {} |",
-            field.name,
-            type_text(field.kind, field.nullable),
-            field.meaning
-        ),
-    );
+    push_field(text, field.name, &type_text(field.kind, field.nullable), field.meaning);
+}
+
+/// A bullet, broken into lines.
+fn push_field(text: &mut String, name: &str, type_text: &str, meaning: &str) {
+    let mut line = "*".to_owned();
+    for word in format!("`{name}` ({type_text}): {meaning}").split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            write_line(text, &line);
+            line = " ".to_owned();
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    write_line(text, &line);
 }
 
 fn type_text(kind: Kind, nullable: bool) -> String {
@@ -73,10 +81,8 @@ fn push_call(text: &mut String, schema: &CallSchema) {
         text.push_str(
             "Every call without a type of its own. Its memory is in `Retake::Trace::Buffer`.\n\n",
         );
-        text.push_str(
-            "| field | type | meaning |\n|---|---|---|\n| `call_name` | variable32 | \
-        name of the call, or `call_N` without one |\n",
-        );
+        let meaning = "name of the call, or `call_N` without one";
+        push_field(text, "call_name", "variable32", meaning);
         return;
     }
     let signature = row.map_or("No call of x86-64; never written here.".to_owned(), |row| {
@@ -86,24 +92,14 @@ fn push_call(text: &mut String, schema: &CallSchema) {
     if schema.call.fields.is_empty() {
         return;
     }
-    text.push_str("\n| field | type | meaning |\n|---|---|---|\n");
+    text.push('\n');
     for rule in &schema.call.fields {
-        write_line(
-            text,
-            &format!(
-                "| `{}` | {} | {} |",
-                rule.name,
-                type_text(rule.kind, rule.nullable),
-                meaning(rule, row)
-            ),
-        );
+        let type_text = type_text(rule.kind, rule.nullable);
+        push_field(text, rule.name, &type_text, &meaning(rule, row));
     }
     if let Some(number) = schema.address_field {
         let field: &Field = &schema.extent_type.fields()[number];
-        write_line(
-            text,
-            &format!("| `{}` | int64, nullable | {} |", field.name, super::other::ADDRESS.meaning),
-        );
+        push_field(text, &field.name, "int64, nullable", super::other::ADDRESS.meaning);
     }
 }
 

@@ -6,12 +6,13 @@ use crate::call;
 use crate::walk::{self, Memory};
 use crate::{Error, Result};
 use retake_model::event::EXEC_COMMITTED;
+use retake_model::table::number;
 use retake_model::{CallRef, parse_event};
 use retake_record::EventLog;
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 use std::fs;
 
-const EXECVEAT: u32 = 322;
+const EXECVEAT: u32 = number::EXECVEAT as u32;
 const ITEM_HEADER_BYTES: usize = 24;
 
 /// The arguments that items belong to, as bits.

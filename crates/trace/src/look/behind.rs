@@ -1,21 +1,28 @@
 //! Looking at threads that are held only behind their calls, and only those that matter.
 
 use super::{Looker, Sink};
+use retake_model::table::number;
 use retake_record::{Moment, Stage};
 use retake_trace_format::moved_argument;
 use std::io;
 use std::ops::Range;
 
-const MMAP: u64 = 9;
-const MUNMAP: u64 = 11;
-const IOCTL: u64 = 16;
-const MREMAP: u64 = 25;
-const MSYNC: u64 = 26;
-const MADVISE: u64 = 28;
-const SENDFILE: u64 = 40;
+const MMAP: u64 = number::MMAP as u64;
+const MUNMAP: u64 = number::MUNMAP as u64;
+const IOCTL: u64 = number::IOCTL as u64;
+const MREMAP: u64 = number::MREMAP as u64;
+const MSYNC: u64 = number::MSYNC as u64;
+const MADVISE: u64 = number::MADVISE as u64;
+const SENDFILE: u64 = number::SENDFILE as u64;
 
 /// Calls that read the file of the descriptor in argument 0.
-const READS: [u64; 5] = [0, 17, 19, 295, 327];
+const READS: [u64; 5] = [
+    number::READ as u64,
+    number::PREAD64 as u64,
+    number::READV as u64,
+    number::PREADV as u64,
+    number::PREADV2 as u64,
+];
 
 /// The argument with the descriptor that a call reads or moves data from.
 fn source_of(number: u64, arguments: &[u64; 6]) -> Option<i32> {

@@ -49,18 +49,6 @@ struct State {
     peeked: HashMap<i32, Vec<u8>>,
 }
 
-/// What a STATE event holds, in its `number`.
-pub(crate) mod kind {
-    /// What a process starts with.
-    pub const START: u16 = 0;
-    /// Pages that were read through a mapping.
-    pub const PAGES_READ: u16 = 1;
-    /// Pages that were written through a mapping.
-    pub const PAGES_WRITTEN: u16 = 2;
-    /// Data that the call moves whose event comes next.
-    pub const MOVED: u16 = 3;
-}
-
 impl Looker {
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +149,7 @@ pub(crate) fn pages_event(pages: &MappedPages) -> Vec<u8> {
     body.extend((pages.data.len() as u64).to_le_bytes());
     body.extend(&pages.path);
     body.extend(&pages.data);
-    let number = if pages.write { kind::PAGES_WRITTEN } else { kind::PAGES_READ };
+    let number = if pages.write { state::kind::PAGES_WRITTEN } else { state::kind::PAGES_READ };
     state::event(number, &body)
 }
 
@@ -177,7 +165,7 @@ pub(crate) fn pages_of(number: u16, body: &[u8]) -> Option<MappedPages> {
         time_ns: word(8)?,
         process: ids as u32,
         thread: (ids >> 32) as u32,
-        write: number == kind::PAGES_WRITTEN,
+        write: number == state::kind::PAGES_WRITTEN,
         path: body.get(48..path_end)?.to_vec(),
         file_offset: word(16)?,
         address: word(24)?,
@@ -207,6 +195,6 @@ mod tests {
         let (event, size) = parse_event(&bytes).unwrap();
         assert_eq!(size, bytes.len());
         assert_eq!(pages_of(event.number(), event.body()), Some(pages));
-        assert_eq!(pages_of(kind::PAGES_READ, &[0xff; 60]), None);
+        assert_eq!(pages_of(state::kind::PAGES_READ, &[0xff; 60]), None);
     }
 }

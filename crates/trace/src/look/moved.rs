@@ -5,9 +5,10 @@
 //! looked at beforehand. Another thread that changes the file, or empties the pipe, in between can
 //! make them differ or be missing.
 
-use super::{Sink, kind};
+use super::Sink;
 use crate::state;
 use retake_kernel::memory;
+use retake_model::table::number;
 use retake_record::Moment;
 use rustix::net::RecvFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags};
@@ -16,9 +17,9 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 
-const SENDFILE: u64 = 40;
-const TEE: u64 = 276;
-const IOCTL: u64 = 16;
+const SENDFILE: u64 = number::SENDFILE as u64;
+const TEE: u64 = number::TEE as u64;
+const IOCTL: u64 = number::IOCTL as u64;
 /// `FICLONE` of `linux/fs.h`.
 const CLONE: u32 = 0x4004_9409;
 
@@ -174,7 +175,7 @@ fn put(bytes: &[u8], sink: Sink<'_>) -> io::Result<()> {
 fn moved_event(bytes: &[u8]) -> Vec<u8> {
     let mut body = (bytes.len() as u64).to_le_bytes().to_vec();
     body.extend(bytes);
-    state::event(kind::MOVED, &body)
+    state::event(state::kind::MOVED, &body)
 }
 
 /// The bytes of such an event; `None` if it is none.

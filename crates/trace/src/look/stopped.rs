@@ -3,24 +3,40 @@
 
 use super::mapped::leads_to_program;
 use super::{Looker, Sink};
+use retake_model::table::number;
 use retake_record::{Moment, Stage};
 use retake_trace_format::moved_argument;
 use std::io;
 
-const MMAP: u64 = 9;
-const MUNMAP: u64 = 11;
-const MREMAP: u64 = 25;
-const MSYNC: u64 = 26;
-const MADVISE: u64 = 28;
-const EXECVE: u64 = 59;
-const EXECVEAT: u64 = 322;
+const MMAP: u64 = number::MMAP as u64;
+const MUNMAP: u64 = number::MUNMAP as u64;
+const MREMAP: u64 = number::MREMAP as u64;
+const MSYNC: u64 = number::MSYNC as u64;
+const MADVISE: u64 = number::MADVISE as u64;
+const EXECVE: u64 = number::EXECVE as u64;
+const EXECVEAT: u64 = number::EXECVEAT as u64;
 const MAP_TYPE: u64 = 0xf;
 const MAP_PRIVATE: u64 = 2;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 
 /// Calls that use the file of the descriptor in argument 0: reading, writing, sizes, syncing.
-const USES_FILE: [u64; 14] = [0, 1, 17, 18, 19, 20, 74, 75, 77, 285, 295, 296, 327, 328];
+const USES_FILE: [u64; 14] = [
+    number::READ as u64,
+    number::WRITE as u64,
+    number::PREAD64 as u64,
+    number::PWRITE64 as u64,
+    number::READV as u64,
+    number::WRITEV as u64,
+    number::FSYNC as u64,
+    number::FDATASYNC as u64,
+    number::FTRUNCATE as u64,
+    number::FALLOCATE as u64,
+    number::PREADV as u64,
+    number::PWRITEV as u64,
+    number::PREADV2 as u64,
+    number::PWRITEV2 as u64,
+];
 
 impl Looker {
     /// On the way into a call.

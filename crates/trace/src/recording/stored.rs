@@ -4,19 +4,20 @@ use crate::look::has_name;
 use crate::observation::Observation;
 use crate::tracker::Tracker;
 use retake_model::item::Mapping;
+use retake_model::table::number;
 use retake_trace_format::{TraceRecord, TracedCall};
 use std::collections::HashMap;
 
-const MMAP: u32 = 9;
+const MMAP: u32 = number::MMAP as u32;
 const PROT_WRITE: u64 = 2;
 const MAP_SHARED: u64 = 1;
 const MAP_ANONYMOUS: u64 = 0x20;
 
-const RENAME: u32 = 82;
-const UNLINK: u32 = 87;
-const UNLINKAT: u32 = 263;
-const RENAMEAT: u32 = 264;
-const RENAMEAT2: u32 = 316;
+const RENAME: u32 = number::RENAME as u32;
+const UNLINK: u32 = number::UNLINK as u32;
+const UNLINKAT: u32 = number::UNLINKAT as u32;
+const RENAMEAT: u32 = number::RENAMEAT as u32;
+const RENAMEAT2: u32 = number::RENAMEAT2 as u32;
 const RENAME_EXCHANGE: u64 = 2;
 
 /// Follows what was mapped, and renamed since.

@@ -7,6 +7,7 @@ mod text;
 use crate::observation::Observation;
 use crate::summary::{Order, Summary, SummaryRow};
 use crate::tracker::Tracker;
+use retake_model::table::number;
 use retake_trace_format::{TraceRecord, TracedCall};
 use serde::Serialize;
 pub use slices::Slice;
@@ -18,8 +19,24 @@ const MOST_FILES: usize = 100_000;
 /// Name under which they are.
 const OTHER_FILES: &[u8] = b"(other files)";
 
-const READS: [u32; 7] = [0, 17, 19, 45, 47, 295, 327];
-const WRITES: [u32; 7] = [1, 18, 20, 44, 46, 296, 328];
+const READS: [u32; 7] = [
+    number::READ as u32,
+    number::PREAD64 as u32,
+    number::READV as u32,
+    number::RECVFROM as u32,
+    number::RECVMSG as u32,
+    number::PREADV as u32,
+    number::PREADV2 as u32,
+];
+const WRITES: [u32; 7] = [
+    number::WRITE as u32,
+    number::PWRITE64 as u32,
+    number::WRITEV as u32,
+    number::SENDTO as u32,
+    number::SENDMSG as u32,
+    number::PWRITEV as u32,
+    number::PWRITEV2 as u32,
+];
 
 /// Sums up a trace, record by record. Memory is bounded by the files and processes there are.
 #[derive(Debug, Default)]
@@ -256,14 +273,14 @@ mod tests {
             ..TracedCall::default()
         };
         let open = TracedCall {
-            number: 257,
+            number: number::OPENAT.into(),
             result: 3,
             arguments: [0xffff_ff9c, 9, 0, 0, 0, 0],
             buffers: vec![path.clone()],
             ..at(1)
         };
         let failed = TracedCall {
-            number: 257,
+            number: number::OPENAT.into(),
             result: -2,
             arguments: [0xffff_ff9c, 9, 0, 0, 0, 0],
             buffers: vec![path],
@@ -273,7 +290,7 @@ mod tests {
         statistics.add(TraceRecord::Call(failed));
         for index in 3..1000 {
             statistics.add(TraceRecord::Call(TracedCall {
-                number: 0,
+                number: number::READ.into(),
                 result: 4096,
                 arguments: [3, 0, 4096, 0, 0, 0],
                 ..at(index)

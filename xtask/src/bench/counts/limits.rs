@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::take::Count;
+use super::count::{Count, workload};
 use crate::bench::Result;
 
 /// What the file begins with.
@@ -62,11 +62,6 @@ pub struct Row {
     pub count: Option<u64>,
     pub limit: Option<Limit>,
     pub verdict: Verdict,
-}
-
-/// The first part of a name.
-pub fn workload(name: &str) -> &str {
-    name.split('.').next().unwrap_or_default()
 }
 
 impl Limits {

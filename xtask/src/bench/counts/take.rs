@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use super::count::Count;
 use super::frames::{EventBytes, event_bytes};
 use crate::bench::Result;
 use crate::bench::scratch::folder_bytes;
@@ -23,25 +24,6 @@ const EVENTS: [u64; 2] = [2, 52];
 const RUNS: usize = 4;
 
 const RECORDING: &str = "recording";
-
-/// One count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
-    /// `WORKLOAD.MODE.WHAT`.
-    pub name: String,
-    pub count: u64,
-}
-
-impl Count {
-    pub fn new(name: String, count: u64) -> Self {
-        Self { name, count }
-    }
-
-    /// What it is a count of.
-    pub fn workload(&self) -> &str {
-        super::limits::workload(&self.name)
-    }
-}
 
 /// Names and numbers.
 type Numbers = BTreeMap<String, u64>;

@@ -1,7 +1,7 @@
 //! Which instructions read and write memory in one step, and which functions may have some.
 
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::Chunk;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// Whether the instruction is a locked one that changes memory.

@@ -1,11 +1,13 @@
 //! Checkpoints that outlive the session: `retake checkpoint`, and those that are left and used by
 //! themselves.
 
+#[path = "../cli_support/mod.rs"]
 mod cli_support;
+mod hostile;
+mod kernel_state;
 
 use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
-use retake_recording::{Checkpoints, PieceName, Recording};
 use retake_testing::needs;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -252,46 +254,6 @@ fn they_are_left_and_used_by_themselves() {
 }
 
 #[test]
-fn what_is_damaged_or_foreign_is_not_used() {
-    needs!("gdb");
-    let place = Place::new("kept-damaged");
-    let program = compile(&place, "crash", CRASH, &[]);
-    record(&place, &[&program]);
-    place.run_well(&["checkpoint", "--at", "crash"]);
-    let path = files(&place).remove(0);
-    let bytes = std::fs::read(&path).unwrap();
-    let commands = ["reverse-stepi", "seek crash"];
-    let plain =
-        gdb(&place, &["--at", "crash", "--no-checkpoints"], &[&STATE[..], &commands].concat());
-    for at in [bytes.len() / 3, bytes.len() / 2, bytes.len() - 10] {
-        let mut changed = bytes.clone();
-        changed[at] ^= 1;
-        std::fs::write(&path, &changed).unwrap();
-        let text = gdb(&place, &["--at", "crash"], &[&STATE[..], &commands].concat());
-        let (said, rest): (Vec<&str>, Vec<&str>) =
-            text.lines().partition(|line| line.starts_with("retake: "));
-        assert!(
-            said.len() == 1
-                && said[0].contains("is damaged")
-                && said[0].contains("is replayed instead"),
-            "{said:?}"
-        );
-        assert_eq!(rest.join("\n"), plain.trim_end());
-    }
-    // Another recording's.
-    std::fs::write(&path, &bytes).unwrap();
-    record(&place, &[&program]);
-    let other = place.recording("crash-2").join("checkpoints");
-    std::fs::create_dir(&other).unwrap();
-    std::fs::copy(&path, other.join("1")).unwrap();
-    std::fs::write(other.join("2"), b"RTKC").unwrap();
-    let listed = place.run_well(&["checkpoint", "--list"]);
-    in_order(&listed, &["NUMBER", "1", "another recording", "2", "cut off"]);
-    let text = gdb(&place, &["--at", "crash"], &["monitor when"]);
-    assert!(!text.contains("begins at"), "{text}");
-}
-
-#[test]
 fn they_come_and_go_with_the_recording() {
     let place = Place::new("kept-files");
     let program = compile(&place, "crash", CRASH, &[]);
@@ -331,71 +293,6 @@ fn they_come_and_go_with_the_recording() {
     assert!(!elsewhere.exists());
     place.run_well(&["rm", "latest"]);
     assert!(place.recordings().is_empty(), "{:?}", place.recordings());
-}
-
-/// Installs a filter for one system call, and computes before and after.
-const FILTERED: &str = r#"
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int before, behind;
-void filtered(int i) {}
-int main(void)
-{
-	struct sock_filter steps[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { 4, steps };
-	before = getppid();
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-	for (int i = 0; i < 300; i++) {
-		filtered(i);
-		getuid();
-	}
-	behind = getppid();
-	printf("%d %d\n", before > 0, behind);
-	return 0;
-}
-"#;
-
-/// Filters lie in memory that all processes of a session share: a place before them has none of
-/// them, whichever way it is come to.
-#[test]
-fn filters_of_system_calls_come_and_go() {
-    needs!("gdb");
-    let place = Place::new("kept-filters");
-    let program = compile(&place, "filtered", FILTERED, &[]);
-    record(&place, &[&program]);
-    let text = gdb(
-        &place,
-        &["--at", "exit"],
-        &[
-            "print behind",
-            "seek begin",
-            "break filtered",
-            "continue",
-            "print before > 0",
-            "delete",
-            "seek exit",
-            "print behind",
-        ],
-    );
-    in_order(&text, &["= -1", "filtered (i=0)", "= 1", "= -1"]);
-    place.run_well(&["checkpoint", "--at", "150"]);
-    let commands =
-        ["print before > 0", "seek exit", "print behind", "seek begin", "seek 160", "seek exit"];
-    let (plain, used) = both(&place, &["--at", "200"], &commands);
-    in_order(&plain, &["= 1", "= -1"]);
-    assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
 }
 
 /// What was kept is of one program of a process; from there it goes on to the next.
@@ -500,146 +397,4 @@ fn what_takes_long_to_replay_is_opened_at_once() {
     let kept = seconds_to_open(&place, &[]);
     println!("opened in {kept:.2} s in place of {plain:.2} s");
     assert!(kept < plain / 5.0, "{kept} s in place of {plain} s");
-}
-
-/// Guards, sealed memory and a stack that grows: what the kernel knows of mappings beside what they
-/// show. Older kernels refuse the first two.
-const NATURES: &str = r#"
-#define _GNU_SOURCE
-#include <setjmp.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static sigjmp_buf back;
-static int faults;
-static void handle(int number) { faults++; siglongjmp(back, number); }
-static int deep(int n)
-{
-	volatile char room[8192];
-	room[0] = n;
-	return n ? deep(n - 1) + room[0] : 0;
-}
-int main(void)
-{
-	char *pages = mmap(0, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memset(pages, 5, 16 * 4096);
-	madvise(pages + 4 * 4096, 2 * 4096, 102 /* MADV_GUARD_INSTALL */);
-	char *sealed = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	strcpy(sealed, "sealed");
-	mprotect(sealed, 4096, PROT_READ);
-	syscall(462 /* mseal */, sealed, 4096, 0);
-	signal(SIGSEGV, handle);
-	for (int i = 0; i < 300; i++)
-		getppid();
-	int sum = deep(300);
-	if (!sigsetjmp(back, 1))
-		pages[4 * 4096] = 1;
-	if (!sigsetjmp(back, 1))
-		sealed[0] = 1;
-	int unmapped = munmap(sealed, 4096);
-	printf("faults %d sum %d unmapped %d\n", faults, sum, unmapped);
-	fflush(stdout);
-	return 0;
-}
-"#;
-
-#[test]
-fn mappings_have_the_same_nature() {
-    needs!("gdb");
-    let place = Place::new("kept-natures");
-    let program = compile(&place, "natures", NATURES, &[]);
-    record(&place, &[&program]);
-    place.run_well(&["checkpoint", "--at", "150"]);
-    let (plain, used) =
-        both(&place, &["--at", "180"], &["seek exit", "monitor output", "seek 160"]);
-    in_order(&plain, &["faults ", "sum 862"]);
-    assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
-}
-
-/// The pieces of a checkpoint: kind, which, value, bytes.
-type Pieces = Vec<(PieceName, Vec<u8>)>;
-
-/// What is made of them.
-type Forge<'a> = &'a dyn Fn(&mut Pieces);
-
-/// The description of a process, in a checkpoint of one piece.
-const DESCRIPTION: u8 = 2;
-const MEMORY: u8 = 4;
-
-/// A checkpoint with what `change` makes of its pieces, in its place. All its checksums are right.
-fn forge(place: &Place, change: Forge<'_>) {
-    let recording = Recording::open(&place.recording("crash-1")).unwrap();
-    let places = Checkpoints::of(&recording, None);
-    let kept = places.list().unwrap().pop().unwrap();
-    let mut reader = places.open(&kept).unwrap();
-    let mut pieces = Pieces::new();
-    while let Some((name, bytes)) = reader.next_piece().unwrap() {
-        pieces.push((name, bytes.to_vec()));
-    }
-    change(&mut pieces);
-    let mut writer = places.create().unwrap();
-    for (name, bytes) in &pieces {
-        writer.put(*name, bytes).unwrap();
-    }
-    let forged = places.finish(writer).unwrap();
-    std::fs::rename(&forged.path, &kept.path).unwrap();
-}
-
-/// Replaces the value of a key, where it comes first in the description.
-fn with_value(pieces: &mut Pieces, key: &str, value: &str) {
-    let (_, bytes) = pieces.iter_mut().find(|(name, _)| name.kind == DESCRIPTION).unwrap();
-    let text = String::from_utf8(std::mem::take(bytes)).unwrap();
-    let (before, rest) = text.split_once(&format!("\"{key}\":")).unwrap();
-    let end = rest.find([',', '}']).unwrap();
-    *bytes = format!("{before}\"{key}\":{value}{}", &rest[end..]).into_bytes();
-}
-
-/// A recording comes from anywhere, and so does a checkpoint: what makes no sense is not used, and
-/// nothing but that happens.
-#[test]
-fn forged_checkpoints_are_not_used() {
-    needs!("gdb");
-    let place = Place::new("kept-forged");
-    let program = compile(&place, "crash", CRASH, &[]);
-    record(&place, &[&program]);
-    place.run_well(&["checkpoint", "--at", "crash"]);
-    let original = std::fs::read(&files(&place)[0]).unwrap();
-    let plain = gdb(&place, &["--at", "crash", "--no-checkpoints"], &STATE);
-    let runtime = 0x5500_0000_0000u64;
-    let forgeries: [(&str, Forge<'_>); 12] = [
-        ("a mapping over the runtime", &|pieces| with_value(pieces, "start", &runtime.to_string())),
-        ("a mapping without end", &|pieces| with_value(pieces, "end", "0")),
-        ("a slot beyond all", &|pieces| with_value(pieces, "index", "99999999")),
-        ("another slot", &|pieces| with_value(pieces, "index", "77")),
-        ("a dead thread", &|pieces| with_value(pieces, "state", "1")),
-        ("a stream that there is not", &|pieces| with_value(pieces, "stream", "4000000000")),
-        ("a filter that there is not", &|pieces| with_value(pieces, "filter", "7")),
-        ("half an extended state", &|pieces| with_value(pieces, "extended", "\"00ff\"")),
-        ("registers that are none", &|pieces| with_value(pieces, "registers", "7")),
-        ("no text", &|pieces| {
-            pieces
-                .iter_mut()
-                .filter(|piece| piece.0.kind == DESCRIPTION)
-                .for_each(|piece| piece.1 = b"{}".to_vec())
-        }),
-        ("memory of the runtime's text", &|pieces| {
-            pieces
-                .iter_mut()
-                .filter(|piece| piece.0.kind == MEMORY)
-                .for_each(|piece| piece.0.value = runtime)
-        }),
-        ("no memory", &|pieces| pieces.retain(|piece| piece.0.kind != MEMORY)),
-    ];
-    for (what, change) in forgeries {
-        std::fs::write(&files(&place)[0], &original).unwrap();
-        forge(&place, change);
-        let text = gdb(&place, &["--at", "crash"], &STATE);
-        let (said, rest): (Vec<&str>, Vec<&str>) =
-            text.lines().partition(|line| line.starts_with("retake: "));
-        assert!(said.len() == 1 && said[0].contains("is replayed instead"), "{what}: {said:?}");
-        assert_eq!(rest.join("\n"), plain.trim_end(), "{what}");
-    }
 }

@@ -1,0 +1,63 @@
+//! Where the calls that are traced come from: a program that is started, or processes that run.
+
+use retake_trace::attach::{self, Whom};
+use retake_trace::ebpf;
+
+use super::options::{Method, Options};
+use crate::failure::{Failure, Result};
+use crate::find_program;
+use crate::trace_source::Source;
+
+impl Options {
+    fn request(&self) -> Result<retake_record::Request> {
+        let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref())?;
+        let options = retake_supervisor::Options {
+            no_fast_path: self.no_fast_path,
+            check_off: true,
+            data_limit: self.kept_bytes(),
+            ..retake_supervisor::Options::default()
+        };
+        Ok(retake_record::Request {
+            program: found.program,
+            arguments: found.arguments,
+            environment: self.environment(),
+            limits: crate::commands::record::widen_limits()?,
+            options,
+            processor: retake_supervisor::this_processor(),
+            chaos: None,
+            timeout: None,
+            keep_last: None,
+            on_full: retake_record::OnFull::Stop,
+        })
+    }
+
+    pub(super) fn source(&self) -> Result<Source> {
+        let outside =
+            |whom| attach::Request { whom, data_limit: self.kept_bytes().unwrap_or(u64::MAX) };
+        let attach: Vec<i32> = self.attach.iter().flat_map(|list| list.0.iter().copied()).collect();
+        let method = self.method.unwrap_or_else(|| match attach.as_slice() {
+            [] => Method::InProcess,
+            // Whatever is missing, ptrace does without it.
+            _ if ebpf::check().is_ok() => Method::Ebpf,
+            _ => Method::Ptrace,
+        });
+        let whom = || -> Result<Whom> {
+            Ok(if attach.is_empty() {
+                Whom::Program(Box::new(self.request()?))
+            } else {
+                Whom::Processes(attach.clone())
+            })
+        };
+        Ok(match method {
+            Method::InProcess if !attach.is_empty() => {
+                return Err(Failure::new(
+                    "a process that runs already cannot be traced from within",
+                )
+                .attempt("--method ebpf or --method ptrace"));
+            }
+            Method::InProcess => Source::Inside(Box::new(self.request()?)),
+            Method::Ptrace => Source::Ptrace(outside(whom()?)),
+            Method::Ebpf => Source::Ebpf(outside(whom()?)),
+        })
+    }
+}
