@@ -1,7 +1,6 @@
 //! Going backwards: forwards from a checkpoint before, once to count what there is, and once to
 //! stop at the last of it.
 
-use crate::checkpoint::shares_memory;
 use crate::debuggee::{GiveUp, Stop};
 use crate::error::Result;
 use crate::journey::{Arrival, End};
@@ -9,6 +8,7 @@ use crate::session::Session;
 use crate::stretch::Past;
 use crate::text::Text;
 use crate::timeline::Checkpoint;
+use retake_snapshot::shares_memory;
 use std::rc::Rc;
 
 /// Somebody asked to stop, or the place was not come to.

@@ -10,12 +10,12 @@ use crate::debuggee::GiveUp;
 use crate::error::Result;
 use crate::executed::{Executed, Part};
 use crate::gauge::Gauge;
-use crate::process::in_runtime;
 use crate::scout::{BLIND, LESS_BLIND, Scout, Way, Word};
 use crate::session::Session;
 use crate::timeline::{Checkpoint, ran_to};
 use retake_kernel::call_tracer::Processors;
 use retake_kernel::maps::Mapping;
+use retake_snapshot::{ClosedText, in_runtime};
 use rustix::process::{Pid, setpriority_process};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -63,8 +63,8 @@ impl Away {
     /// milliseconds.
     fn set_off(&mut self, original: i32) -> Result<()> {
         let process = &mut self.scout.debuggee().process;
-        process
-            .close_text(self.text.iter().map(|part| part.start..part.end).collect(), original)?;
+        let text = self.text.iter().map(|part| part.start..part.end).collect();
+        process.closed = Some(ClosedText::close(&process.memory, text, original)?);
         for tid in process.threads() {
             // It may run as it does.
             let _ = setpriority_process(Pid::from_raw(tid), NICENESS);
@@ -200,19 +200,20 @@ impl Session {
     }
 
     fn learn(&mut self, away: Away) {
-        let Away { mut scout, text, said, .. } = away;
+        let Away { scout, text, said, .. } = away;
         let checkpoints = &mut self.timeline.checkpoints;
         let Some((start, end)) = scout.ends(checkpoints) else { return };
         let stretches = &mut checkpoints[start + 1..=end];
         let follower = &mut self.timeline.follower;
-        match said {
-            Word::Through if scout.debuggee().process.is_still_closed() => {
-                let executed = Executed::of(text, scout.debuggee().process.opened());
+        let opened = (said == Word::Through).then(|| scout.opened()).flatten();
+        match (said, opened) {
+            (_, Some(opened)) => {
+                let executed = Executed::of(text, opened);
                 stretches.iter_mut().for_each(|one| one.since.executed = executed.clone());
                 follower.failures = 0;
                 follower.blind = (follower.blind + LATER).min(MOST_BLIND);
             }
-            Word::Lost if follower.blind > LESS_BLIND => {
+            (Word::Lost, _) if follower.blind > LESS_BLIND => {
                 follower.blind = follower.blind.saturating_sub(EARLIER).max(LESS_BLIND)
             }
             _ => {

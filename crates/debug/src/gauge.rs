@@ -128,7 +128,7 @@ impl Sample {
 fn value_in(counter: Counter, copy: &Debuggee, here: &Place) -> Option<u64> {
     match counter {
         Counter::Register(index) => Some(here.register(index)),
-        Counter::Word(address) => copy.process.word(address),
+        Counter::Word(address) => copy.process.memory.word(address),
     }
 }
 

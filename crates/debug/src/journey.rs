@@ -6,10 +6,10 @@
 use crate::debuggee::{GiveUp, Sought, Stop};
 use crate::error::Result;
 use crate::place::Place;
-use crate::probe::Why;
 use crate::session::Session;
 use crate::stops::Stops;
 use crate::timeline::Checkpoint;
+use retake_snapshot::probe::Why;
 use std::time::{Duration, Instant};
 
 /// A place for a probe is not far.

@@ -1,18 +1,15 @@
 //! Time-travel debugging: a process of a recording is replayed under our control, and a debugger is
 //! told about it over the gdb remote protocol.
 //!
-//! * `process`: the replayed process under ptrace.
+//! The replayed process itself, under ptrace, and copies of it, are `retake_snapshot`'s.
+//!
 //! * `text`: what its text looks like without patches and stubs.
-//! * `probe`: places where it decides itself whether it stops.
 //! * `debuggee`: running it, and what stops it.
 //! * `session`: a replay of which one process is debugged.
 //! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
 //!   run.
-//! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and
-//!   getting from one to the other.
-//! * `threads`: what there is of them beside memory.
+//! * `place`, `timeline`, `journey`: places in it, and getting from one to the other.
 //! * `kept`: checkpoints that outlive the session.
-//! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
 //! * `stretch`: what is known of the way between two checkpoints.
 //! * `catches`: system calls, children and signals that stop it.
 //! * `stops`: what stops it for its user.
@@ -40,14 +37,12 @@ mod analysis;
 mod approach;
 mod backwards;
 mod catches;
-mod checkpoint;
 mod clock;
 mod console;
 mod crash;
 pub mod dap;
 mod debuggee;
 mod destination;
-mod difference;
 mod diversion;
 mod error;
 mod executed;
@@ -59,14 +54,9 @@ mod kept;
 mod line;
 mod loops;
 mod one_core;
-mod pagemap;
 mod past;
 mod place;
-mod probe;
-mod process;
 mod program;
-mod ranges;
-mod remote;
 mod scan;
 mod scout;
 mod scouts;
@@ -78,12 +68,10 @@ mod stretch;
 mod target;
 mod text;
 mod thread_names;
-mod threads;
 mod timeline;
 mod tls;
 mod trail;
 mod watchpoints;
-mod writes;
 
 pub use crash::Crash;
 pub use destination::{Destination, PLACES};

@@ -1,12 +1,12 @@
 //! What the recording says about where the process is: the events around, and the system call that
 //! wrote something.
 
-use crate::checkpoint::slot_of;
 use crate::error::Result;
 use crate::session::Session;
 use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
 use retake_model::{CallRef, Event, ItemDirection, StreamId};
 use retake_recording::{EventReader, Numbered, Recording};
+use retake_snapshot::slot_of;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -2,14 +2,14 @@
 //! come to by another way.
 
 use crate::catches::Told;
-use crate::checkpoint::Snapshot;
 use crate::debuggee::Debuggee;
-use crate::difference::first_difference;
 use crate::error::Result;
-use crate::probe::Test;
-use crate::process::in_runtime;
 use retake_kernel::context::{self, Context, words_of};
 use retake_kernel::{memory, ptrace};
+use retake_snapshot::Snapshot;
+use retake_snapshot::first_difference;
+use retake_snapshot::in_runtime;
+use retake_snapshot::probe::Test;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -180,7 +180,7 @@ impl Place {
             .borrow()
             .iter()
             .copied()
-            .find(|&address| debuggee.process.word(address) != wanted(address));
+            .find(|&address| debuggee.process.memory.word(address) != wanted(address));
         if let Some((address, value)) = known.and_then(|address| Some((address, wanted(address)?)))
         {
             self.learn(Test::Word { address, value });

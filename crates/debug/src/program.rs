@@ -44,7 +44,7 @@ impl Program {
             return this;
         };
         while let (Some(key), Some(value)) =
-            (debuggee.process.word(at), debuggee.process.word(at + 8))
+            (debuggee.process.memory.word(at), debuggee.process.memory.word(at + 8))
         {
             this.auxv.extend(key.to_le_bytes().into_iter().chain(value.to_le_bytes()));
             this.entries.insert(key, value);
@@ -111,9 +111,9 @@ impl Program {
         const ONE_LIST: u64 = 1;
         let main = std::fs::read(self.main_file(debuggee)?).ok()?;
         let state = self.linker_state(debuggee, &main)?;
-        let has_one_list = debuggee.process.word(state)? & u64::from(u32::MAX) == ONE_LIST;
+        let has_one_list = debuggee.process.memory.word(state)? & u64::from(u32::MAX) == ONE_LIST;
         has_one_list
-            .then(|| debuggee.process.word(state + STOP))
+            .then(|| debuggee.process.memory.word(state + STOP))
             .flatten()
             .map(|stop| (stop, state))
     }
@@ -122,10 +122,10 @@ impl Program {
     fn linker_state(&self, debuggee: &Debuggee, main: &[u8]) -> Option<u64> {
         let mut dynamic = dynamic_section(main, self.entry(AT_PHDR)?)?;
         for _ in 0..LIMIT {
-            match debuggee.process.word(dynamic)? {
+            match debuggee.process.memory.word(dynamic)? {
                 0 => break,
                 tag if tag == DT_DEBUG as u64 => {
-                    return debuggee.process.word(dynamic + 8).filter(|state| *state != 0);
+                    return debuggee.process.memory.word(dynamic + 8).filter(|state| *state != 0);
                 }
                 _ => dynamic += 16,
             }
@@ -151,14 +151,17 @@ impl Program {
     fn libraries(&self, debuggee: &Debuggee, main: &[u8]) -> Vec<Library> {
         let process = &debuggee.process;
         let mut libraries = Vec::new();
-        let mut next = self.linker_state(debuggee, main).and_then(|state| process.word(state + 8));
+        let mut next =
+            self.linker_state(debuggee, main).and_then(|state| process.memory.word(state + 8));
         while let Some(at) = next.filter(|at| *at != 0) {
-            let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else {
+            let (Some(name), Some(dynamic)) =
+                (process.memory.word(at + 8), process.memory.word(at + 16))
+            else {
                 break;
             };
-            let bias = process.word(at).unwrap_or(0);
+            let bias = process.memory.word(at).unwrap_or(0);
             libraries.push(Library { name: text(debuggee, name), dynamic, link_map: at, bias });
-            next = process.word(at + 24);
+            next = process.memory.word(at + 24);
             if libraries.len() >= MOST_LIBRARIES {
                 break;
             }
@@ -188,7 +191,7 @@ fn same_file_name<'a>(libraries: &'a [Library], name: &str) -> Option<&'a Librar
 /// The address behind the zero word that ends the words at `at`.
 fn behind_null(debuggee: &Debuggee, mut at: u64) -> Option<u64> {
     for _ in 0..LIMIT {
-        let word = debuggee.process.word(at)?;
+        let word = debuggee.process.memory.word(at)?;
         at += 8;
         if word == 0 {
             return Some(at);
@@ -199,7 +202,7 @@ fn behind_null(debuggee: &Debuggee, mut at: u64) -> Option<u64> {
 
 fn text(debuggee: &Debuggee, address: u64) -> String {
     let mut bytes = vec![0; LONGEST_NAME];
-    let count = debuggee.process.read(address, &mut bytes);
+    let count = debuggee.process.memory.read(address, &mut bytes);
     let end = bytes[..count].iter().position(|byte| *byte == 0).unwrap_or(count);
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

@@ -6,16 +6,16 @@
 //! time that the stretch took. One that has missed the end is found out by its counter, or its
 //! time, and another one may be sent that looks earlier.
 
-use crate::checkpoint::Snapshot;
 use crate::debuggee::{Debuggee, Sought, Stop};
 use crate::error::Result;
 use crate::gauge::Gauge;
 use crate::place::Place;
-use crate::probe::Why;
 use crate::timeline::Checkpoint;
 use retake_kernel::process::computed;
 use retake_kernel::ptrace::{self, Registers};
 use retake_replay::CopySlots;
+use retake_snapshot::probe::Why;
+use retake_snapshot::{ClosedText, Ranges, Snapshot};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,14 @@ impl Scout {
 
     /// How often it came to text that it had not executed before.
     pub fn traps(&self) -> u64 {
-        self.debuggee.process.opening_traps()
+        self.debuggee.process.closed.as_ref().map_or(0, ClosedText::traps)
+    }
+
+    /// What of its text, which was closed, it has executed; `None`: that is not certain.
+    pub fn opened(&self) -> Option<Ranges> {
+        let process = &self.debuggee.process;
+        let closed = process.closed.as_ref();
+        closed.filter(|one| one.is_still_closed(&process.memory)).map(|one| one.opened().clone())
     }
 
     /// The copy.
@@ -184,7 +191,11 @@ impl Scout {
         self.leg = Leg::Looking;
         let address = self.way.place.address();
         let bytes = self.debuggee.jump_bytes(address);
-        Ok(self.debuggee.process.open(address, bytes)?)
+        let process = &mut self.debuggee.process;
+        match &mut process.closed {
+            Some(closed) => Ok(closed.open(&process.memory, address, bytes)?),
+            None => Ok(()),
+        }
     }
 
     fn is_behind_events(&self) -> bool {

@@ -3,11 +3,11 @@
 
 use crate::debuggee::Debuggee;
 use crate::error::Result;
-use crate::pagemap::{PAGE_BYTES, Page, Pagemap};
 use crate::place::{STACK_POINTER, dead_ranges};
-use crate::process::in_runtime;
 use retake_kernel::context::words_of;
 use retake_kernel::{maps, memory};
+use retake_snapshot::in_runtime;
+use retake_snapshot::{PAGE_BYTES, Page, Pagemap};
 use xxhash_rust::xxh3::Xxh3;
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -35,7 +35,7 @@ impl Debuggee {
             one.writable
                 && one.readable
                 && !in_runtime(one.start)
-                && !self.process.is_probe_page(one.start)
+                && !self.process.memory.is_probe_page(one.start)
         };
         let mut end = 0;
         for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
@@ -51,7 +51,7 @@ impl Debuggee {
                 let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else {
                     continue;
                 };
-                self.process.take_traps_out(address, &mut bytes);
+                self.process.memory.take_traps_out(address, &mut bytes);
                 for dead in dead_ranges(&tops) {
                     let start = dead.start.clamp(address, address + count as u64) - address;
                     let end = dead.end.clamp(address, address + count as u64) - address;

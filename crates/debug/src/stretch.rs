@@ -4,7 +4,7 @@
 use crate::catches::Signals;
 use crate::debuggee::Debuggee;
 use crate::executed::Executed;
-use crate::ranges::Ranges;
+use retake_snapshot::Ranges;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;

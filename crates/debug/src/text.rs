@@ -1,13 +1,13 @@
 //! What a process's text looks like to its user: the files as they were, without our patches and
 //! stubs.
 
-use crate::ranges::Ranges;
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::{self, Mapping};
 use retake_patch::{Image, Options, Placement, build_image};
 use retake_recording::ContentId;
+use retake_snapshot::Ranges;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -1,15 +1,15 @@
 //! Checkpoints along the way, and how to get from one of them to an exact place.
 
-use crate::checkpoint::Snapshot;
 use crate::debuggee::{Fate, GiveUp, Stop};
 use crate::error::Result;
 use crate::follower::Follower;
 use crate::place::{Mark, Place};
-use crate::process::in_runtime;
 use crate::session::Session;
 use crate::stretch::Past;
 use crate::trail::Trail;
-use crate::writes;
+use retake_snapshot::Snapshot;
+use retake_snapshot::in_runtime;
+use retake_snapshot::writes;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 

@@ -6,11 +6,11 @@
 //! until few steps remain; those before are there for when it has gone back to them.
 
 use crate::catches::Told;
-use crate::checkpoint::Snapshot;
 use crate::debuggee::Stop;
 use crate::error::Result;
 use crate::session::Session;
 use crate::timeline::Checkpoint;
+use retake_snapshot::Snapshot;
 use std::rc::Rc;
 
 /// So many steps cost less than one more copy.

@@ -11,12 +11,12 @@ pub(crate) use planting::Sought;
 
 use crate::catches::{Catches, Caught, Signals, Told};
 use crate::error::Result;
-use crate::probe::{Plan, holds};
-use crate::process::{Process, in_runtime};
 use crate::text::Text;
 use crate::watchpoints::{Watchpoint, Watchpoints};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::Registers;
+use retake_snapshot::probe::{Plan, holds};
+use retake_snapshot::{Process, in_runtime};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -280,10 +280,13 @@ impl Debuggee {
 
     /// The same of a copy of the process.
     pub fn read_of(&self, process: &Process, address: u64, bytes: &mut [u8]) -> usize {
-        if in_runtime(address) || self.text.is_stub(address) || process.is_probe_page(address) {
+        if in_runtime(address)
+            || self.text.is_stub(address)
+            || process.memory.is_probe_page(address)
+        {
             return 0;
         }
-        let count = process.read(address, bytes);
+        let count = process.memory.read(address, bytes);
         self.text.unpatch(address, &mut bytes[..count]);
         count
     }

@@ -2,8 +2,8 @@
 
 use super::Debuggee;
 use crate::error::Result;
-use crate::probe::{Plan, Test, Wanted};
-use crate::process::in_runtime;
+use retake_snapshot::probe::{Plan, Test, Wanted};
+use retake_snapshot::{in_runtime, search};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -99,19 +99,24 @@ impl Debuggee {
             && !known.as_ref().is_some_and(|plan| self.text.taken().touch(plan.page, 1))
         {
             let bytes = known.as_ref().map_or(0, |plan| plan.original().len());
-            return known
-                .clone()
-                .filter(|_| !self.process.leads_to_search(self.current, address, bytes));
+            return known.clone().filter(|_| {
+                !search::leads_to_search(&self.process.memory, self.current, address, bytes)
+            });
         }
         let code = self.text.mapping(address)?;
         // Traps and probes that are in memory would be taken for the program's.
-        self.process.remove_probes();
-        self.process.plant(&BTreeSet::new());
+        self.process.memory.remove_probes();
+        self.process.memory.plant(&BTreeSet::new());
         let has_stub = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
         let plan =
             Plan::at(self.process.pid, code, self.text.taken(), address, has_stub).map(Rc::new);
         if plan.as_ref().is_some_and(|plan| {
-            self.process.leads_to_search(self.current, address, plan.original().len())
+            search::leads_to_search(
+                &self.process.memory,
+                self.current,
+                address,
+                plan.original().len(),
+            )
         }) {
             return None;
         }
@@ -128,11 +133,11 @@ impl Debuggee {
         if !self.probes().iter().any(|(plan, _)| plan.address == address) {
             return Ok(true);
         }
-        if !self.process.has_probe(address) {
+        if !self.process.memory.has_probe(address) {
             // It may be refused.
             self.put_in_place()?;
         }
-        Ok(!self.process.has_probe(address))
+        Ok(!self.process.memory.has_probe(address))
     }
 
     /// Puts everything in place before the process runs.
@@ -144,18 +149,18 @@ impl Debuggee {
 
     fn put_in_place(&mut self) -> Result<()> {
         let (probes, mut traps) = (self.probes(), self.stops());
-        self.process.remove_probes();
+        self.process.memory.remove_probes();
         for (plan, _) in &probes {
             traps.remove(&plan.address);
         }
-        self.process.plant(&traps);
+        self.process.memory.plant(&traps);
         let mut refused = BTreeSet::new();
         self.counter = None;
         for (plan, mut wanted) in probes {
             // All count where the first does that is there: the code of others may not be mapped
             // yet.
             wanted.counter = wanted.counter.map(|own| self.counter.unwrap_or(own));
-            if self.process.plant_probe(self.current, &plan, &wanted)? {
+            if self.process.memory.plant_probe(self.current, &plan, &wanted)? {
                 self.counter = wanted.counter.or(self.counter);
             } else {
                 refused.insert(plan.address);
@@ -163,11 +168,11 @@ impl Debuggee {
         }
         if let Some(counter) = self.counter {
             // Where nothing is counted, the first hit is the one.
-            self.process.write(counter, &self.remaining.unwrap_or(1).to_le_bytes())?;
+            self.process.memory.write(counter, &self.remaining.unwrap_or(1).to_le_bytes())?;
         }
         if !refused.is_empty() {
             traps.extend(refused);
-            self.process.plant(&traps);
+            self.process.memory.plant(&traps);
         }
         Ok(())
     }
@@ -175,7 +180,7 @@ impl Debuggee {
     /// How many hits are left, as the stubs have counted.
     pub(super) fn read_counter(&mut self) {
         if let (Some(counter), Some(_)) = (self.counter, self.remaining)
-            && let Some(now) = self.process.word(counter)
+            && let Some(now) = self.process.memory.word(counter)
         {
             self.remaining = Some(now);
         }

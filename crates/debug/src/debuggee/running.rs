@@ -2,11 +2,10 @@
 
 use super::{Debuggee, Fate, GiveUp, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
 use crate::catches::{self, Told};
-use crate::checkpoint::NAPS;
 use crate::error::Result;
-use crate::process::{Happened, in_runtime};
 use retake_kernel::context;
 use retake_kernel::ptrace::Status;
+use retake_snapshot::{Happened, NAPS, in_runtime, search};
 use std::time::Instant;
 
 impl Debuggee {
@@ -336,7 +335,7 @@ impl Debuggee {
 
     fn leave_stub(&mut self) -> Result<Option<Stop>> {
         while self.text.is_stub(self.process.registers(self.current)?.rip)
-            || self.process.is_in_search(self.current)
+            || search::is_in_search(&self.process.memory, self.current)
         {
             let stop = self.step(&mut || false)?;
             if stop != Stop::Step {

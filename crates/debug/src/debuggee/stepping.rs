@@ -2,7 +2,7 @@
 
 use super::{Debuggee, GiveUp, Stop};
 use crate::error::Result;
-use crate::process::{Happened, in_runtime};
+use retake_snapshot::{Happened, in_runtime, search};
 
 /// Bytes.
 const LONGEST_INSTRUCTION: usize = 15;
@@ -54,7 +54,7 @@ impl Debuggee {
                     }
                     let is_on_its_way = self.text.is_stub(now) && self.text.shown(now) == before;
                     // What the search displaced counts as one.
-                    if !is_on_its_way && !self.process.is_in_search(tid) {
+                    if !is_on_its_way && !search::is_in_search(&self.process.memory, tid) {
                         return Ok(Stop::Step);
                     }
                 }
@@ -128,14 +128,14 @@ impl Debuggee {
 
     fn repeated_at(&self, address: u64) -> u64 {
         let mut code = [0; LONGEST_INSTRUCTION];
-        let count = self.process.read(address, &mut code);
+        let count = self.process.memory.read(address, &mut code);
         repeated_instruction(&code[..count])
     }
 
     /// Bytes of an instruction that faults so that the runtime can answer it; 0 for all others.
     fn trapped_instruction(&self, address: u64) -> u64 {
         let mut code = [0; 3];
-        self.process.read(address, &mut code);
+        self.process.memory.read(address, &mut code);
         match code {
             [0x0f, 0x31 | 0xa2, _] | [0xcd, 0xa2 | 0x05, _] => 2,
             [0x0f, 0x01, 0xf9] => 3,
@@ -146,7 +146,7 @@ impl Debuggee {
     /// Bytes of flags that the instruction pushes: with a flag in them that stepping sets.
     fn pushes_flags(&self, address: u64) -> usize {
         let mut code = [0; 2];
-        self.process.read(address, &mut code);
+        self.process.memory.read(address, &mut code);
         match code {
             [0x9c, _] | [0x40..=0x4f, 0x9c] => 8,
             [0x66, 0x9c] => 2,
@@ -161,8 +161,8 @@ impl Debuggee {
         }
         let at = self.process.registers(self.current)?.rsp + TRAP_FLAG_BYTE;
         let mut byte = [0];
-        self.process.read(at, &mut byte);
-        Ok(self.process.write(at, &[byte[0] & !1])?)
+        self.process.memory.read(at, &mut byte);
+        Ok(self.process.memory.write(at, &[byte[0] & !1])?)
     }
 }
 

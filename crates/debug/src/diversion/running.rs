@@ -4,10 +4,10 @@ use super::calls::{self, Answer};
 use super::{CpuidAnswer, Diversion};
 use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::error::Result;
-use crate::process::Happened;
 use retake_kernel::context::{self, ENTRY_CALL};
 use retake_kernel::ptrace::{self, Registers};
 use retake_patch::Entry;
+use retake_snapshot::Happened;
 use std::collections::BTreeSet;
 
 /// Where stubs enter the runtime for the time-stamp counter, for the processor's description, and
@@ -51,7 +51,7 @@ impl Diversion {
         self.enter(thread, debuggee)?;
         let pid = self.process.pid;
         loop {
-            self.process.plant(&breakpoints.iter().copied().chain(ENTRIES).collect());
+            self.process.memory.plant(&breakpoints.iter().copied().chain(ENTRIES).collect());
             self.process.resume(pid)?;
             let mut happened = self.process.next(give_up)?;
             if happened.is_none() {
@@ -79,7 +79,7 @@ impl Diversion {
         give_up: GiveUp,
     ) -> Result<Stop> {
         self.enter(thread, debuggee)?;
-        self.process.plant(&BTreeSet::new());
+        self.process.memory.plant(&BTreeSet::new());
         let pid = self.process.pid;
         let before = debuggee.text.shown(self.process.registers(pid)?.rip);
         loop {
@@ -149,7 +149,7 @@ impl Diversion {
     fn entered(&mut self, entry: u64) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         let registers = self.process.registers(pid)?;
-        let rcx = self.process.word(registers.gs_base + context::SCRATCH).unwrap_or(0);
+        let rcx = self.process.memory.word(registers.gs_base + context::SCRATCH).unwrap_or(0);
         let back = Registers { rip: registers.rcx, rcx, orig_rax: u64::MAX, ..registers };
         let question = match entry {
             ENTRY_CALL => return self.call(&registers, registers.rcx),
@@ -163,7 +163,7 @@ impl Diversion {
 
     /// Nobody is waiting for the baton here, nor will be.
     fn pass(&mut self, back: &Registers) -> Result<()> {
-        self.process.write(back.gs_base + context::PASSAGES, &[0; 8])?;
+        self.process.memory.write(back.gs_base + context::PASSAGES, &[0; 8])?;
         Ok(ptrace::set_registers(self.process.pid, back)?)
     }
 
@@ -173,7 +173,7 @@ impl Diversion {
             return self.call(&registers, registers.rip);
         }
         let mut code = [0; 3];
-        self.process.read(registers.rip, &mut code);
+        self.process.memory.read(registers.rip, &mut code);
         // What is left of a patched system call.
         if signal == libc::SIGSEGV && matches!(code, [0xcd, 0x05, _]) {
             return self.call(&registers, registers.rip + 2);

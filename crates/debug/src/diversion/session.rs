@@ -79,7 +79,7 @@ impl Session {
         if now == bytes {
             return Ok(true);
         }
-        Ok(self.divert()?.process.poke(address, bytes).is_ok())
+        Ok(self.divert()?.process.memory.poke(address, bytes).is_ok())
     }
 
     fn divert(&mut self) -> Result<&mut Diversion> {

@@ -4,7 +4,6 @@
 use super::inspect::part;
 use super::target::Remote;
 use crate::debuggee::Debuggee;
-use crate::process::in_runtime;
 use crate::program::Program;
 use gdbstub::target::ext::host_io::{
     FsKind, HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat,
@@ -12,6 +11,7 @@ use gdbstub::target::ext::host_io::{
     HostIoPreadOps, HostIoReadlink, HostIoReadlinkOps, HostIoResult, HostIoSetfs, HostIoSetfsOps,
     HostIoStat,
 };
+use retake_snapshot::in_runtime;
 use std::fmt::Write;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -56,7 +56,7 @@ fn maps_text(debuggee: &Debuggee, program: &Program) -> String {
     for mapping in debuggee.text.mappings().iter().filter(|mapping| {
         !in_runtime(mapping.start)
             && !debuggee.text.is_stub(mapping.start)
-            && !debuggee.process.is_probe_page(mapping.start)
+            && !debuggee.process.memory.is_probe_page(mapping.start)
     }) {
         let bit = |set, letter| if set { letter } else { '-' };
         let (read, write, execute) =

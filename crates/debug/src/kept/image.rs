@@ -3,12 +3,12 @@
 
 use super::filters::Filters;
 use crate::debuggee::Fate;
-pub(super) use crate::pagemap::PAGE_BYTES;
 use crate::place::Mark;
-use crate::threads::Threads;
 use crate::timeline::count_of;
 use retake_kernel::shared::{HEADER_ADDRESS, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT};
 use retake_recording::{CheckpointReader, ContentId};
+pub(super) use retake_snapshot::PAGE_BYTES;
+use retake_snapshot::Threads;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

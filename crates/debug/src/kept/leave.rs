@@ -3,7 +3,6 @@
 use super::image::Summary;
 use super::past::Twin;
 use super::write::Image;
-use crate::checkpoint::shares_memory;
 use crate::debuggee::{Fate, Stop};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -12,6 +11,7 @@ use crate::timeline::{Checkpoint, ran_to};
 use retake_kernel::context::{self, Context};
 use retake_kernel::memory;
 use retake_recording::{KeptCheckpoint, StreamId};
+use retake_snapshot::shares_memory;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Of those that nobody asked for, so many stay, with so many bytes in all. Those that were of use

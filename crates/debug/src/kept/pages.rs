@@ -2,8 +2,8 @@
 //! same file, or as zeros.
 
 use super::image::{PAGE_BYTES, SavedMapping};
-use crate::pagemap::{PAGES_AT_ONCE, Pagemap, push_page};
 use retake_kernel::pagemap;
+use retake_snapshot::{PAGES_AT_ONCE, Pagemap, push_page};
 use std::io;
 use std::ops::Range;
 

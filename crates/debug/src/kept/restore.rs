@@ -13,14 +13,14 @@ use super::image::{
 use super::write::path_of;
 use crate::console::Console;
 use crate::error::Result;
-use crate::process::Process;
-use crate::remote::{self, checked};
-use crate::threads::SCRATCH;
 use retake_kernel::context::{self, WINDOW_PLACES};
 use retake_kernel::shared::{
     HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT,
 };
 use retake_recording::{CheckpointReader, Recording, StreamId};
+use retake_snapshot::Process;
+use retake_snapshot::SCRATCH;
+use retake_snapshot::remote::{self, checked};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -247,7 +247,7 @@ impl Maker<'_> {
             self.call(libc::SYS_close, [descriptor])?;
         }
         let room = self.room()?;
-        self.process.write(room, &[path.as_os_str().as_bytes(), &[0]].concat())?;
+        self.process.memory.write(room, &[path.as_os_str().as_bytes(), &[0]].concat())?;
         let descriptor =
             self.call(libc::SYS_openat, [AT_FDCWD, room, (how | libc::O_CLOEXEC) as u64])?;
         self.opened = Some((path.to_owned(), descriptor));
@@ -267,7 +267,7 @@ impl Maker<'_> {
             .map_or(u64::MAX, |limit| limit.1);
         let limits = [self.description.stack_limit.min(hard), hard].map(u64::to_le_bytes).concat();
         let room = self.room()?;
-        self.process.write(room, &limits)?;
+        self.process.memory.write(room, &limits)?;
         self.call(libc::SYS_prlimit64, [0, u64::from(libc::RLIMIT_STACK), room, 0]).map(drop)
     }
 
@@ -285,7 +285,7 @@ impl Maker<'_> {
         if self.description.private_around(&range).is_none() {
             return Ok(false);
         }
-        self.process.write(start, bytes).map(|()| true)
+        self.process.memory.write(start, bytes).map(|()| true)
     }
 
     fn put_guard(&self, start: u64, end: &[u8]) -> io::Result<bool> {
@@ -311,8 +311,10 @@ impl Maker<'_> {
         let threads: Vec<(u32, u64)> = self.description.threads.streams().collect();
         for (stream, context) in threads {
             self.make_window(stream, context)?;
-            self.process.write(context + context::WINDOW_SEGMENTS, &[0; 8 * WINDOW_PLACES])?;
-            self.process.write(context + context::PAUSE_AT, &[0; 8])?;
+            self.process
+                .memory
+                .write(context + context::WINDOW_SEGMENTS, &[0; 8 * WINDOW_PLACES])?;
+            self.process.memory.write(context + context::PAUSE_AT, &[0; 8])?;
         }
         Ok(())
     }
@@ -322,6 +324,7 @@ impl Maker<'_> {
     fn make_window(&self, stream: u32, context: u64) -> io::Result<()> {
         let word = |offset: u64| {
             self.process
+                .memory
                 .word(context.saturating_add(offset))
                 .ok_or_else(|| io::Error::other("it has no context for a thread"))
         };
@@ -353,7 +356,7 @@ impl Maker<'_> {
         for address in (start..end).step_by(PIECE_BYTES) {
             let count = PIECE_BYTES.min((end - address) as usize);
             reader.read_exact(&mut piece[..count])?;
-            self.process.write(address, &piece[..count])?;
+            self.process.memory.write(address, &piece[..count])?;
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! What it means that a thread stopped.
 
 use super::running::gone_is_fine;
-use super::{
-    Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, TRAP, Thread, in_runtime,
-};
+use super::{Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, Thread};
+use crate::memory::TRAP;
+use crate::runtime::in_runtime;
 use retake_kernel::context;
 use retake_kernel::ptrace::{self, Status};
 use std::fs::OpenOptions;
@@ -122,10 +122,10 @@ impl Process {
             return Ok(());
         }
         let memory = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem"))?;
-        for probe in &self.probes {
-            let _ = memory.write_all_at(probe.plan.original(), probe.plan.address);
+        for (address, original) in self.memory.covered() {
+            let _ = memory.write_all_at(original, address);
         }
-        for (address, original) in self.planted.iter().map(|(a, o)| (*a, *o)).chain(IN_RUNTIME) {
+        for (address, original) in IN_RUNTIME {
             let _ = memory.write_all_at(&[original], address);
         }
         gone_is_fine(ptrace::detach(tid))
@@ -151,7 +151,7 @@ impl Process {
     fn carry_over(&mut self, tid: i32) -> io::Result<()> {
         let mut registers = ptrace::registers(tid)?;
         let address = registers.rip.wrapping_sub(1);
-        let displaced = self.probes.iter().find_map(|probe| match probe.trap(address) {
+        let displaced = self.memory.probes().iter().find_map(|probe| match probe.trap(address) {
             Some(_) => probe.displaced(probe.plan.address),
             None => probe.displaced(address),
         });
@@ -159,16 +159,16 @@ impl Process {
             ptrace::set_registers(tid, &ptrace::Registers { rip, ..registers })?;
             return gone_is_fine(ptrace::resume(tid, 0));
         }
-        let Some(&original) = self.planted.get(&address) else {
+        let Some(original) = self.memory.under_trap(address) else {
             let signal = if in_runtime(address) { 0 } else { libc::SIGTRAP };
             return gone_is_fine(ptrace::resume(tid, signal));
         };
         registers.rip = address;
         ptrace::set_registers(tid, &registers)?;
-        self.write(address, &[original])?;
+        self.memory.write(address, &[original])?;
         ptrace::step(tid, 0)?;
         ptrace::wait(tid)?;
-        self.write(address, &[TRAP])?;
+        self.memory.write(address, &[TRAP])?;
         gone_is_fine(ptrace::resume(tid, 0))
     }
 
@@ -178,7 +178,7 @@ impl Process {
             // of this session, not of the recorded one: the log has those
             return self.resume(tid).map(|()| None);
         }
-        if !self.probes.is_empty() {
+        if !self.memory.probes().is_empty() {
             let registers = ptrace::registers(tid)?;
             if let Some(happened) = self.probe_fault(tid, &registers)? {
                 return Ok(happened);
@@ -232,12 +232,16 @@ impl Process {
             return Ok(happened);
         }
         self.stopped_at_probe = None;
-        if self.planted.contains_key(&address) {
+        if self.memory.under_trap(address).is_some() {
             registers.rip = address;
             ptrace::set_registers(tid, &registers)?;
             return Ok(Some(Happened::Planted { tid, address }));
         }
-        if self.open_at(address)? {
+        let is_opened = match &mut self.closed {
+            Some(closed) => closed.open_at(&self.memory, address)?,
+            None => false,
+        };
+        if is_opened {
             ptrace::set_registers(tid, &ptrace::Registers { rip: address, ..registers })?;
             let go_on = if stepping { Self::step } else { Self::resume };
             return go_on(self, tid).map(|()| None);

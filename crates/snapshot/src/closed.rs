@@ -4,7 +4,7 @@
 //! Who reads such text as data reads traps: so this is for copies, whose ways are compared with
 //! what the process came to.
 
-use super::{Process, TRAP};
+use crate::memory::{Memory, TRAP};
 use crate::ranges::Ranges;
 use retake_patch::range::straight_run;
 use std::fs::File;
@@ -19,7 +19,7 @@ const LONGEST_RUN: usize = 256;
 
 /// Such text.
 #[derive(Debug)]
-pub(super) struct Closed {
+pub struct ClosedText {
     text: Vec<Range<u64>>,
     /// The memory of a process that has the text as it is.
     original: File,
@@ -28,41 +28,40 @@ pub(super) struct Closed {
     traps: u64,
 }
 
-impl Process {
+impl ClosedText {
     /// Fills text with traps; `original`: the number of a process that has it as it is, as long as
     /// this one runs.
     ///
     /// # Errors
     /// It is not there.
-    pub fn close_text(&mut self, text: Vec<Range<u64>>, original: i32) -> io::Result<()> {
+    pub fn close(memory: &Memory, text: Vec<Range<u64>>, original: i32) -> io::Result<Self> {
         let traps = vec![TRAP; PIECE_BYTES];
         for range in &text {
             for address in range.clone().step_by(PIECE_BYTES) {
-                self.write(address, &traps[..PIECE_BYTES.min((range.end - address) as usize)])?;
+                let count = PIECE_BYTES.min((range.end - address) as usize);
+                memory.write(address, &traps[..count])?;
             }
         }
         let original = File::open(format!("/proc/{original}/mem"))?;
-        self.closed = Some(Closed { text, original, open: Ranges::default(), traps: 0 });
-        Ok(())
+        Ok(Self { text, original, open: Ranges::default(), traps: 0 })
     }
 
     /// What of it was executed.
-    pub fn opened(&self) -> Ranges {
-        self.closed.as_ref().map(|closed| closed.open.clone()).unwrap_or_default()
+    pub fn opened(&self) -> &Ranges {
+        &self.open
     }
 
     /// Whether all the rest of it is still closed. A program may map a file anew where it was: what
     /// it executes there then, nobody notes.
-    pub fn is_still_closed(&self) -> bool {
-        let Some(closed) = &self.closed else { return false };
+    pub fn is_still_closed(&self, memory: &Memory) -> bool {
         let mut bytes = vec![0; PIECE_BYTES];
-        closed.text.iter().all(|text| {
+        self.text.iter().all(|text| {
             text.clone().step_by(PIECE_BYTES).all(|start| {
                 let piece = &mut bytes[..PIECE_BYTES.min((text.end - start) as usize)];
                 let count = piece.len();
                 let is_trap = |byte: &u8| *byte == TRAP;
-                let gaps = closed.open.gaps(start, start + count as u64);
-                self.memory.read_exact_at(piece, start).is_ok()
+                let gaps = self.open.gaps(start, start + count as u64);
+                memory.read_as_it_is(start, piece).is_ok()
                     && gaps.iter().all(|&(from, to)| {
                         piece[(from - start) as usize..(to - start) as usize].iter().all(is_trap)
                     })
@@ -71,46 +70,38 @@ impl Process {
     }
 
     /// How many traps were met in it.
-    pub fn opening_traps(&self) -> u64 {
-        self.closed.as_ref().map_or(0, |closed| closed.traps)
+    pub fn traps(&self) -> u64 {
+        self.traps
     }
 
     /// Puts back so many bytes, as if they had been executed.
     ///
     /// # Errors
     /// They are not there.
-    pub fn open(&mut self, address: u64, bytes: usize) -> io::Result<()> {
-        let Some(mut closed) = self.closed.take() else { return Ok(()) };
-        let result = self.put_back(&mut closed, address, bytes);
-        self.closed = Some(closed);
-        result
-    }
-
-    fn put_back(&self, closed: &mut Closed, address: u64, bytes: usize) -> io::Result<()> {
+    pub fn open(&mut self, memory: &Memory, address: u64, bytes: usize) -> io::Result<()> {
         let mut code = vec![0; bytes];
-        closed.original.read_exact_at(&mut code, address)?;
-        for (start, end) in closed.open.gaps(address, address + bytes as u64) {
-            self.write(start, &code[(start - address) as usize..(end - address) as usize])?;
+        self.original.read_exact_at(&mut code, address)?;
+        for (start, end) in self.open.gaps(address, address + bytes as u64) {
+            memory.write(start, &code[(start - address) as usize..(end - address) as usize])?;
         }
-        closed.open.insert(address, address + bytes as u64);
+        self.open.insert(address, address + bytes as u64);
         Ok(())
     }
 
     /// A trap was met: puts back what begins there, if that is closed.
-    pub(super) fn open_at(&mut self, address: u64) -> io::Result<bool> {
-        let Some(closed) = &mut self.closed else { return Ok(false) };
-        let Some(text) = closed.text.iter().find(|text| text.contains(&address)) else {
+    pub(crate) fn open_at(&mut self, memory: &Memory, address: u64) -> io::Result<bool> {
+        let Some(text) = self.text.iter().find(|text| text.contains(&address)) else {
             return Ok(false);
         };
-        if closed.open.touch(address, 1) {
+        if self.open.touch(address, 1) {
             return Ok(false);
         }
-        closed.traps += 1;
+        self.traps += 1;
         let mut code = [0; LONGEST_RUN];
         let most = LONGEST_RUN.min((text.end - address) as usize);
-        closed.original.read_exact_at(&mut code[..most], address)?;
+        self.original.read_exact_at(&mut code[..most], address)?;
         let bytes = straight_run(address, &code[..most]);
-        self.open(address, bytes)?;
+        self.open(memory, address, bytes)?;
         Ok(bytes > 0)
     }
 }

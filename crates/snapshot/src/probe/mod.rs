@@ -4,15 +4,17 @@
 //!
 //! Where no jump fits there is no probe; whoever wanted one plants a trap.
 
+mod assembler;
 mod code;
 mod condition;
 mod evaluate;
 
-pub(crate) use code::{Test, Wanted};
-pub(crate) use evaluate::holds;
+pub use assembler::Test;
+pub use code::Wanted;
+pub use evaluate::holds;
 
 use crate::ranges::Ranges;
-use code::{
+use assembler::{
     COUNTER_OFFSET, DATA_OFFSET, DISPLACED_OFFSET, SLOT_FLAGS, SLOT_RCX, SLOT_RDX, SLOT_RSP,
 };
 use retake_kernel::maps::Mapping;
@@ -37,7 +39,7 @@ const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
 /// What has to be known about an address before a jump is planted there.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     pub address: u64,
     pub page: u64,
     entry: u64,
@@ -134,7 +136,7 @@ fn free_page(
 
 /// Which of its traps a probe stopped at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub enum Why {
     /// The tests held.
     Place,
     /// The countdown came to its end.
@@ -142,11 +144,11 @@ pub(crate) enum Why {
 }
 
 /// Bytes that belong at an address.
-pub(crate) type Part = (u64, Vec<u8>);
+pub type Part = (u64, Vec<u8>);
 
 /// A planted probe.
 #[derive(Debug)]
-pub(crate) struct Probe {
+pub struct Probe {
     pub plan: Rc<Plan>,
     place_trap: Option<u64>,
     stop_trap: Option<u64>,

@@ -1,7 +1,7 @@
 //! Breakpoint conditions: a debugger sends them as agent expressions, programs for a stack machine,
 //! which become machine code here.
 
-use super::code::{Assembler, Pending};
+use super::assembler::{Assembler, Pending};
 use super::evaluate::operand;
 use std::collections::HashMap;
 

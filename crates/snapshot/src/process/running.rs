@@ -59,8 +59,8 @@ impl Process {
     /// It is gone.
     pub fn step(&mut self, tid: i32) -> io::Result<()> {
         let address = self.registers(tid)?.rip;
-        self.remove_probes();
-        self.unplant(address);
+        self.memory.remove_probes();
+        self.memory.unplant(address);
         let thread = self.thread(tid)?;
         let signal = std::mem::take(&mut thread.signal);
         (thread.state, thread.stepping) = (State::Running, true);

@@ -5,26 +5,26 @@
 //! cursors are private memory, so they go on reading where they were; the header's slots are
 //! shared, and their contents are kept here too. Not kept: memory shared with other processes.
 
-use crate::process::{Process, in_runtime};
+use crate::process::Process;
 use crate::remote;
+use crate::runtime::in_runtime;
+use crate::slots::slot_of;
 use crate::threads::Threads;
 use retake_kernel::context::Context;
 use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::{self, Header, Slot};
+use retake_kernel::shared::{self, Header};
 use retake_kernel::{maps, process};
 use std::io;
-use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 /// Between two looks whether threads wait for their turn, at first and at most. To look is to stop
 /// them: with naps that stay short, a thread on a busy machine never comes to execute anything.
-pub(crate) const NAPS: (Duration, Duration) =
-    (Duration::from_micros(100), Duration::from_millis(50));
+pub const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
 
 /// A copy. Its process ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// The process that never runs.
     pub pid: i32,
     pub threads: Threads,
@@ -54,8 +54,8 @@ impl Snapshot {
         if shares_memory(process)? || !quiesce(process, header, current, patience)? {
             return Ok(None);
         }
-        process.forget_probes(current)?;
-        process.plant(&Default::default());
+        process.memory.forget_probes(current)?;
+        process.memory.plant(&Default::default());
         let Some(threads) = Threads::of(process, header, current)? else { return Ok(None) };
         Ok(Some(Self { pid: remote::fork(current)?, threads }))
     }
@@ -110,17 +110,9 @@ impl Snapshot {
     }
 }
 
-/// The place of a thread's slot in the header.
-pub(crate) fn slot_of(process: &Process, tid: i32) -> Option<usize> {
-    let first = shared::HEADER_ADDRESS + offset_of!(Header, slots) as u64;
-    let offset = process.context(tid)?.slot.checked_sub(first)?;
-    let index = (offset / size_of::<Slot>() as u64) as usize;
-    (index < shared::MAX_SLOTS).then_some(index)
-}
-
 /// What a copy writes to shared memory, the original would see.
-pub(crate) fn shares_memory(process: &Process) -> io::Result<bool> {
-    let is_programs = |start: u64| !in_runtime(start) && !process.is_probe_page(start);
+pub fn shares_memory(process: &Process) -> io::Result<bool> {
+    let is_programs = |start: u64| !in_runtime(start) && !process.memory.is_probe_page(start);
     Ok(maps::of_process(process.pid)?
         .iter()
         .any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
@@ -181,6 +173,6 @@ fn waits_next(process: &Process, registers: &Registers) -> bool {
     let mut code = [0; 2];
     registers.orig_rax == u64::MAX
         && registers.rax == libc::SYS_futex as u64
-        && process.read(registers.rip, &mut code) == 2
+        && process.memory.read(registers.rip, &mut code) == 2
         && code == SYSCALL
 }

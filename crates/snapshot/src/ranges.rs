@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Ranges of addresses, in order, none of which touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ranges(Vec<(u64, u64)>);
+pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
     /// Adds one that begins where the last one ends, or behind that.

@@ -2,7 +2,8 @@
 //! has touched are not even looked at: programs reserve far more memory than they use.
 
 use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap, push_page};
-use crate::process::{Process, in_runtime};
+use crate::process::Process;
+use crate::runtime::in_runtime;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::memory;
 use std::ops::Range;
@@ -20,7 +21,7 @@ struct Comparison<'a> {
 
 /// The first word of writable private memory in which a process differs from another one, except in
 /// the `dead` ranges: what lies there nobody reads any more.
-pub(crate) fn first_difference(process: &Process, other: i32, dead: &[Range<u64>]) -> Option<u64> {
+pub fn first_difference(process: &Process, other: i32, dead: &[Range<u64>]) -> Option<u64> {
     let mappings = maps::of_process(process.pid).ok()?;
     let theirs = maps::of_process(other).ok()?;
     let pages = Pagemap::of(process.pid).ok().zip(Pagemap::of(other).ok());
@@ -30,7 +31,7 @@ pub(crate) fn first_difference(process: &Process, other: i32, dead: &[Range<u64>
             && m.readable
             && !m.shared
             && !in_runtime(m.start)
-            && !process.is_probe_page(m.start)
+            && !process.memory.is_probe_page(m.start)
     };
     mappings.iter().filter(is_compared).find_map(|mapping| comparison.in_mapping(mapping, &theirs))
 }
@@ -100,7 +101,7 @@ impl Comparison<'_> {
             memory::peek_vec(self.other, address, count),
         );
         let (Ok(mut left), Ok(right)) = (left, right) else { return Some(address) };
-        self.process.take_traps_out(address, &mut left);
+        self.process.memory.take_traps_out(address, &mut left);
         if left == right {
             return None;
         }

@@ -5,9 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-pub(crate) const PAGE_BYTES: u64 = 4096;
+pub const PAGE_BYTES: u64 = 4096;
 /// So many pages are asked for at once at most.
-pub(crate) const PAGES_AT_ONCE: usize = 16 << 10;
+pub const PAGES_AT_ONCE: usize = 16 << 10;
 
 const ENTRY_BYTES: usize = 8;
 const FRAME: u64 = (1 << 55) - 1;
@@ -18,11 +18,11 @@ const PRESENT: u64 = 1 << 63;
 
 /// A process's page map.
 #[derive(Debug)]
-pub(crate) struct Pagemap(File);
+pub struct Pagemap(File);
 
 /// A page, as the kernel describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Page(u64);
+pub struct Page(u64);
 
 impl Pagemap {
     /// # Errors
@@ -44,7 +44,7 @@ impl Pagemap {
 }
 
 /// Adds a page to runs of pages, in order.
-pub(crate) fn push_page(runs: &mut Vec<Range<u64>>, address: u64) {
+pub fn push_page(runs: &mut Vec<Range<u64>>, address: u64) {
     match runs.last_mut() {
         Some(last) if last.end == address => last.end += PAGE_BYTES,
         _ => runs.push(address..address + PAGE_BYTES),

@@ -7,23 +7,22 @@
 //! because they run into the same traps; nobody is told about them.
 
 mod apart;
-mod closed;
 mod happened;
 mod probes;
 mod running;
 
-use crate::probe::{Probe, Why};
+use crate::closed::ClosedText;
+use crate::memory::{Memory, TRAP};
+use crate::probe::Why;
+use crate::runtime::in_runtime;
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT, Slot};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{File, OpenOptions};
+use retake_kernel::shared::Slot;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-const TRAP: u8 = 0xcc;
 /// Where traps always are in the runtime's text, and what is under them.
 const IN_RUNTIME: [(u64, u8); 2] = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
 const SIGNALS_OF_INSTRUCTIONS: [i32; 6] =
@@ -39,7 +38,7 @@ const LONGEST_NAP: Duration = Duration::from_millis(4);
 
 /// What a thread did that the layer above must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub enum Happened {
     /// It stands at a planted trap.
     Planted { tid: i32, address: u64 },
     /// It was asked to pause on its way back to the program.
@@ -79,18 +78,14 @@ struct Thread {
 
 /// The process and all its threads.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     pub pid: i32,
-    memory: File,
+    /// Its memory, with our traps.
+    pub memory: Memory,
     threads: Vec<Thread>,
     guests: HashSet<i32>,
     /// Children that have their own memory, to be let go as soon as they stop.
     strangers: HashSet<i32>,
-    /// Address and original byte of the traps that are in memory now.
-    planted: BTreeMap<u64, u8>,
-    probes: Vec<Probe>,
-    /// Mapped for stubs.
-    probe_pages: BTreeSet<u64>,
     /// The last [`Happened::Planted`] was at a probe: why it stopped.
     pub stopped_at_probe: Option<Why>,
     /// The process is dying: signals are its own.
@@ -100,7 +95,7 @@ pub(crate) struct Process {
     /// It runs beside another process.
     apart: Option<apart::Apart>,
     /// Text that it has not executed yet, if anybody wants to know.
-    closed: Option<closed::Closed>,
+    pub closed: Option<ClosedText>,
 }
 
 impl Process {
@@ -116,7 +111,7 @@ impl Process {
         }
         let process = Self::of_stopped(pid)?;
         for (address, _) in IN_RUNTIME {
-            process.write(address, &[TRAP])?;
+            process.memory.write(address, &[TRAP])?;
         }
         Ok(process)
     }
@@ -126,7 +121,7 @@ impl Process {
     /// # Errors
     /// It is gone.
     pub fn of_stopped(pid: i32) -> io::Result<Self> {
-        let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        let memory = Memory::of(pid)?;
         let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
         let (guests, strangers) = (HashSet::new(), HashSet::new());
         Ok(Self {
@@ -135,9 +130,6 @@ impl Process {
             threads: vec![first],
             guests,
             strangers,
-            planted: BTreeMap::new(),
-            probes: Vec::new(),
-            probe_pages: BTreeSet::new(),
             stopped_at_probe: None,
             dying: false,
             reports_faults: false,
@@ -191,121 +183,20 @@ impl Process {
         self.threads.clear();
     }
 
-    // ---- memory ----
-
-    /// Reads memory as it is without our traps; returns how many bytes are there.
-    pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
-        let mut done = 0;
-        while done < bytes.len() {
-            match self.memory.read_at(&mut bytes[done..], address.wrapping_add(done as u64)) {
-                Ok(count) if count > 0 => done += count,
-                _ => break,
-            }
-        }
-        self.take_traps_out(address, &mut bytes[..done]);
-        done
-    }
-
-    /// What was read there, without our traps: programs may execute what they can write.
-    pub fn take_traps_out(&self, address: u64, bytes: &mut [u8]) {
-        for (&at, &original) in
-            self.planted.range(address..address.saturating_add(bytes.len() as u64))
-        {
-            bytes[(at - address) as usize] = original;
-        }
-        for probe in &self.probes {
-            for (at, original) in (probe.plan.address..).zip(probe.plan.original()) {
-                if let Some(byte) =
-                    at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize))
-                {
-                    *byte = *original;
-                }
-            }
-        }
-    }
-
-    /// One word; `None` if it is not there.
-    pub fn word(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        (self.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
-    }
-
-    /// Writes memory, read-only pages included. What is under a trap stays under it.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        self.memory.write_all_at(bytes, address)
-    }
-
-    /// Writes what the program is to find there: also under traps.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub fn poke(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write(address, bytes)?;
-        let under: Vec<u64> = self
-            .planted
-            .range(address..address.saturating_add(bytes.len() as u64))
-            .map(|(at, _)| *at)
-            .collect();
-        for at in under {
-            self.planted.insert(at, bytes[(at - address) as usize]);
-            self.write(at, &[TRAP])?;
-        }
-        Ok(())
-    }
-
     /// Lets all threads, which are stopped, go on as if they had never been traced.
     ///
     /// # Errors
     /// They cannot be let go.
     pub fn let_all_go(&mut self) -> io::Result<()> {
-        self.remove_probes();
-        self.plant(&BTreeSet::new());
+        self.memory.remove_probes();
+        self.memory.plant(&BTreeSet::new());
         for (address, original) in IN_RUNTIME {
-            self.write(address, &[original])?;
+            self.memory.write(address, &[original])?;
         }
         // The first one may have ended, and wait for its process to.
         let all: BTreeSet<i32> = self.threads().chain([self.pid]).collect();
         self.threads.clear();
         all.into_iter().try_for_each(|tid| running::gone_is_fine(ptrace::detach(tid)))
-    }
-
-    // ---- traps ----
-
-    /// Whether memory there is ours.
-    pub fn is_probe_page(&self, address: u64) -> bool {
-        self.probe_pages.contains(&(address & !0xfff))
-    }
-
-    /// Makes these the planted traps.
-    pub fn plant(&mut self, wanted: &BTreeSet<u64>) {
-        let stale: Vec<u64> =
-            self.planted.keys().copied().filter(|address| !wanted.contains(address)).collect();
-        for address in stale {
-            self.unplant(address);
-        }
-        for &address in wanted {
-            self.plant_one(address);
-        }
-    }
-
-    fn plant_one(&mut self, address: u64) {
-        let mut original = [0];
-        if self.planted.contains_key(&address) || self.read(address, &mut original) != 1 {
-            return;
-        }
-        if self.write(address, &[TRAP]).is_ok() {
-            self.planted.insert(address, original[0]);
-        }
-    }
-
-    fn unplant(&mut self, address: u64) {
-        if let Some(original) = self.planted.remove(&address) {
-            // Memory that was unmapped has no trap either.
-            let _ = self.write(address, &[original]);
-        }
     }
 
     // ---- registers ----
@@ -333,46 +224,7 @@ impl Process {
         };
         let mut owner = [0; 4];
         let at = context.slot.wrapping_add(offset_of!(Slot, tid) as u64);
-        self.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
-    }
-
-    /// The page in which a thread looks for the place where it was stopped while recording: a stub,
-    /// and what the jump to it displaced.
-    fn search(&self, registers: &Registers) -> Option<std::ops::Range<u64>> {
-        const PAGE_BYTES: u64 = 4096;
-        if !in_runtime(registers.gs_base)
-            || self.word(registers.gs_base + context::WATCH_ARMED)? as u32 == 0
-        {
-            return None;
-        }
-        let stub = self.word(registers.gs_base + context::WATCH_STUB).filter(|stub| *stub != 0)?;
-        Some(stub..stub.saturating_add(PAGE_BYTES))
-    }
-
-    /// Whether a thread is there.
-    pub fn is_in_search(&self, tid: i32) -> bool {
-        ptrace::registers(tid).is_ok_and(|registers| {
-            self.search(&registers).is_some_and(|page| page.contains(&registers.rip))
-        })
-    }
-
-    /// Whether the jump that leads a thread there begins in some code. It is taken away when the
-    /// place is found.
-    pub fn leads_to_search(&self, tid: i32, address: u64, bytes: usize) -> bool {
-        const JUMP: u8 = 0xe9;
-        const JUMP_BYTES: usize = 5;
-        let Some(page) = ptrace::registers(tid).ok().and_then(|registers| self.search(&registers))
-        else {
-            return false;
-        };
-        let mut code = vec![0; bytes + JUMP_BYTES - 1];
-        let count = self.read(address, &mut code);
-        (address + JUMP_BYTES as u64..).zip(code[..count].windows(JUMP_BYTES)).any(
-            |(next, jump)| {
-                let distance = i32::from_le_bytes([jump[1], jump[2], jump[3], jump[4]]);
-                jump[0] == JUMP && page.contains(&next.wrapping_add_signed(distance.into()))
-            },
-        )
+        self.memory.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
     }
 
     /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`:
@@ -386,7 +238,7 @@ impl Process {
             return Ok(());
         }
         let value = events.map_or(0, |events| events.saturating_add(1));
-        self.write(registers.gs_base + context::PAUSE_AT, &value.to_le_bytes())
+        self.memory.write(registers.gs_base + context::PAUSE_AT, &value.to_le_bytes())
     }
 
     /// Takes a thread that paused out of the runtime: to where it was going.
@@ -398,9 +250,4 @@ impl Process {
         let context = Context::read(self.pid, registers.gs_base)?;
         ptrace::set_registers(tid, &context.program_registers(&registers))
     }
-}
-
-/// Whether an address is the runtime's.
-pub(crate) fn in_runtime(address: u64) -> bool {
-    (RUNTIME_TEXT..RUNTIME_END).contains(&address)
 }

@@ -5,7 +5,7 @@ const MOST_OPERATIONS: usize = 10_000;
 
 /// Whether a condition holds, by registers in the protocol's order up to rip, and memory. `None`:
 /// it does something that is not known here.
-pub(crate) fn holds(
+pub fn holds(
     expression: &[u8],
     registers: &[u64; 17],
     read: impl Fn(u64, &mut [u8]) -> bool,

@@ -18,7 +18,7 @@ const NO_CALL: u64 = u64::MAX;
 ///
 /// # Errors
 /// It is gone.
-pub(crate) fn call<const COUNT: usize>(
+pub fn call<const COUNT: usize>(
     tid: i32,
     number: i64,
     arguments: [u64; COUNT],
@@ -62,7 +62,7 @@ pub(crate) fn call<const COUNT: usize>(
 ///
 /// # Errors
 /// It is one.
-pub(crate) fn checked(result: i64) -> io::Result<()> {
+pub fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(()) }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn checked(result: i64) -> io::Result<()> {
 ///
 /// # Errors
 /// No process, no memory.
-pub(crate) fn fork(tid: i32) -> io::Result<i32> {
+pub fn fork(tid: i32) -> io::Result<i32> {
     let (result, child) =
         call(tid, libc::SYS_clone, [CLONE_PARENT | libc::SIGCHLD as u64, 0, 0, 0, 0])?;
     checked(result)?;
@@ -87,7 +87,7 @@ pub(crate) fn fork(tid: i32) -> io::Result<i32> {
 ///
 /// # Errors
 /// No thread, no memory.
-pub(crate) fn thread(tid: i32) -> io::Result<i32> {
+pub fn thread(tid: i32) -> io::Result<i32> {
     let (result, child) = call(tid, libc::SYS_clone, [CLONE_OF_THREAD, 0, 0, 0, 0])?;
     checked(result)?;
     let child = child.ok_or_else(|| io::Error::other("the new thread was not announced"))?;
@@ -101,7 +101,7 @@ pub(crate) fn thread(tid: i32) -> io::Result<i32> {
 ///
 /// # Errors
 /// The kernel has no such thing.
-pub(crate) fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()> {
+pub fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()> {
     let arguments = [PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, bytes, 0];
     checked(call(tid, libc::SYS_prctl, arguments)?.0)
 }
@@ -111,6 +111,6 @@ pub(crate) fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()
 ///
 /// # Errors
 /// It cannot be one.
-pub(crate) fn set_signal_stack(tid: i32, description: u64) -> io::Result<()> {
+pub fn set_signal_stack(tid: i32, description: u64) -> io::Result<()> {
     checked(call(tid, libc::SYS_sigaltstack, [description, 0, 0, 0, 0])?.0)
 }

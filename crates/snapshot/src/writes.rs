@@ -6,7 +6,7 @@ use crate::ranges::Ranges;
 use retake_kernel::maps;
 
 /// Of a process, which is stopped, since the last copy of it was made. `None`: that cannot be told.
-pub(crate) fn since_copy(pid: i32) -> Option<Ranges> {
+pub fn since_copy(pid: i32) -> Option<Ranges> {
     let pagemap = Pagemap::of(pid).ok()?;
     let mut writes = Ranges::default();
     for mapping in maps::of_process(pid).ok()?.iter().filter(|mapping| mapping.writable) {

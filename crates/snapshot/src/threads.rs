@@ -1,28 +1,27 @@
 //! What the kernel and the shared header keep of the threads of a stopped process, so that they can
 //! be made anew in a copy of its memory.
 
-use crate::checkpoint::slot_of;
 use crate::process::Process;
 use crate::remote;
+use crate::slots::{address_of_slot, slot_of};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers};
-use retake_kernel::shared::{self, Header, MAX_SLOTS, RUNTIME_TEXT, Slot, TURN_GATES};
+use retake_kernel::shared::{self, Header, MAX_SLOTS, RUNTIME_TEXT, TURN_GATES};
 use retake_supervisor::runtime_image;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io;
-use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Offsets in a thread's region of the runtime: from its context to its signal stack, and to the
 /// end of a stack that is hardly ever used up.
 const SIGNAL_STACK: u64 = 0x40000;
 const SIGNAL_STACK_BYTES: u64 = 0x10000;
-pub(crate) const SCRATCH: u64 = 0x10000;
+pub const SCRATCH: u64 = 0x10000;
 
 /// The threads. The one that the stop was about comes first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Threads {
+pub struct Threads {
     all: Vec<Thread>,
     turns: SharedTurns,
 }
@@ -236,7 +235,7 @@ impl Threads {
             slot.request.kind.store(0, Relaxed);
             slot.request.reply.store(1, Relaxed);
             SlotState { index, ..thread.slot }.put_back(header, process.pid, tid);
-            process.write(
+            process.memory.write(
                 thread.registers.gs_base + context::SLOT,
                 &address_of_slot(index).to_le_bytes(),
             )?;
@@ -313,11 +312,6 @@ impl Threads {
     }
 }
 
-/// Where all processes have a slot.
-fn address_of_slot(index: usize) -> u64 {
-    shared::HEADER_ADDRESS + (offset_of!(Header, slots) + index * size_of::<Slot>()) as u64
-}
-
 impl Thread {
     fn put_back(&self, tid: i32) -> io::Result<()> {
         ptrace::set_extended_state(tid, &self.extended)?;
@@ -331,7 +325,7 @@ impl Thread {
             .iter()
             .flat_map(|word| word.to_le_bytes())
             .collect();
-        process.write(context + SCRATCH, &description)?;
+        process.memory.write(context + SCRATCH, &description)?;
         remote::set_signal_stack(tid, context + SCRATCH)
     }
 }
