@@ -104,6 +104,12 @@ pub(crate) struct Told {
 }
 
 impl Told {
+    /// Whether what a thread announces may be it.
+    pub fn is_at(&self, process: &Process, tid: i32, kind: u64) -> bool {
+        let context = process.context(tid).unwrap_or_default();
+        self.kind == kind && self.thread == context.tid && self.events == context.event_count
+    }
+
     /// From so many events on the thread must announce all calls.
     pub fn from(self) -> u64 {
         self.events.saturating_sub(EVENTS_OF_CALL)

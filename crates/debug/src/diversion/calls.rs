@@ -3,8 +3,8 @@
 //! refused. That is said once for each call.
 
 use super::Diversion;
-use crate::debuggee::Stop;
 use crate::error::Result;
+use crate::inferior::Stop;
 use retake_model::table;
 use retake_snapshot::remote;
 

@@ -7,11 +7,13 @@
 //! consumes nothing of the log: `calls` answers its system calls.
 
 mod calls;
+mod current;
 mod running;
-mod session;
 
-use crate::debuggee::Debuggee;
+pub(crate) use current::Current;
+
 use crate::error::Result;
+use crate::inferior::Inferior;
 use retake_kernel::ptrace::{self, Registers, Status};
 use retake_kernel::shared::{Header, RUNTIME_TEXT};
 use retake_kernel::{maps, process};
@@ -73,10 +75,10 @@ impl Diversion {
     ///
     /// # Errors
     /// No process, no memory.
-    fn begin(debuggee: &mut Debuggee, header: &Header) -> Result<Self> {
-        debuggee.process.memory.forget_probes(debuggee.current)?;
-        debuggee.process.memory.plant(&BTreeSet::new());
-        let pid = remote::fork(debuggee.current)?;
+    fn begin(inferior: &mut Inferior, header: &Header) -> Result<Self> {
+        inferior.process.memory.forget_probes(inferior.current)?;
+        inferior.process.memory.plant(&BTreeSet::new());
+        let pid = remote::fork(inferior.current)?;
         let mut process = Process::of_stopped(pid)?;
         process.reports_faults = true;
         let cpuid = cpuid_of(header);

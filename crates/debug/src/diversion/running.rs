@@ -2,8 +2,8 @@
 
 use super::calls::{self, Answer};
 use super::{CpuidAnswer, Diversion};
-use crate::debuggee::{Debuggee, GiveUp, Stop};
 use crate::error::Result;
+use crate::inferior::{GiveUp, Inferior, Stop};
 use retake_kernel::context::{self, ENTRY_CALL};
 use retake_kernel::ptrace::{self, Registers};
 use retake_patch::Entry;
@@ -31,24 +31,25 @@ impl Diversion {
     pub(super) fn resume(
         &mut self,
         thread: u32,
-        debuggee: &mut Debuggee,
+        inferior: &mut Inferior,
         give_up: GiveUp,
     ) -> Result<Stop> {
-        let breakpoints: BTreeSet<u64> = debuggee
+        let breakpoints: BTreeSet<u64> = inferior
+            .stops
             .breakpoints
             .iter()
-            .flat_map(|&address| debuggee.text.places(address))
+            .flat_map(|&address| inferior.text.places(address))
             .collect();
         let is_at_one =
             self.body(thread).is_some_and(|body| breakpoints.contains(&body.registers.rip));
         if is_at_one {
-            match self.step(thread, debuggee, give_up)? {
-                Stop::Step if !self.is_at_breakpoint(thread, debuggee) => {}
+            match self.step(thread, inferior, give_up)? {
+                Stop::Step if !self.is_at_breakpoint(thread, inferior) => {}
                 Stop::Step => return Ok(Stop::Breakpoint),
                 stop => return Ok(stop),
             }
         }
-        self.enter(thread, debuggee)?;
+        self.enter(thread, inferior)?;
         let pid = self.process.pid;
         loop {
             self.process.memory.plant(&breakpoints.iter().copied().chain(ENTRIES).collect());
@@ -62,11 +63,11 @@ impl Diversion {
                 }
             }
             let stop = match happened {
-                Some(happened) => self.interpret(happened, debuggee)?,
+                Some(happened) => self.interpret(happened, inferior)?,
                 None => Some(Stop::Interrupted),
             };
             if let Some(stop) = stop {
-                return self.leave(thread, stop, debuggee);
+                return self.leave(thread, stop, inferior);
             }
         }
     }
@@ -75,42 +76,43 @@ impl Diversion {
     pub(super) fn step(
         &mut self,
         thread: u32,
-        debuggee: &mut Debuggee,
+        inferior: &mut Inferior,
         give_up: GiveUp,
     ) -> Result<Stop> {
-        self.enter(thread, debuggee)?;
+        self.enter(thread, inferior)?;
         self.process.memory.plant(&BTreeSet::new());
         let pid = self.process.pid;
-        let before = debuggee.text.shown(self.process.registers(pid)?.rip);
+        let before = inferior.text.shown(self.process.registers(pid)?.rip);
         loop {
             self.process.step(pid)?;
             let Some(happened) = self.process.next(give_up)? else {
-                return self.leave(thread, Stop::Interrupted, debuggee);
+                return self.leave(thread, Stop::Interrupted, inferior);
             };
-            if let Some(stop) = self.interpret(happened, debuggee)? {
-                return self.leave(thread, stop, debuggee);
+            if let Some(stop) = self.interpret(happened, inferior)? {
+                return self.leave(thread, stop, inferior);
             }
             let now = self.process.registers(pid)?.rip;
-            let is_on_its_way = debuggee.text.is_stub(now) && debuggee.text.shown(now) == before;
+            let is_on_its_way = inferior.text.is_stub(now) && inferior.text.shown(now) == before;
             if !is_on_its_way {
-                return self.leave(thread, Stop::Step, debuggee);
+                return self.leave(thread, Stop::Step, inferior);
             }
         }
     }
 
-    fn is_at_breakpoint(&self, thread: u32, debuggee: &Debuggee) -> bool {
-        self.body(thread).is_some_and(|body| debuggee.breakpoints.contains(&body.registers.rip))
+    fn is_at_breakpoint(&self, thread: u32, inferior: &Inferior) -> bool {
+        self.body(thread)
+            .is_some_and(|body| inferior.stops.breakpoints.contains(&body.registers.rip))
     }
 
-    fn enter(&mut self, thread: u32, debuggee: &Debuggee) -> Result<()> {
+    fn enter(&mut self, thread: u32, inferior: &Inferior) -> Result<()> {
         let pid = self.process.pid;
-        debuggee.watchpoints.arm(pid)?;
+        inferior.stops.watchpoints.arm(pid)?;
         let Some(body) = self.body(thread) else { return Ok(()) };
         ptrace::set_extended_state(pid, &body.extended)?;
         Ok(ptrace::set_registers(pid, &body.registers)?)
     }
 
-    fn leave(&mut self, thread: u32, stop: Stop, debuggee: &Debuggee) -> Result<Stop> {
+    fn leave(&mut self, thread: u32, stop: Stop, inferior: &Inferior) -> Result<Stop> {
         if matches!(stop, Stop::Exited(_) | Stop::Killed(_)) {
             self.is_stuck = true;
             return Ok(Stop::Interrupted);
@@ -118,13 +120,13 @@ impl Diversion {
         let pid = self.process.pid;
         let real = self.process.registers(pid)?;
         let registers =
-            Registers { rip: debuggee.text.shown(real.rip), orig_rax: u64::MAX, ..real };
+            Registers { rip: inferior.text.shown(real.rip), orig_rax: u64::MAX, ..real };
         self.set_registers(thread, registers, ptrace::extended_state(pid)?);
         Ok(stop)
     }
 
     /// None: nothing that its user is told.
-    fn interpret(&mut self, happened: Happened, debuggee: &Debuggee) -> Result<Option<Stop>> {
+    fn interpret(&mut self, happened: Happened, inferior: &Inferior) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         match happened {
             Happened::Planted { address, .. } if ENTRIES.contains(&address) => {
@@ -132,7 +134,7 @@ impl Diversion {
             }
             Happened::Planted { .. } => Ok(Some(Stop::Breakpoint)),
             Happened::Stepped { watch, .. } | Happened::Watched { watch, .. } => {
-                if let Some(watchpoint) = debuggee.watchpoints.hit(watch) {
+                if let Some(watchpoint) = inferior.stops.watchpoints.hit(watch) {
                     return Ok(Some(Stop::Watch(watchpoint)));
                 }
                 let at = self.process.registers(pid)?.rip;

@@ -2,9 +2,10 @@
 //! make the same of a process of its own.
 
 use super::filters::Filters;
-use crate::debuggee::Fate;
+use crate::checkpoint::count_of;
+use crate::inferior::Fate;
 use crate::place::Mark;
-use crate::timeline::count_of;
+
 use retake_kernel::shared::{HEADER_ADDRESS, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT};
 use retake_recording::{CheckpointReader, ContentId};
 pub(super) use retake_snapshot::PAGE_BYTES;

@@ -23,7 +23,7 @@ mod write;
 
 pub use image::Summary;
 
-use crate::target::Target;
+use crate::history::target::Target;
 use past::Twin;
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
 use std::collections::HashSet;
@@ -31,6 +31,9 @@ use std::time::{Duration, SystemTime};
 
 /// Getting somewhere that takes as long leaves a checkpoint there, unless told otherwise.
 const LONG: Duration = Duration::from_secs(3);
+
+/// One of no more bytes is read as soon as another one is copied.
+const SMALL_BYTES: u64 = 8 << 20;
 
 /// What a session does with kept checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

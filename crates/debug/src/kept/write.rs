@@ -5,10 +5,10 @@ use super::image::{
     Description, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown, Summary, kind,
 };
 use super::pages::own_pages;
+use crate::checkpoint::Checkpoint;
 use crate::console::Console;
-use crate::debuggee::Stop;
 use crate::error::{DebugError, Result};
-use crate::timeline::Checkpoint;
+use crate::inferior::Stop;
 use retake_kernel::maps::{self, Mapping, Nature};
 use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE, PATH_BYTES};
 use retake_kernel::{context, memory, process};
@@ -50,7 +50,7 @@ impl Image {
     /// `CannotKeep`: it has something that another session could not make again.
     pub fn of(checkpoint: &Checkpoint, header: &Header) -> Result<Self> {
         let (pid, threads) = (checkpoint.snapshot.pid, &checkpoint.snapshot.threads);
-        let announced = match checkpoint.announced() {
+        let announced = match checkpoint.announced {
             None => None,
             Some(Stop::Signal(number)) => Some(number),
             Some(_) => {

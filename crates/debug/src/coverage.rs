@@ -6,13 +6,13 @@
 //! last byte of memory.
 
 use crate::catches::Signals;
-use crate::debuggee::GiveUp;
+use crate::checkpoint::{Checkpoint, ran_to};
 use crate::error::Result;
 use crate::executed::{Executed, Part};
-use crate::gauge::Gauge;
-use crate::scout::{BLIND, LESS_BLIND, Scout, Way, Word};
-use crate::session::Session;
-use crate::timeline::{Checkpoint, ran_to};
+use crate::inferior::{GiveUp, Inferior};
+use crate::progress::Progress;
+use crate::replay::{Replay, Runs};
+use crate::scout::{self, BLIND, LESS_BLIND, Scout, Way, Word};
 use retake_kernel::call_tracer::Processors;
 use retake_kernel::maps::Mapping;
 use retake_snapshot::{ClosedText, in_runtime};
@@ -40,8 +40,8 @@ const SPANS: u32 = 16;
 /// It takes what nobody else needs.
 const NICENESS: i32 = 19;
 
-/// The copy, if one is on its way.
-pub(crate) struct Follower {
+/// What finds it out: the copy, if one is on its way.
+pub(crate) struct Coverage {
     away: Option<Away>,
     /// Copies at which stretches end that none got through, by number of process.
     refused: HashSet<i32>,
@@ -62,7 +62,7 @@ impl Away {
     /// Fills its text with traps and sends it on: while the process goes forwards, for that takes
     /// milliseconds.
     fn set_off(&mut self, original: i32) -> Result<()> {
-        let process = &mut self.scout.debuggee().process;
+        let process = &mut self.scout.inferior().process;
         let text = self.text.iter().map(|part| part.start..part.end).collect();
         process.closed = Some(ClosedText::close(&process.memory, text, original)?);
         for tid in process.threads() {
@@ -73,13 +73,13 @@ impl Away {
     }
 }
 
-impl Default for Follower {
+impl Default for Coverage {
     fn default() -> Self {
         Self { away: None, refused: HashSet::new(), failures: 0, blind: BLIND }
     }
 }
 
-impl Follower {
+impl Coverage {
     /// Serves the copy for a moment, unless it is known before that somebody waits for something
     /// else.
     pub fn tend(&mut self, is_wanted_elsewhere: GiveUp) {
@@ -128,37 +128,40 @@ impl Follower {
     pub fn is_back(&self) -> bool {
         self.away.as_ref().is_some_and(|away| away.said != Word::NotYet)
     }
-}
 
-impl Session {
     /// Takes what the copy has found out, and sends one through the first stretch of which nothing
     /// is known. Whether one is on its way.
-    pub(crate) fn go_after(&mut self) -> bool {
-        if self.timeline.follower.is_away() {
+    pub fn go_on(&mut self, replay: &mut Replay, checkpoints: &mut [Checkpoint]) -> bool {
+        if self.is_away() {
             return true;
         }
-        if let Some(away) = self.timeline.follower.away.take() {
-            self.learn(away);
+        if let Some(away) = self.away.take() {
+            self.learn(away, checkpoints);
         }
-        if self.timeline.follower.failures >= MOST_FAILURES || !self.has_cores() {
+        if self.failures >= MOST_FAILURES || !has_cores(replay.inferior.process.pid) {
             return false;
         }
-        while let Some((start, end)) = self.first_unknown() {
+        while let Some((start, end)) = self.first_unknown(checkpoints) {
             // A copy that cannot be made tells nothing.
-            self.timeline.follower.away = self.send_follower(start, end).unwrap_or_default();
-            if self.timeline.follower.is_away() {
+            self.away = self.send(replay, checkpoints, start, end).unwrap_or_default();
+            if self.is_away() {
                 return true;
             }
-            self.timeline.follower.refuse(&self.timeline.checkpoints[start + 1..=end]);
+            self.refuse(&checkpoints[start + 1..=end]);
         }
         false
     }
 
     /// The same, and serves the copy while there is nothing else to do.
-    pub(crate) fn follow_for_a_moment(&mut self, is_wanted_elsewhere: GiveUp) -> bool {
-        let is_away = self.go_after();
+    pub fn go_on_for_a_moment(
+        &mut self,
+        replay: &mut Replay,
+        checkpoints: &mut [Checkpoint],
+        is_wanted_elsewhere: GiveUp,
+    ) -> bool {
+        let is_away = self.go_on(replay, checkpoints);
         if is_away {
-            self.timeline.follower.tend(is_wanted_elsewhere);
+            self.tend(is_wanted_elsewhere);
             if !is_wanted_elsewhere() {
                 std::thread::sleep(NAP);
             }
@@ -166,28 +169,13 @@ impl Session {
         is_away
     }
 
-    /// Of how many stretches it is known what they executed, in words.
-    pub(crate) fn followed(&self) -> String {
-        let stretches = self.timeline.checkpoints.iter().skip(1);
-        let known = stretches.clone().filter(|one| one.since.executed.is_known()).count();
-        format!("{known} of {} stretches between checkpoints", stretches.count())
-    }
-
-    /// Whether the process, if it has not ended, may run on several.
-    fn has_cores(&self) -> bool {
-        Processors::of(self.debuggee.process.pid).is_ok_and(|own| own.count() > 1)
-    }
-
     /// The checkpoints between which the first stretches are that a copy could tell something of:
     /// as many as it may go through at once. The longer it goes, the less it costs; and the more is
     /// gone through again by whoever looks for what was executed in one of them.
-    fn first_unknown(&self) -> Option<(usize, usize)> {
-        let all = &self.timeline.checkpoints;
-        let whole = ran_to(all);
-        let most = SHORTEST_SPAN.max(whole / SPANS);
+    fn first_unknown(&self, all: &[Checkpoint]) -> Option<(usize, usize)> {
+        let most = SHORTEST_SPAN.max(ran_to(all) / SPANS);
         let is_unknown = |end: &usize| {
-            !all[*end].since.executed.is_known()
-                && !self.timeline.follower.refused.contains(&all[*end].snapshot.pid)
+            !all[*end].since.executed.is_known() && !self.refused.contains(&all[*end].snapshot.pid)
         };
         let first = (1..all.len()).find(is_unknown)?;
         let mut ran = Duration::ZERO;
@@ -199,63 +187,79 @@ impl Session {
         Some((first - 1, last))
     }
 
-    fn learn(&mut self, away: Away) {
+    fn learn(&mut self, away: Away, checkpoints: &mut [Checkpoint]) {
         let Away { scout, text, said, .. } = away;
-        let checkpoints = &mut self.timeline.checkpoints;
         let Some((start, end)) = scout.ends(checkpoints) else { return };
         let stretches = &mut checkpoints[start + 1..=end];
-        let follower = &mut self.timeline.follower;
         let opened = (said == Word::Through).then(|| scout.opened()).flatten();
         match (said, opened) {
             (_, Some(opened)) => {
                 let executed = Executed::of(text, opened);
                 stretches.iter_mut().for_each(|one| one.since.executed = executed.clone());
-                follower.failures = 0;
-                follower.blind = (follower.blind + LATER).min(MOST_BLIND);
+                self.failures = 0;
+                self.blind = (self.blind + LATER).min(MOST_BLIND);
             }
-            (Word::Lost, _) if follower.blind > LESS_BLIND => {
-                follower.blind = follower.blind.saturating_sub(EARLIER).max(LESS_BLIND)
+            (Word::Lost, _) if self.blind > LESS_BLIND => {
+                self.blind = self.blind.saturating_sub(EARLIER).max(LESS_BLIND)
             }
             _ => {
-                follower.failures += 1;
-                follower.refuse(stretches);
+                self.failures += 1;
+                self.refuse(stretches);
             }
         }
     }
 
-    fn send_follower(&mut self, start: usize, end: usize) -> Result<Option<Away>> {
-        let ran = ran_to(&self.timeline.checkpoints[start + 1..=end]);
-        let Checkpoint { place, is_at_event, .. } = self.timeline.checkpoints[end].clone();
-        let gauge = Gauge::to(&self.timeline.checkpoints, end);
-        let way = Way { place, is_at_event, ran, blind: self.timeline.follower.blind, gauge };
-        let Some(mut scout) = self.quietly(|session| session.scout_between(start, end, way))?
+    fn send(
+        &self,
+        replay: &mut Replay,
+        all: &[Checkpoint],
+        start: usize,
+        end: usize,
+    ) -> Result<Option<Away>> {
+        let ran = ran_to(&all[start + 1..=end]);
+        let progress = Progress::to(all, end);
+        let way = Way {
+            place: all[end].place.clone(),
+            is_at_event: all[end].is_at_event,
+            ran,
+            blind: self.blind,
+            progress,
+        };
+        let Some(mut scout) =
+            replay.quietly(|replay| scout::between(replay, &all[start], &all[end], way))?
         else {
             return Ok(None);
         };
-        let debuggee = scout.debuggee();
-        debuggee.passed = Signals::ALL;
-        debuggee.text.refresh(debuggee.process.pid);
+        let inferior = scout.inferior();
+        inferior.passed = Signals::ALL;
+        inferior.text.refresh(inferior.process.pid);
         let text: Vec<Part> =
-            self.closable(scout.debuggee().text.mappings()).map(Part::of).collect();
+            closable(&replay.inferior, scout.inferior().text.mappings()).map(Part::of).collect();
         if text.is_empty()
             || text.iter().map(|part| part.end - part.start).sum::<u64>() > MOST_TEXT_BYTES
         {
             return Ok(None);
         }
-        let original = Some(self.timeline.checkpoints[start].snapshot.pid);
+        let original = Some(all[start].snapshot.pid);
         Ok(Some(Away { scout, text, original, said: Word::NotYet }))
     }
+}
 
-    /// Text of files, as far as the program cannot change it and it is not ours.
-    fn closable<'a>(&'a self, mappings: &'a [Mapping]) -> impl Iterator<Item = &'a Mapping> {
-        let is_files = |mapping: &&Mapping| {
-            mapping.executable
-                && !mapping.writable
-                && !mapping.shared
-                && mapping.name.starts_with('/')
-        };
-        mappings.iter().filter(is_files).filter(|mapping| {
-            !in_runtime(mapping.start) && !self.debuggee.text.is_stub(mapping.start)
-        })
-    }
+/// Whether a process, if it has not ended, may run on several.
+fn has_cores(pid: i32) -> bool {
+    Processors::of(pid).is_ok_and(|own| own.count() > 1)
+}
+
+/// Text of files, as far as the program cannot change it and it is not ours.
+fn closable<'a>(
+    inferior: &'a Inferior,
+    mappings: &'a [Mapping],
+) -> impl Iterator<Item = &'a Mapping> {
+    let is_files = |mapping: &&Mapping| {
+        mapping.executable && !mapping.writable && !mapping.shared && mapping.name.starts_with('/')
+    };
+    mappings
+        .iter()
+        .filter(is_files)
+        .filter(|mapping| !in_runtime(mapping.start) && !inferior.text.is_stub(mapping.start))
 }

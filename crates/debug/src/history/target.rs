@@ -1,12 +1,10 @@
 //! Which process of a recording is debugged, and from where on.
 
-use crate::alone::is_alone;
-use crate::crash::Crash;
 use crate::error::{DebugError, Result};
-use crate::scan::Scan;
+use crate::history::crash::Crash;
+use crate::history::scan::Scan;
 use retake_model::EventKind;
 use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
-use retake_replay::Wanted;
 
 /// The process that a session is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,25 +94,6 @@ impl Target {
     /// The recording cannot be read.
     pub fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
         if self.is_replaced() { Ok(None) } else { Crash::find(recording, Some(self.pid)) }
-    }
-
-    /// What was executed: an absolute path, as far as that is known.
-    pub fn program_path(&self, recording: &Recording) -> String {
-        crate::program::path_of(recording, self)
-    }
-
-    /// As the replay is told.
-    ///
-    /// # Errors
-    /// The recording cannot be read.
-    pub fn wanted(&self, recording: &Recording) -> Result<Wanted> {
-        let is_alone = is_alone(recording, self)?;
-        Ok(Wanted {
-            stream: self.stream.0,
-            events: self.first_event,
-            path: self.path.clone(),
-            is_alone,
-        })
     }
 }
 

@@ -4,9 +4,9 @@
 //! What has grown as time has from checkpoint to checkpoint is taken for such a counter. It only
 //! says when to look for a place, not where that is; so it does no harm if it was none.
 
-use crate::debuggee::Debuggee;
+use crate::checkpoint::Checkpoint;
+use crate::inferior::Inferior;
 use crate::place::{Place, STACK_POINTER};
-use crate::timeline::Checkpoint;
 use retake_kernel::memory;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ enum Counter {
 
 /// Counters that grow on the way to a place.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gauge {
+pub(crate) struct Progress {
     /// Each with its value at the place.
     counters: Vec<(Counter, u64)>,
     /// Their values where the way began.
@@ -46,7 +46,7 @@ struct Sample {
     words: Vec<u64>,
 }
 
-impl Gauge {
+impl Progress {
     /// For the way to the checkpoint with this number, from where its thread comes from its last
     /// event.
     pub fn to(all: &[Checkpoint], end: usize) -> Self {
@@ -86,14 +86,14 @@ impl Gauge {
     }
 
     /// The way begins where the copy is.
-    pub fn begin(&mut self, copy: &Debuggee, here: &Place) {
+    pub fn begin(&mut self, copy: &Inferior, here: &Place) {
         self.begin =
             self.counters.iter().map(|(counter, _)| value_in(*counter, copy, here)).collect();
     }
 
     /// Which part of the way lies behind the copy, in the middle of what the counters say; more
     /// than 1: it is beyond the place. `None`: they do not say.
-    pub fn part(&self, copy: &Debuggee, here: &Place) -> Option<f64> {
+    pub fn part(&self, copy: &Inferior, here: &Place) -> Option<f64> {
         let part = |((counter, end), begin): (&(Counter, u64), &Option<u64>)| {
             let (now, begin) = (value_in(*counter, copy, here)?, (*begin)?);
             let [behind, whole] = [now, *end].map(|value| value.wrapping_sub(begin) as i64 as f64);
@@ -125,7 +125,7 @@ impl Sample {
     }
 }
 
-fn value_in(counter: Counter, copy: &Debuggee, here: &Place) -> Option<u64> {
+fn value_in(counter: Counter, copy: &Inferior, here: &Place) -> Option<u64> {
     match counter {
         Counter::Register(index) => Some(here.register(index)),
         Counter::Word(address) => copy.process.memory.word(address),

@@ -1,7 +1,7 @@
 //! What the threads are called: programs name them with `prctl`, which is in the log.
 
-use crate::scan::Scan;
-use crate::target::Target;
+use crate::history::scan::Scan;
+use crate::history::target::Target;
 use retake_model::{Event, EventKind, EventRef, ItemDirection, parse_event};
 use retake_recording::{Recording, Result, StreamId};
 use std::collections::HashMap;

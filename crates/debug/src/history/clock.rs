@@ -2,13 +2,9 @@
 //! ended, and what the program read from clocks; between these, time is taken to pass evenly from
 //! event to event.
 
-use crate::destination::Destination;
-use crate::error::{DebugError, Result};
-use crate::session::Session;
 use retake_model::{Event, ItemDirection};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind};
 use std::collections::HashMap;
-use std::time::Duration;
 
 const GETTIMEOFDAY: u16 = 96;
 const CLOCK_GETTIME: u16 = 228;
@@ -195,39 +191,6 @@ fn base(
     let (low, high) = bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))?;
     // A clock that was set meanwhile says nothing.
     (low <= high + i128::from(RESOLUTION_NS)).then_some((low + high) / 2)
-}
-
-impl Session {
-    fn clock(&mut self) -> &Clock {
-        self.clock.get_or_insert_with(|| Clock::of(&self.recording, self.target.pid))
-    }
-
-    /// Nanoseconds from when recording began to here, and to the end of the process; as near as is
-    /// known.
-    pub(crate) fn elapsed(&mut self) -> Option<(u64, u64)> {
-        let (stream, events) = (self.current_stream()?, self.debuggee.context().event_count);
-        let clock = self.clock();
-        Some((clock.time(stream, events)?, clock.end()?))
-    }
-
-    /// Where the process was then.
-    pub(crate) fn event_at(&mut self, time: Duration) -> Result<Destination> {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let clock = self.clock();
-        let Some(end) = clock.end() else {
-            return Err(DebugError::NoPlace(
-                "the recording does not say when anything happened: it was cut off".to_owned(),
-            ));
-        };
-        if ns >= end {
-            return Ok(Destination::End);
-        }
-        let Some((stream, events)) = clock.place(ns) else { return Ok(Destination::Begin) };
-        let info =
-            self.recording.streams().find(|known| known.info.id == stream).map(|known| known.info);
-        Ok(info
-            .map_or(Destination::Begin, |info| Destination::Event(Some(info.tid as u32), events)))
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! One instruction at a time.
 
-use super::{Debuggee, GiveUp, Stop};
+use super::{GiveUp, Inferior, Stop};
 use crate::error::Result;
-use retake_snapshot::{Happened, in_runtime, search};
+use retake_snapshot::{Happened, Memory, Process, in_runtime, search};
 
 /// Bytes.
 const LONGEST_INSTRUCTION: usize = 15;
@@ -19,7 +19,7 @@ fn repeated_instruction(code: &[u8]) -> u64 {
     if is_repeated && is_string { at as u64 + 1 } else { 0 }
 }
 
-impl Debuggee {
+impl Inferior {
     /// Executes one instruction of the current thread; a system call counts as one.
     pub fn step(&mut self, give_up: GiveUp) -> Result<Stop> {
         self.is_stepping = true;
@@ -29,7 +29,7 @@ impl Debuggee {
     }
 
     fn step_once(&mut self, give_up: GiveUp) -> Result<Stop> {
-        if let Some(stop) = self.at_end() {
+        if let Some(stop) = self.ending.next_word() {
             return Ok(stop);
         }
         let tid = self.current;
@@ -37,16 +37,16 @@ impl Debuggee {
         if in_runtime(self.process.registers(tid)?.rip) {
             return self.finish_call(tid, give_up);
         }
-        self.watchpoints.arm(tid)?;
+        self.stops.watchpoints.arm(tid)?;
         loop {
             let real = self.process.registers(tid)?.rip;
-            let pushes = self.pushes_flags(real);
+            let pushes = pushes_flags(&self.process.memory, real);
             self.process.step(tid)?;
             match self.process.next(&mut || false)? {
                 Some(Happened::Stepped { tid: stepped, watch }) if stepped == tid => {
-                    self.clear_pushed_flag(pushes)?;
+                    clear_pushed_flag(&self.process, tid, pushes)?;
                     let now = self.process.registers(tid)?.rip;
-                    if let Some(watchpoint) = self.watchpoints.hit(watch) {
+                    if let Some(watchpoint) = self.stops.watchpoints.hit(watch) {
                         return Ok(Stop::Watch(watchpoint));
                     }
                     if in_runtime(now) {
@@ -83,7 +83,11 @@ impl Debuggee {
 
     /// The stepped instruction made the kernel send a signal that the runtime is for.
     fn emulated(&mut self, tid: i32, signal: i32, address: u64, give_up: GiveUp) -> Result<Stop> {
-        let length = if signal == libc::SIGSEGV { self.trapped_instruction(address) } else { 0 };
+        let length = if signal == libc::SIGSEGV {
+            trapped_instruction(&self.process.memory, address)
+        } else {
+            0
+        };
         if length == 0 {
             return self.finish_call(tid, give_up);
         }
@@ -101,10 +105,10 @@ impl Debuggee {
 
     /// Goes on until something stops the process, this place if nothing before.
     fn run_to(&mut self, place: u64, give_up: GiveUp) -> Result<Stop> {
-        let is_new = self.private_places.insert(place);
+        let is_new = self.planting.private_places.insert(place);
         let stop = self.run(give_up);
         if is_new {
-            self.private_places.remove(&place);
+            self.planting.private_places.remove(&place);
         }
         stop
     }
@@ -114,8 +118,8 @@ impl Debuggee {
     /// there is none, or a user wants to stop there.
     pub fn finish_repeated(&mut self) -> Result<Option<Stop>> {
         let address = self.process.registers(self.current)?.rip;
-        let length = self.repeated_at(address);
-        if length == 0 || self.breakpoints.contains(&self.text.shown(address)) {
+        let length = repeated_at(&self.process.memory, address);
+        if length == 0 || self.stops.breakpoints.contains(&self.text.shown(address)) {
             return Ok(None);
         }
         self.run_to(address + length, &mut || false).map(Some)
@@ -123,47 +127,47 @@ impl Debuggee {
 
     /// Whether the current thread is at a repeated string instruction, or in the midst of it.
     pub fn is_at_repeated(&self) -> Result<bool> {
-        Ok(self.repeated_at(self.process.registers(self.current)?.rip) != 0)
+        Ok(repeated_at(&self.process.memory, self.process.registers(self.current)?.rip) != 0)
     }
+}
 
-    fn repeated_at(&self, address: u64) -> u64 {
-        let mut code = [0; LONGEST_INSTRUCTION];
-        let count = self.process.memory.read(address, &mut code);
-        repeated_instruction(&code[..count])
-    }
+fn repeated_at(memory: &Memory, address: u64) -> u64 {
+    let mut code = [0; LONGEST_INSTRUCTION];
+    let count = memory.read(address, &mut code);
+    repeated_instruction(&code[..count])
+}
 
-    /// Bytes of an instruction that faults so that the runtime can answer it; 0 for all others.
-    fn trapped_instruction(&self, address: u64) -> u64 {
-        let mut code = [0; 3];
-        self.process.memory.read(address, &mut code);
-        match code {
-            [0x0f, 0x31 | 0xa2, _] | [0xcd, 0xa2 | 0x05, _] => 2,
-            [0x0f, 0x01, 0xf9] => 3,
-            _ => 0,
-        }
+/// Bytes of an instruction that faults so that the runtime can answer it; 0 for all others.
+fn trapped_instruction(memory: &Memory, address: u64) -> u64 {
+    let mut code = [0; 3];
+    memory.read(address, &mut code);
+    match code {
+        [0x0f, 0x31 | 0xa2, _] | [0xcd, 0xa2 | 0x05, _] => 2,
+        [0x0f, 0x01, 0xf9] => 3,
+        _ => 0,
     }
+}
 
-    /// Bytes of flags that the instruction pushes: with a flag in them that stepping sets.
-    fn pushes_flags(&self, address: u64) -> usize {
-        let mut code = [0; 2];
-        self.process.memory.read(address, &mut code);
-        match code {
-            [0x9c, _] | [0x40..=0x4f, 0x9c] => 8,
-            [0x66, 0x9c] => 2,
-            _ => 0,
-        }
+/// Bytes of flags that the instruction pushes: with a flag in them that stepping sets.
+fn pushes_flags(memory: &Memory, address: u64) -> usize {
+    let mut code = [0; 2];
+    memory.read(address, &mut code);
+    match code {
+        [0x9c, _] | [0x40..=0x4f, 0x9c] => 8,
+        [0x66, 0x9c] => 2,
+        _ => 0,
     }
+}
 
-    fn clear_pushed_flag(&self, bytes: usize) -> Result<()> {
-        const TRAP_FLAG_BYTE: u64 = 1;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let at = self.process.registers(self.current)?.rsp + TRAP_FLAG_BYTE;
-        let mut byte = [0];
-        self.process.memory.read(at, &mut byte);
-        Ok(self.process.memory.write(at, &[byte[0] & !1])?)
+fn clear_pushed_flag(process: &Process, tid: i32, bytes: usize) -> Result<()> {
+    const TRAP_FLAG_BYTE: u64 = 1;
+    if bytes == 0 {
+        return Ok(());
     }
+    let at = process.registers(tid)?.rsp + TRAP_FLAG_BYTE;
+    let mut byte = [0];
+    process.memory.read(at, &mut byte);
+    Ok(process.memory.write(at, &[byte[0] & !1])?)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! Many programs map a file shared that others may look at but hardly ever do: Java its counters.
 
 use crate::error::Result;
-use crate::scan::{Header, Scan};
-use crate::target::{Target, makers};
+use crate::history::scan::{Header, Scan};
+use crate::history::target::{Target, makers};
 use retake_model::{CallRef, Event, EventKind, ItemDirection, parse_event};
 use retake_recording::{EventReader, Recording, StreamKind, StreamSummary};
+use retake_replay::Wanted;
 use std::collections::{HashMap, HashSet};
 
 const MMAP: u16 = libc::SYS_mmap as u16;
@@ -29,8 +30,21 @@ struct Mapped {
 ///
 /// # Errors
 /// The recording cannot be read.
-pub(crate) fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
+fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
     Ok(maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?)
+}
+
+/// The process that a replay is to hold for us.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
+    Ok(Wanted {
+        stream: target.stream.0,
+        events: target.first_event,
+        path: target.path.clone(),
+        is_alone: is_alone(recording, target)?,
+    })
 }
 
 /// Whether the process maps anything shared to write to it: most do not, and then nothing else need

@@ -10,12 +10,14 @@
 //! where calls are among the rounds, all that could lead into the loop again counts as a way out of
 //! it.
 
-use crate::debuggee::{GiveUp, Stop};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
-use crate::journey::{Arrival, End, Goal};
-use crate::session::Session;
+use crate::inferior::{GiveUp, Inferior, Stop};
+use crate::replay::Runs;
 use crate::stops::Stops;
-use crate::timeline::Checkpoint;
+use crate::timeline::Timeline;
+use crate::travel::journey::{Arrival, Goal, end_at, run_to_end};
+use crate::travel::{Travel, start_of_stretch};
 use retake_patch::range::{calls, instructions, ways_in, ways_out};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -75,130 +77,133 @@ impl GoneOver {
         self.again
             >= LEAST_STEPS.max(ROUNDS * self.rounds.len()) << self.failures.min(usize::BITS / 2)
     }
-}
 
-impl Session {
     /// One instruction back, or many that are known not to matter.
-    pub(crate) fn backward_in_line(&mut self, give_up: GiveUp) -> Result<Stop> {
-        let (address, stack) = self.at()?;
-        let moves = self.timeline.moves;
-        let gone = &mut self.gone_over;
-        let is_next = gone.moves == moves; // the debugger was here by such a step
-        if is_next && stack < gone.stack && gone.deeper < MOST_DEEPER {
-            gone.deeper += 1;
-            let stop = self.backward_step(give_up)?;
-            self.gone_over.moves = self.timeline.moves;
+    ///
+    /// # Errors
+    /// As [`Travel::backward_step`].
+    pub fn backward_in_line(&mut self, travel: &mut Travel, give_up: GiveUp) -> Result<Stop> {
+        let (address, stack) = at(&travel.timeline.replay.inferior)?;
+        let is_next = self.moves == travel.timeline.replay.moves; // here by such a step
+        if is_next && stack < self.stack && self.deeper < MOST_DEEPER {
+            self.deeper += 1;
+            let stop = travel.backward_step(give_up)?;
+            self.moves = travel.timeline.replay.moves;
             return Ok(stop);
         }
-        gone.deeper = 0;
-        if !is_next || gone.stack != stack {
-            gone.begin(address, stack);
-        } else if gone.addresses.insert(address) {
-            gone.again = 0;
-            gone.rounds.clear();
+        self.deeper = 0;
+        if !is_next || self.stack != stack {
+            self.begin(address, stack);
+        } else if self.addresses.insert(address) {
+            self.again = 0;
+            self.rounds.clear();
         } else {
-            gone.again += 1;
-            gone.rounds.insert(address);
+            self.again += 1;
+            self.rounds.insert(address);
         }
-        let is_loop = gone.is_loop();
-        let has_passed = is_loop && self.back_to_beginning_of_loop(give_up)?;
+        let is_loop = self.is_loop();
+        let has_passed =
+            is_loop && self.back_to_beginning_of_loop(&mut travel.timeline, give_up)?;
         if is_loop && !has_passed {
-            self.gone_over.failures += 1;
-            self.gone_over.again = 0;
+            self.failures += 1;
+            self.again = 0;
         }
-        let stop = if has_passed { Stop::Step } else { self.backward_step(give_up)? };
-        self.gone_over.moves = self.timeline.moves;
+        let stop = if has_passed { Stop::Step } else { travel.backward_step(give_up)? };
+        self.moves = travel.timeline.replay.moves;
         Ok(stop)
     }
 
     /// Back to the last stop, which may be where a function was called that the debugger has
     /// stepped back into.
-    pub(crate) fn backward_over_call(&mut self, give_up: GiveUp) -> Result<Stop> {
-        let is_in_call = self.gone_over.moves == self.timeline.moves && self.is_deeper()?;
-        let stop = self.backward(give_up)?;
-        if is_in_call && stop == Stop::Breakpoint && self.is_deeper()? {
-            self.gone_over.moves = self.timeline.moves;
+    ///
+    /// # Errors
+    /// As [`Travel::backward`].
+    pub fn backward_over_call(&mut self, travel: &mut Travel, give_up: GiveUp) -> Result<Stop> {
+        let is_in_call = self.moves == travel.timeline.replay.moves
+            && self.is_deeper(&travel.timeline.replay.inferior)?;
+        let stop = travel.backward(give_up)?;
+        if is_in_call
+            && stop == Stop::Breakpoint
+            && self.is_deeper(&travel.timeline.replay.inferior)?
+        {
+            self.moves = travel.timeline.replay.moves;
         }
         Ok(stop)
     }
 
-    fn is_deeper(&self) -> Result<bool> {
-        Ok(self.at()?.1 < self.gone_over.stack)
-    }
-
-    fn at(&self) -> Result<(u64, u64)> {
-        let registers = self.debuggee.registers(self.debuggee.current)?;
-        Ok((registers.rip, registers.rsp))
+    fn is_deeper(&self, inferior: &Inferior) -> Result<bool> {
+        Ok(at(inferior)?.1 < self.stack)
     }
 
     /// To the first instruction since which the thread was always at some of the loop, or in what
     /// that calls, and nothing of the user's stopped it. False: there is none before here.
-    fn back_to_beginning_of_loop(&mut self, give_up: GiveUp) -> Result<bool> {
-        let Some(ways) = self.ways_out_of_loop() else { return Ok(false) };
-        let users = Stops::of(&self.debuggee);
-        self.quietly(|session| session.back_past(ways, users, give_up))
-    }
-
-    fn back_past(&mut self, ways: BTreeSet<u64>, users: Stops, give_up: GiveUp) -> Result<bool> {
-        let Some(here) = self.checkpoint()? else { return Ok(false) };
-        let Some(index) = self.index_before(&here.place)? else {
-            self.revive(&here)?;
+    fn back_to_beginning_of_loop(&self, timeline: &mut Timeline, give_up: GiveUp) -> Result<bool> {
+        let Some(ways) = self.ways_out_of_loop(&timeline.replay.inferior) else {
             return Ok(false);
         };
-        self.rebase(index);
-        let base = self.timeline.checkpoints[index].clone();
-        let near = self.start_of_stretch(base, &here.place, give_up)?;
-        let is_there = near.place.mark == here.place.mark
-            && near.place.thread == here.place.thread
-            && self.enter_loop(&near, &here, users.and(ways), give_up)?;
-        Stops::default().put(&mut self.debuggee);
+        let users = timeline.replay.inferior.stops.clone();
+        timeline.quietly(|timeline| self.back_past(timeline, users.and(ways), give_up))
+    }
+
+    fn back_past(&self, timeline: &mut Timeline, stops: Stops, give_up: GiveUp) -> Result<bool> {
+        let Some(here) = timeline.replay.checkpoint()? else { return Ok(false) };
+        let Some(index) = timeline.index_before(&here.place)? else {
+            timeline.replay.revive(&here)?;
+            return Ok(false);
+        };
+        timeline.rebase(index);
+        let base = timeline.checkpoints[index].clone();
+        let near = start_of_stretch(&mut timeline.replay, base, &here.place, give_up)?;
+        let is_there = !near.has_events_before(&here)
+            && self.enter_loop(timeline, &near, &here, stops, give_up)?;
+        timeline.replay.inferior.stops = Stops::default();
         if !is_there {
-            self.revive(&here)?;
+            timeline.replay.revive(&here)?;
         }
-        self.rebase(index);
+        timeline.rebase(index);
         Ok(is_there)
     }
 
     /// Goes to where the thread came into the loop, and stayed in it until `here`. False: nowhere
     /// before that, in the stretch from `near` on.
     fn enter_loop(
-        &mut self,
+        &self,
+        timeline: &mut Timeline,
         near: &Checkpoint,
         here: &Checkpoint,
         stops: Stops,
         give_up: GiveUp,
     ) -> Result<bool> {
-        stops.put(&mut self.debuggee);
-        let end = self.end_at(here)?;
-        self.revive(near)?;
-        let Arrival::There(tally) = self.run_to_end(&end, None, give_up)? else { return Ok(false) };
-        self.revive(near)?;
+        let replay = &mut timeline.replay;
+        replay.inferior.stops = stops;
+        let end = end_at(replay, here)?;
+        replay.revive(near)?;
+        let Arrival::There(tally) = run_to_end(replay, &end, None, give_up)? else {
+            return Ok(false);
+        };
+        replay.revive(near)?;
         let last = tally.last();
-        if last.is_some() && !matches!(self.run_to_end(&end, last, give_up)?, Arrival::At(_)) {
+        if last.is_some() && !matches!(run_to_end(replay, &end, last, give_up)?, Arrival::At(_)) {
             return Ok(false);
         }
         // Where the stretch begins the thread may be in the loop already.
-        let is_in_loop = last.is_none() && self.gone_over.rounds.contains(&self.at()?.0);
-        Stops::at(&self.gone_over.rounds).put(&mut self.debuggee);
-        if !is_in_loop && !self.comes_to(&end, 1, give_up)? {
+        let is_in_loop = last.is_none() && self.rounds.contains(&at(&replay.inferior)?.0);
+        replay.inferior.stops = Stops::at(&self.rounds);
+        let first = Some(Goal::Breakpoint(1));
+        if !is_in_loop && !matches!(run_to_end(replay, &end, first, give_up)?, Arrival::At(_)) {
             return Ok(false);
         }
-        Ok(self.at()?.1 == self.gone_over.stack
-            && self.mark() == here.place.mark
-            && !here.place.is_here(&self.debuggee)?)
-    }
-
-    /// Goes to a breakpoint, by its number on the way.
-    fn comes_to(&mut self, end: &End, number: u64, give_up: GiveUp) -> Result<bool> {
-        Ok(matches!(self.run_to_end(end, Some(Goal::Breakpoint(number)), give_up)?, Arrival::At(_)))
+        Ok(at(&replay.inferior)?.1 == self.stack
+            && replay.mark() == here.place.mark
+            && !here.place.is_here(&replay.inferior)?)
     }
 
     /// The addresses that the thread comes to when it leaves what was gone over.
-    fn ways_out_of_loop(&self) -> Option<BTreeSet<u64>> {
-        let gone = &self.gone_over.rounds;
+    fn ways_out_of_loop(&self, inferior: &Inferior) -> Option<BTreeSet<u64>> {
+        let gone = &self.rounds;
         let (first, last) = (*gone.first()?, *gone.last()?);
         let mut code = vec![0; (last - first + INSTRUCTION_BYTES).min(LONGEST) as usize];
-        let count = self.debuggee.read(first, &mut code);
+        let count = inferior.read(first, &mut code);
         let all = instructions(first, &code[..count], last)?;
         let end = all.last()?.1;
         if !gone.iter().all(|address| all.iter().any(|(start, _)| start == address)) {
@@ -210,7 +215,7 @@ impl Session {
         let calls: BTreeSet<u64> = calls(first, code).intersection(gone).copied().collect();
         if !calls.is_empty() {
             ways.retain(|way| !calls.contains(way));
-            ways.extend(self.ways_into_loop(&(first..end))?);
+            ways.extend(self.ways_into_loop(inferior, &(first..end))?);
         }
         // A jump to who knows where among what was gone over leads out without a place that could
         // be told.
@@ -218,19 +223,23 @@ impl Session {
     }
 
     /// Where the function that the loop is in comes into it. `None`: it is not known, or too long.
-    fn ways_into_loop(&self, range: &Range<u64>) -> Option<BTreeSet<u64>> {
-        let function = self.gone_over.function.as_ref().filter(|function| {
+    fn ways_into_loop(&self, inferior: &Inferior, range: &Range<u64>) -> Option<BTreeSet<u64>> {
+        let function = self.function.as_ref().filter(|function| {
             function.code.start <= range.start && range.end <= function.code.end
         })?;
         let bytes = function.code.end - function.code.start;
         let mut code = vec![0; bytes.min(LONGEST_FUNCTION) as usize];
-        if bytes > LONGEST_FUNCTION
-            || self.debuggee.read(function.code.start, &mut code) != code.len()
-        {
+        if bytes > LONGEST_FUNCTION || inferior.read(function.code.start, &mut code) != code.len() {
             return None;
         }
         let mut ways = ways_in(function.code.start, &code, range)?;
         ways.insert(function.entry);
         Some(ways)
     }
+}
+
+/// Where the current thread is, and its stack pointer.
+fn at(inferior: &Inferior) -> Result<(u64, u64)> {
+    let registers = inferior.registers(inferior.current)?;
+    Ok((registers.rip, registers.rsp))
 }

@@ -5,7 +5,7 @@
 //! way through that code must find the same core, or memory would differ from one way to the next.
 
 use crate::error::Result;
-use crate::target::Target;
+use crate::history::target::Target;
 use retake_kernel::call_tracer::Processors;
 use retake_kernel::shared::{Header, OPTION_NO_CPUID_FAULT};
 use retake_model::Event;

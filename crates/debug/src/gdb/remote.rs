@@ -4,9 +4,10 @@ use super::arch::{self, X86_64};
 use super::files::Files;
 use super::signals::signal;
 use crate::catches::Caught;
-use crate::debuggee::{GiveUp, Stop};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
+use crate::inferior::{GiveUp, Stop};
+use crate::lines::range::forward_through;
 use crate::session::Session;
 use crate::stops::Stops;
 use crate::watchpoints::Access;
@@ -44,7 +45,7 @@ pub(crate) enum Wish {
 /// The debugged process, behind the protocol.
 pub(crate) struct Remote {
     pub session: Session,
-    pub files: Files,
+    pub(super) files: Files,
     /// Where to go the next time the program is to run, instead of running.
     pub destination: Option<Destination>,
     /// What to do the next time the program is to run, and what stops it: a debugger that knows no
@@ -68,7 +69,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub fn new(mut session: Session) -> Self {
         // Who speaks the protocol expects it, and ours says when it is not needed.
-        session.debuggee.catches.forks = true;
+        session.replay_mut().inferior.stops.catches.forks = true;
         Self {
             session,
             files: Files::default(),
@@ -89,50 +90,52 @@ impl Remote {
             return Ok(Reason::VForkDone(self.current()));
         }
         if let Some(destination) = self.destination.take() {
-            self.session.end_diversion();
+            self.session.current.end();
             self.session.go_to(destination, give_up)?;
-            self.session.console.collect()?;
+            self.session.replay_mut().console.collect()?;
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
         let Some((wish, stops)) = self.turned.take() else { return self.run(give_up) };
         self.wish = wish;
-        let own = Stops::of(&self.session.debuggee);
-        stops.put(&mut self.session.debuggee);
+        let own = self.session.inferior().stops.clone();
+        self.session.replay_mut().inferior.stops = stops;
         let stopped = self.run(give_up);
-        own.put(&mut self.session.debuggee);
+        self.session.replay_mut().inferior.stops = own;
         stopped
     }
 
     fn run(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
         if let (Some(thread), Wish::Continue | Wish::Step(_) | Wish::Through(..)) =
-            (self.session.diverted_thread(), self.wish)
+            (self.session.current.thread(), self.wish)
         {
-            let stop = self.session.run_diverted(thread, self.wish != Wish::Continue, give_up)?;
+            let stop = self.run_diverted(thread, give_up)?;
             return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));
         }
-        self.session.end_diversion();
+        self.session.current.end();
         let mut is_asked = false;
         let give_up: GiveUp = &mut || {
             is_asked |= give_up();
             is_asked
         };
         let stop = match self.wish {
-            Wish::Continue => self.session.forward(give_up)?,
+            Wish::Continue => self.session.timeline().forward(give_up)?,
             Wish::Step(thread) => {
                 let tid = thread.and_then(|thread| self.kernel_tid(thread));
-                self.session.forward_step(tid, give_up)?
+                self.session.travel.forward_step(tid, give_up)?
             }
             Wish::Through(thread, start, end) => {
                 let tid = self.kernel_tid(thread);
-                self.session.forward_range(tid, &(start..end), give_up)?
+                forward_through(&mut self.session.travel, tid, &(start..end), give_up)?
             }
             Wish::ReverseContinue if self.goes_by_line => {
-                self.session.backward_over_call(give_up)?
+                self.session.gone_over.backward_over_call(&mut self.session.travel, give_up)?
             }
-            Wish::ReverseContinue => self.session.backward(give_up)?,
-            Wish::ReverseStep if self.goes_by_line => self.session.backward_in_line(give_up)?,
-            Wish::ReverseStep => self.session.backward_step(give_up)?,
+            Wish::ReverseContinue => self.session.travel.backward(give_up)?,
+            Wish::ReverseStep if self.goes_by_line => {
+                self.session.gone_over.backward_in_line(&mut self.session.travel, give_up)?
+            }
+            Wish::ReverseStep => self.session.travel.backward_step(give_up)?,
         };
         let is_back = matches!(self.wish, Wish::ReverseContinue | Wish::ReverseStep);
         if self.goes_over_exec(stop, give_up)? {
@@ -140,10 +143,22 @@ impl Remote {
             return Ok(self.reason(Stop::Executing));
         }
         if is_back && !is_asked {
-            self.session.remark_no_way_back(stop)?;
+            self.session.travel.remark_no_way_back(stop)?;
         }
         self.is_vfork_open = matches!(stop, Stop::Caught(Caught::Vfork(_)));
         Ok(self.reason(stop))
+    }
+
+    /// Lets a thread of the diversion run.
+    fn run_diverted(&mut self, thread: u32, give_up: GiveUp) -> Result<Stop> {
+        let is_step = self.wish != Wish::Continue;
+        let Session { current, travel, .. } = &mut self.session;
+        current.run(&mut travel.timeline.replay.inferior, thread, is_step, give_up)
+    }
+
+    /// What the debugger is to print.
+    pub fn take_console(&mut self) -> String {
+        self.session.take_remarks() + &self.session.current.take_console()
     }
 
     /// Goes over an exec if the program stopped at one.
@@ -151,10 +166,10 @@ impl Remote {
         let goes_back = stop == Stop::Begin
             && self.wish == Wish::ReverseContinue
             && self.goes_before_exec
-            && self.session.target.program > 0;
+            && self.session.replay().history.target.program > 0;
         if stop == Stop::Executing {
             self.session.follow_exec()?;
-        } else if goes_back && self.session.is_at_begin()? {
+        } else if goes_back && self.session.travel.timeline.is_at_begin()? {
             self.session.return_before_exec(give_up)?;
         } else {
             return Ok(false);
@@ -189,14 +204,14 @@ impl Remote {
 
     /// The current thread, by the program's number.
     fn current(&self) -> Tid {
-        Tid::new(self.session.debuggee.context().tid as usize).unwrap_or(Tid::MIN)
+        Tid::new(self.session.inferior().context().tid as usize).unwrap_or(Tid::MIN)
     }
 
     fn kernel_tid(&self, thread: Tid) -> Option<i32> {
         if thread == self.current() {
-            return Some(self.session.debuggee.current);
+            return Some(self.session.inferior().current);
         }
-        self.session.debuggee.thread(u32::try_from(thread.get()).ok()?)
+        self.session.inferior().thread(u32::try_from(thread.get()).ok()?)
     }
 }
 
@@ -278,7 +293,7 @@ impl CatchSyscalls for Remote {
         &mut self,
         filter: Option<SyscallNumbers<'_, u64>>,
     ) -> TargetResult<(), Self> {
-        let catches = &mut self.session.debuggee.catches;
+        let catches = &mut self.session.replay_mut().inferior.stops.catches;
         match filter {
             Some(mut numbers) => catches.set_calls(Some(&mut numbers)),
             None => catches.set_calls(None),
@@ -287,7 +302,7 @@ impl CatchSyscalls for Remote {
     }
 
     fn disable_catch_syscalls(&mut self) -> TargetResult<(), Self> {
-        self.session.debuggee.catches.clear_calls();
+        self.session.replay_mut().inferior.stops.catches.clear_calls();
         Ok(())
     }
 }
@@ -298,26 +313,42 @@ impl MultiThreadBase for Remote {
         registers: &mut arch::Registers,
         tid: Tid,
     ) -> TargetResult<(), Self> {
-        let Ok((general, extended)) = self.session.registers(number(tid)) else { return refused() };
+        let Ok((general, extended)) =
+            self.session.current.registers(self.session.inferior(), number(tid))
+        else {
+            return refused();
+        };
         *registers = arch::Registers::new(&general, extended);
         Ok(())
     }
 
     fn write_registers(&mut self, registers: &arch::Registers, tid: Tid) -> TargetResult<(), Self> {
-        let Ok((before, extended)) = self.session.registers(number(tid)) else { return refused() };
+        let Ok((before, extended)) =
+            self.session.current.registers(self.session.inferior(), number(tid))
+        else {
+            return refused();
+        };
         let (general, extended) = registers.for_kernel(&before, &extended);
-        self.session.set_registers(number(tid), general, extended).map_err(TargetError::Fatal)
+        self.session
+            .current
+            .set_registers(&mut self.session.travel.timeline.replay, number(tid), general, extended)
+            .map_err(TargetError::Fatal)
     }
 
     fn read_addrs(&mut self, start: u64, data: &mut [u8], _tid: Tid) -> TargetResult<usize, Self> {
-        match self.session.read_memory(start, data) {
+        match self.session.current.read(self.session.inferior(), start, data) {
             0 => Err(TargetError::Errno(libc::EFAULT as u8)),
             count => Ok(count),
         }
     }
 
     fn write_addrs(&mut self, start: u64, data: &[u8], _tid: Tid) -> TargetResult<(), Self> {
-        if self.session.write_memory(start, data).map_err(TargetError::Fatal)? {
+        if self
+            .session
+            .current
+            .write(&mut self.session.travel.timeline.replay, start, data)
+            .map_err(TargetError::Fatal)?
+        {
             Ok(())
         } else {
             Err(TargetError::Errno(libc::EFAULT as u8))
@@ -330,7 +361,7 @@ impl MultiThreadBase for Remote {
         register(current);
         let others = self
             .session
-            .debuggee
+            .inferior()
             .threads()
             .into_iter()
             .filter_map(|(_, tid)| Tid::new(tid as usize));

@@ -1,6 +1,6 @@
 //! Going on until something stops the process.
 
-use super::{Debuggee, Fate, GiveUp, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
+use super::{Fate, GiveUp, Inferior, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
 use crate::catches::{self, Told};
 use crate::error::Result;
 use retake_kernel::context;
@@ -8,16 +8,17 @@ use retake_kernel::ptrace::Status;
 use retake_snapshot::{Happened, NAPS, in_runtime, search};
 use std::time::Instant;
 
-impl Debuggee {
+impl Inferior {
     /// Goes on until something stops the process.
     pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
-        if let Some(stop) = self.at_end() {
+        if let Some(stop) = self.ending.next_word() {
             return Ok(stop);
         }
-        if self.must_step_off()? {
+        let (planting, mut ground) = self.ground();
+        if planting.must_step_off(&mut ground)? {
             match self.step(give_up)? {
                 Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
-                Stop::Step if self.breakpoints.contains(&self.program_counter()?) => {
+                Stop::Step if self.stops.breakpoints.contains(&self.program_counter()?) => {
                     return Ok(Stop::Breakpoint);
                 }
                 Stop::Step => {}
@@ -25,35 +26,6 @@ impl Debuggee {
             }
         }
         self.run(give_up)
-    }
-
-    /// What there is to say instead of going on, at the end: first that it is the end, then how the
-    /// process ended.
-    pub fn at_end(&mut self) -> Option<Stop> {
-        if self.fate == Fate::Open {
-            return None;
-        }
-        if !self.end_told {
-            self.end_told = true;
-            return Some(Stop::End);
-        }
-        Some(match self.fate {
-            Fate::Dying(signal) => Stop::Killed(signal),
-            Fate::Exiting(status) => Stop::Exited(status),
-            Fate::Executing => Stop::Executing,
-            Fate::Open => return None,
-        })
-    }
-
-    /// What stops the process where its end is announced, if it is there. Whoever interrupts it may
-    /// find it there.
-    pub fn stop_at_fate(&self) -> Option<Stop> {
-        Some(match self.fate {
-            Fate::Open => return None,
-            Fate::Exiting(_) => Stop::End,
-            Fate::Dying(signal) => Stop::Signal(signal),
-            Fate::Executing => Stop::Executing,
-        })
     }
 
     /// Whether the current thread is where it was to pause.
@@ -75,23 +47,16 @@ impl Debuggee {
 
     /// Tells a stopped thread what it shall stop for or announce.
     fn arm(&self, tid: i32) -> Result<()> {
-        self.watchpoints.arm(tid)?;
+        self.stops.watchpoints.arm(tid)?;
         let context = self.process.context(tid).unwrap_or_default();
         let told_from = self.told.filter(|told| told.thread == context.tid).map(Told::from);
-        Ok(self.catches.arm(&self.process, tid, told_from)?)
-    }
-
-    /// Whether what a thread announces may be the place that is looked for.
-    fn is_told(&self, tid: i32, kind: u64) -> bool {
-        let context = self.process.context(tid).unwrap_or_default();
-        self.told.is_some_and(|told| {
-            told.kind == kind && told.thread == context.tid && told.events == context.event_count
-        })
+        Ok(self.stops.catches.arm(&self.process, tid, told_from)?)
     }
 
     /// Lets all threads run.
     pub fn set_off(&mut self) -> Result<()> {
-        self.plant()?;
+        let (planting, mut ground) = self.ground();
+        planting.plant(&mut ground)?;
         for tid in self.process.threads().collect::<Vec<_>>() {
             self.arm(tid)?;
         }
@@ -119,8 +84,8 @@ impl Debuggee {
                     return Ok(stop);
                 }
                 // It may just have come to a breakpoint, which nobody has been told of.
-                let is_hit =
-                    self.remaining.is_none() && self.breakpoints.contains(&self.program_counter()?);
+                let is_hit = self.planting.remaining.is_none()
+                    && self.stops.breakpoints.contains(&self.program_counter()?);
                 return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });
             };
             if let Some(stop) = self.interpret(happened)? {
@@ -137,7 +102,7 @@ impl Debuggee {
             self.process.leave_probe(tid)?;
             self.process.pause_after(tid, None)?;
         }
-        self.read_counter();
+        self.planting.read_counter(&self.process.memory);
         self.text.refresh(self.process.pid);
         Ok(())
     }
@@ -179,7 +144,7 @@ impl Debuggee {
             if !self.process.has_news() {
                 break;
             }
-            let (current, was_open) = (self.current, self.fate == Fate::Open);
+            let (current, was_open) = (self.current, self.ending.fate == Fate::Open);
             if let Some(happened) = self.process.next(&mut || true)? {
                 let stop = self.interpret(happened)?;
                 if until_stop && stop.is_some() {
@@ -188,7 +153,7 @@ impl Debuggee {
             }
             // Of other threads, on their way to where they wait: nothing that users are told,
             // unless it is the end, which is told where it came.
-            if !was_open || self.fate == Fate::Open {
+            if !was_open || self.ending.fate == Fate::Open {
                 self.current = current;
             }
             self.process.stop_all()?;
@@ -226,7 +191,8 @@ impl Debuggee {
 
     fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
         if let Some(caught) = catches::announced(kind, value)
-            && (self.catches.wants(caught) || self.is_told(tid, kind))
+            && (self.stops.catches.wants(caught)
+                || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind)))
         {
             self.current = tid;
             return Ok(Some(Stop::Caught(caught)));
@@ -234,27 +200,30 @@ impl Debuggee {
         match kind {
             context::DEBUG_SIGNAL => {
                 self.delivered = self.delivered.with(value as i32);
-                if !self.passed.has(value as i32) || self.is_stepping || self.is_told(tid, kind) {
+                if !self.passed.has(value as i32)
+                    || self.is_stepping
+                    || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind))
+                {
                     self.current = tid;
                     return Ok(Some(Stop::Signal(value as i32)));
                 }
             }
             context::DEBUG_DEATH => {
                 self.current = tid;
-                self.fate = Fate::Dying(value as i32);
-                self.end_told = false;
+                self.ending.fate = Fate::Dying(value as i32);
+                self.ending.is_told = false;
                 return Ok(Some(Stop::Signal(value as i32)));
             }
             context::DEBUG_EXIT => {
                 self.current = tid;
-                self.fate = Fate::Exiting(value as i32);
-                self.end_told = true;
+                self.ending.fate = Fate::Exiting(value as i32);
+                self.ending.is_told = true;
                 return Ok(Some(Stop::End));
             }
             context::DEBUG_EXEC => {
                 self.current = tid;
-                self.fate = Fate::Executing;
-                self.end_told = true;
+                self.ending.fate = Fate::Executing;
+                self.ending.is_told = true;
                 return Ok(Some(Stop::Executing));
             }
             context::DEBUG_THREAD_START => {
@@ -277,7 +246,7 @@ impl Debuggee {
     }
 
     fn watched(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
-        let Some(watchpoint) = self.watchpoints.hit(watch) else {
+        let Some(watchpoint) = self.stops.watchpoints.hit(watch) else {
             self.process.resume(tid)?;
             return Ok(None);
         };
@@ -298,7 +267,7 @@ impl Debuggee {
         let stop = self.hear(true)?;
         self.stopped()?;
         // Over its end, if it had just come there, it must not go on.
-        let stop = stop.or_else(|| self.stop_at_fate());
+        let stop = stop.or_else(|| self.ending.stop_at_fate());
         if stop.is_some() {
             return Ok(stop);
         }

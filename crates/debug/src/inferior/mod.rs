@@ -7,19 +7,18 @@ mod planting;
 mod running;
 mod stepping;
 
-pub(crate) use planting::Sought;
+pub(crate) use planting::{Planting, Probing, Sought};
 
-use crate::catches::{Catches, Caught, Signals, Told};
+use crate::catches::{Caught, Signals, Told};
 use crate::error::Result;
+use crate::stops::Stops;
 use crate::text::Text;
-use crate::watchpoints::{Watchpoint, Watchpoints};
+use crate::watchpoints::Watchpoint;
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::Registers;
-use retake_snapshot::probe::{Plan, holds};
+use retake_snapshot::probe::holds;
 use retake_snapshot::{Process, in_runtime};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
 use std::time::Duration;
 
 /// How long a process in the middle of a call may take to come back to the program, when it is to
@@ -79,29 +78,60 @@ pub(crate) enum Fate {
 /// What long operations ask now and then: whether to give up.
 pub(crate) type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
 
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub fate: Fate,
+    /// The end was told once.
+    pub is_told: bool,
+}
+
+impl Ending {
+    /// What there is to say instead of going on, at the end: first that it is the end, then how the
+    /// process ended.
+    fn next_word(&mut self) -> Option<Stop> {
+        if self.fate == Fate::Open {
+            return None;
+        }
+        if !self.is_told {
+            self.is_told = true;
+            return Some(Stop::End);
+        }
+        Some(match self.fate {
+            Fate::Dying(signal) => Stop::Killed(signal),
+            Fate::Exiting(status) => Stop::Exited(status),
+            Fate::Executing => Stop::Executing,
+            Fate::Open => return None,
+        })
+    }
+
+    /// What stops the process where its end is announced, if it is there. Whoever interrupts it may
+    /// find it there.
+    pub fn stop_at_fate(&self) -> Option<Stop> {
+        Some(match self.fate {
+            Fate::Open => return None,
+            Fate::Exiting(_) => Stop::End,
+            Fate::Dying(signal) => Stop::Signal(signal),
+            Fate::Executing => Stop::Executing,
+        })
+    }
+}
+
 /// The process, as its user sees it.
 #[derive(Debug)]
-pub(crate) struct Debuggee {
+pub(crate) struct Inferior {
     pub process: Process,
     pub text: Text,
-    pub breakpoints: BTreeSet<u64>,
-    /// Agent expressions, of which one must hold at a breakpoint.
-    pub conditions: BTreeMap<u64, Vec<Vec<u8>>>,
-    pub watchpoints: Watchpoints,
-    pub catches: Catches,
+    pub stops: Stops,
     /// Signals that users do not want to be told of,
     pub passed: Signals,
-    /// and those that were delivered since somebody asked.
-    delivered: Signals,
+    /// and those that were delivered since somebody took note of them.
+    pub delivered: Signals,
     /// What stops the process though nobody may want to be told of it.
     pub told: Option<Told>,
     /// The thread that the last stop was about; the kernel's number.
     pub current: i32,
-    pub fate: Fate,
-    /// The end was told once.
-    pub end_told: bool,
-    /// Places that stop the process for us, not for the user.
-    pub private_places: BTreeSet<u64>,
+    pub ending: Ending,
     /// A thread that begins asks whether it shall pause: the program's number of the one that
     /// shall, and after how many events.
     pub pause: Option<(u32, u64)>,
@@ -110,19 +140,10 @@ pub(crate) struct Debuggee {
     /// An instruction is being stepped: whoever does that wants to know of every signal.
     is_stepping: bool,
     watch_in_call: Option<Watchpoint>,
-    /// Breakpoints are counted instead of stopping: so many are left until one stops.
-    pub remaining: Option<u64>,
-    /// The place that is looked for.
-    pub sought: Option<Sought>,
-    /// The stop at the place that is looked for was of no use; whether it is a hit of a breakpoint
-    /// is still to be seen.
-    pub passes_place: bool,
-    /// Where the stubs count.
-    counter: Option<u64>,
-    plans: HashMap<u64, Option<Rc<Plan>>>,
+    pub planting: Planting,
 }
 
-impl Debuggee {
+impl Inferior {
     pub fn new(process: Process) -> Self {
         let mut this = Self::with_text(process, Text::default());
         this.text.refresh(this.process.pid);
@@ -134,53 +155,42 @@ impl Debuggee {
         Self {
             process,
             text,
-            breakpoints: BTreeSet::new(),
-            conditions: BTreeMap::new(),
-            watchpoints: Watchpoints::default(),
-            catches: Catches::default(),
+            stops: Stops::default(),
             passed: Signals::default(),
             delivered: Signals::default(),
             told: None,
             current,
-            fate: Fate::Open,
-            end_told: false,
-            private_places: BTreeSet::new(),
+            ending: Ending { fate: Fate::Open, is_told: false },
             pause: None,
             stepped: None,
             is_stepping: false,
             watch_in_call: None,
-            remaining: None,
-            sought: None,
-            passes_place: false,
-            counter: None,
-            plans: HashMap::new(),
+            planting: Planting::default(),
         }
     }
 
     /// A copy of the process as seen by the same user.
     pub fn beside(&self, process: Process) -> Self {
+        let stops = Stops {
+            breakpoints: self.stops.breakpoints.clone(),
+            conditions: self.stops.conditions.clone(),
+            ..Stops::default()
+        };
         Self {
-            text: self.text.clone(),
-            breakpoints: self.breakpoints.clone(),
-            conditions: self.conditions.clone(),
+            stops,
             passed: self.passed,
-            plans: self.plans.clone(),
-            ..Self::with_text(process, Text::default())
+            planting: self.planting.with_same_plans(),
+            ..Self::with_text(process, self.text.clone())
         }
     }
 
     /// Whether a stop is one that users want to be told of.
     pub fn wants(&self, stop: Stop) -> bool {
         match stop {
-            Stop::Signal(number) => self.fate != Fate::Open || !self.passed.has(number),
-            Stop::Caught(caught) => self.catches.wants(caught),
+            Stop::Signal(number) => self.ending.fate != Fate::Open || !self.passed.has(number),
+            Stop::Caught(caught) => self.stops.catches.wants(caught),
             _ => true,
         }
-    }
-
-    /// The signals that the program got since this was asked last.
-    pub fn take_signals(&mut self) -> Signals {
-        std::mem::take(&mut self.delivered)
     }
 
     // ---- looking ----
@@ -262,32 +272,19 @@ impl Debuggee {
             rip,
             ..
         } = self.registers(self.current)?;
-        let conditions = self.conditions.get(&rip).map_or(&[][..], Vec::as_slice);
+        let conditions = self.stops.conditions_at(rip);
         let values =
             [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip];
         let may_hold = |one: &Vec<u8>| {
             holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len())
                 != Some(false)
         };
-        Ok(self.breakpoints.contains(&rip)
+        Ok(self.stops.breakpoints.contains(&rip)
             && (conditions.is_empty() || conditions.iter().any(may_hold)))
     }
 
     /// Reads memory as the program would see it without us; returns how many bytes are there.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
-        self.read_of(&self.process, address, bytes)
-    }
-
-    /// The same of a copy of the process.
-    pub fn read_of(&self, process: &Process, address: u64, bytes: &mut [u8]) -> usize {
-        if in_runtime(address)
-            || self.text.is_stub(address)
-            || process.memory.is_probe_page(address)
-        {
-            return 0;
-        }
-        let count = process.memory.read(address, bytes);
-        self.text.unpatch(address, &mut bytes[..count]);
-        count
+        self.text.read(&self.process, address, bytes)
     }
 }
