@@ -11,6 +11,7 @@
 //! * `remote`: system calls that it makes for us.
 //! * `snapshot`: copies of it that never run; `threads`: what there is of them beside memory;
 //!   `slots`: where the shared header has them.
+//! * `image`: all of one in a file, for other sessions.
 //! * `pagemap`, `writes`, `difference`: which pages it has, which it wrote to, and where two
 //!   processes differ.
 //! * `runtime`, `ranges`: addresses.
@@ -19,6 +20,7 @@
 
 mod closed;
 mod difference;
+pub mod image;
 mod memory;
 mod pagemap;
 pub mod probe;

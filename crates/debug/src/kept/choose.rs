@@ -1,8 +1,8 @@
 //! Which kept checkpoint serves to go to a place, and going to one.
 
-use super::image::Summary;
 use super::past::Twin;
-use super::restore::{Surroundings, restore, summary_of};
+use super::printed;
+use super::summary::{Summary, summary_of};
 use super::{Kept, SMALL_BYTES, of_target};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
@@ -13,6 +13,7 @@ use crate::replay::Replay;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
+use retake_snapshot::image::{Surroundings, restore};
 use std::time::Duration;
 
 /// To read one and to have one more process is worth so much replay, and a second for so many
@@ -200,10 +201,11 @@ impl Kept {
         let Some(running) = &replay.running else { return Ok(false) };
         let mut reader = self.places.open(kept)?;
         let summary = summary_of(&mut reader)?;
+        let console = &mut replay.console;
         let around = Surroundings {
             header: running.header(),
             recording: &replay.history.recording,
-            console: &mut replay.console,
+            other: &mut |name, bytes| printed::take(console, name, bytes),
         };
         let inferior = &mut replay.inferior;
         let announced = restore(&mut reader, &mut inferior.process, around)?;

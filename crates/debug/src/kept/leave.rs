@@ -1,19 +1,22 @@
 //! Keeping checkpoints: because somebody asks for it, or because it took long to get somewhere.
 
 use super::choose::arrival;
-use super::image::Summary;
 use super::past::Twin;
-use super::write::Image;
+use super::printed;
+use super::summary::Summary;
 use super::{Kept, Listed, SMALL_BYTES, list, now_unix_ms};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::history::Consumed;
+use crate::inferior::Stop;
 use crate::replay::Replay;
 use crate::timeline::Timeline;
 use retake_kernel::context::{self, Context};
 use retake_kernel::memory;
 use retake_recording::{KeptCheckpoint, StreamId};
+use retake_snapshot::image::Image;
+use retake_snapshot::image::pieces::{kind, put_json};
 use retake_snapshot::shares_memory;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -145,7 +148,7 @@ impl Kept {
         let Some(running) = &replay.running else {
             return Err(DebugError::CannotKeep("the replay has ended".to_owned()));
         };
-        let image = Image::of(checkpoint, running.header())?;
+        let image = Image::of(&checkpoint.snapshot, announced(checkpoint)?, running.header())?;
         if image.bytes() > most {
             let [bytes, most] = [image.bytes(), most].map(|bytes| bytes >> 20);
             return Err(DebugError::CannotKeep(format!(
@@ -161,7 +164,9 @@ impl Kept {
             |number: u64| last.is_some_and(|last| number <= last) || under_way.contains(&number);
         let summary = self.summary_of(replay, checkpoint, reason);
         let mut writer = self.places.create()?;
-        image.write(&summary, &replay.console, &is_printed, &mut writer)?;
+        put_json(&mut writer, kind::SUMMARY, &summary)?;
+        image.write(&mut writer)?;
+        printed::put(&mut writer, &replay.console, &is_printed)?;
         let kept = self.places.finish(writer)?;
         // It is where the process was: nobody need go there by it in this session.
         self.done.insert(kept.number);
@@ -220,6 +225,22 @@ fn why_no_copy(replay: &Replay) -> Result<String> {
     } else {
         "one of its threads does not come to rest".to_owned()
     })
+}
+
+/// The signal that was announced at a checkpoint.
+///
+/// # Errors
+/// `CannotKeep`: something else was.
+fn announced(checkpoint: &Checkpoint) -> Result<Option<i32>> {
+    match checkpoint.announced {
+        None => Ok(None),
+        Some(Stop::Signal(number)) => Ok(Some(number)),
+        Some(_) => Err(DebugError::CannotKeep(
+            "the program is in the midst of a system call that was caught: one instruction \
+            further it is not"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Where on the way checkpoints are left of a process that takes so many bytes.

@@ -3,13 +3,13 @@
 //! ends: what was executed is found out after the checkpoints were left.
 
 use super::Kept;
-use super::image::{Identity, Summary, kind, read_json};
-use super::write::put_json;
+use super::summary::{Identity, Summary};
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
+use retake_snapshot::image::pieces::{kind, put_json, read_json};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,8 @@
 //! Which pages of a mapping have contents of their own: all others another session gets from the
 //! same file, or as zeros.
 
-use super::image::{PAGE_BYTES, SavedMapping};
+use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap, push_page};
 use retake_kernel::pagemap;
-use retake_snapshot::{PAGES_AT_ONCE, Pagemap, push_page};
 use std::io;
 use std::ops::Range;
 
@@ -11,9 +10,9 @@ use std::ops::Range;
 ///
 /// # Errors
 /// The process is gone.
-pub(super) fn own_pages(pid: i32, mapping: &SavedMapping) -> io::Result<Vec<Range<u64>>> {
+pub(super) fn own_pages(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     // Older kernels must be asked about each page.
-    pagemap::own_pages(pid, mapping.range()).or_else(|_| own_pages_one_by_one(pid, mapping.range()))
+    pagemap::own_pages(pid, range.clone()).or_else(|_| own_pages_one_by_one(pid, range))
 }
 
 fn own_pages_one_by_one(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {

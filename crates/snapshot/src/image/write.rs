@@ -1,37 +1,31 @@
-//! Writing a checkpoint to a file: the copy of the process is looked at, and stays as it is.
+//! Writing an image: the copy of the process is looked at, and stays as it is.
 
+use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
 use super::filters::Filters;
-use super::image::{
-    Description, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown, Summary, kind,
-};
 use super::pages::own_pages;
-use crate::checkpoint::Checkpoint;
-use crate::console::Console;
-use crate::error::{DebugError, Result};
-use crate::inferior::Stop;
+use super::pieces::{kind, put_json};
+use super::{ImageError, Result, path_of};
+use crate::pagemap::PAGE_BYTES;
+use crate::runtime::in_runtime;
+use crate::snapshot::Snapshot;
 use retake_kernel::maps::{self, Mapping, Nature};
-use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE, PATH_BYTES};
+use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE};
 use retake_kernel::{context, memory, process};
 use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
-use retake_snapshot::in_runtime;
-use serde::Serialize;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::mem::offset_of;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
-const PAGE: usize = super::image::PAGE_BYTES as usize;
+const PAGE: usize = PAGE_BYTES as usize;
 const ZEROS: [u8; PAGE] = [0; PAGE];
 
 /// What of a process is to be written.
-pub(super) struct Image {
+pub struct Image {
     description: Description,
     pid: i32,
     /// Pages with contents of their own.
@@ -40,32 +34,22 @@ pub(super) struct Image {
 }
 
 fn refused<T>(why: impl Into<String>) -> Result<T> {
-    Err(DebugError::CannotKeep(why.into()))
+    Err(ImageError::Refused(why.into()))
 }
 
 impl Image {
-    /// Of a copy of the process.
+    /// Of a copy of the process; `announced`: the signal that the runtime announced there.
     ///
     /// # Errors
-    /// `CannotKeep`: it has something that another session could not make again.
-    pub fn of(checkpoint: &Checkpoint, header: &Header) -> Result<Self> {
-        let (pid, threads) = (checkpoint.snapshot.pid, &checkpoint.snapshot.threads);
-        let announced = match checkpoint.announced {
-            None => None,
-            Some(Stop::Signal(number)) => Some(number),
-            Some(_) => {
-                return refused(
-                    "the program is in the midst of a system call that was caught: one \
-                    instruction further it is not",
-                );
-            }
-        };
+    /// `Refused`: it has something that another session could not make again.
+    pub fn of(snapshot: &Snapshot, announced: Option<i32>, header: &Header) -> Result<Self> {
+        let (pid, threads) = (snapshot.pid, &snapshot.threads);
         check_domains(pid, threads.contexts(), header)?;
         let scratch = path_of(&header.scratch);
         let (mappings, files) = mappings_of(pid, &scratch)?;
         let mut pages = Vec::new();
         for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
-            pages.extend(own_pages(pid, mapping)?);
+            pages.extend(own_pages(pid, mapping.range())?);
         }
         let stack_limit = process::stack_limit(pid);
         let (filters, numbers) = Filters::of(header, &threads.filters());
@@ -80,18 +64,11 @@ impl Image {
         self.pages.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Writes all of it. `is_printed`: which outputs the program had made up to there, by number.
+    /// Writes all of it.
     ///
     /// # Errors
     /// No space; the copy is gone.
-    pub fn write(
-        &self,
-        summary: &Summary,
-        console: &Console,
-        is_printed: &dyn Fn(u64) -> bool,
-        writer: &mut CheckpointWriter,
-    ) -> Result<()> {
-        put_json(writer, kind::SUMMARY, summary)?;
+    pub fn write(&self, writer: &mut CheckpointWriter) -> Result<()> {
         put_json(writer, kind::DESCRIPTION, &self.description)?;
         for (number, file) in (0..).zip(&self.description.scratch) {
             put_file(writer, number, &self.scratch.join(&file.name), file.bytes)?;
@@ -104,18 +81,7 @@ impl Image {
                 put_pages(writer, &memory, start, &mut buffer[..bytes])?;
             }
         }
-        let mut result = Ok(());
-        console.each(is_printed, &mut |(ticket, offset), is_error, bytes| {
-            if result.is_ok() {
-                let head = [offset, u64::from(is_error)].map(u64::to_le_bytes).concat();
-                debug_assert_eq!(head.len(), PRINTED_HEAD_BYTES);
-                result = writer.put(
-                    PieceName { kind: kind::PRINTED, which: 0, value: ticket },
-                    &[&head, bytes].concat(),
-                );
-            }
-        })?;
-        Ok(result?)
+        Ok(())
     }
 }
 
@@ -135,20 +101,11 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
     Ok(())
 }
 
-/// A path that the header has.
-pub(super) fn path_of(bytes: &[AtomicU8; PATH_BYTES]) -> PathBuf {
-    let path: Vec<u8> =
-        bytes.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
-    PathBuf::from(OsStr::from_bytes(&path))
-}
-
 /// All mappings that another session must make, and the files of the session's own that they show.
 fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<ScratchFile>)> {
     let natures = maps::natures(pid)?;
     let (mut mappings, mut files) = (Vec::new(), Vec::new());
-    for mapping in
-        maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= super::image::ADDRESS_END)
-    {
+    for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
         // The runtime's text and what is attached by number, every session has.
         if in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
             continue;
@@ -207,22 +164,6 @@ fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Res
     let bytes = std::fs::metadata(scratch.join(name))?.len();
     files.push(ScratchFile { name: name.to_owned(), bytes });
     Ok(files.len() - 1)
-}
-
-/// In pieces; `which` says how many come after.
-pub(super) fn put_json(
-    writer: &mut CheckpointWriter,
-    kind: u8,
-    what: &impl Serialize,
-) -> Result<()> {
-    let text =
-        serde_json::to_vec(what).map_err(|error| DebugError::CannotKeep(error.to_string()))?;
-    let count = text.chunks(MAX_PIECE_BYTES).count() as u32;
-    for (index, piece) in (0..).zip(text.chunks(MAX_PIECE_BYTES)) {
-        let value = u64::from(index) * MAX_PIECE_BYTES as u64;
-        writer.put(PieceName { kind, which: count - 1 - index, value }, piece)?;
-    }
-    Ok(())
 }
 
 fn put_file(writer: &mut CheckpointWriter, which: u32, path: &Path, bytes: u64) -> Result<()> {

@@ -1,99 +1,15 @@
-//! What a kept checkpoint holds: a process as it was at one moment, so that another session can
-//! make the same of a process of its own.
+//! What an image says about a process beside its memory.
 
 use super::filters::Filters;
-use crate::checkpoint::count_of;
-use crate::inferior::Fate;
-use crate::place::Mark;
-
+use crate::pagemap::PAGE_BYTES;
+use crate::threads::Threads;
 use retake_kernel::shared::{HEADER_ADDRESS, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT};
-use retake_recording::{CheckpointReader, ContentId};
-pub(super) use retake_snapshot::PAGE_BYTES;
-use retake_snapshot::Threads;
-use serde::de::DeserializeOwned;
+use retake_recording::ContentId;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// User memory ends there.
 pub(super) const ADDRESS_END: u64 = 0x7fff_ffff_f000;
-/// More text than any process has mappings for.
-const MOST_TEXT_BYTES: usize = 256 << 20;
-
-/// Kinds of pieces, in the order in which they come.
-pub(super) mod kind {
-    /// [`super::Summary`], as JSON.
-    pub const SUMMARY: u8 = 1;
-    /// [`super::Description`], as JSON.
-    pub const DESCRIPTION: u8 = 2;
-    /// Of a file that the program changed while it had it mapped: which of them, and where in it.
-    pub const SCRATCH: u8 = 3;
-    /// Memory: where.
-    pub const MEMORY: u8 = 4;
-    /// Pages that the program made guards: where; the bytes are the address of their end.
-    pub const GUARD: u8 = 5;
-    /// Output: its number; the bytes begin with [`super::PRINTED_HEAD_BYTES`] that say where in it,
-    /// and whether to standard error.
-    pub const PRINTED: u8 = 6;
-    /// In a file of its own: [`super::super::past::KnownPast`], as JSON.
-    pub const PAST: u8 = 7;
-}
-
-/// In front of a piece of output: 8 bytes offset, 8 bytes 1 for standard error.
-pub(super) const PRINTED_HEAD_BYTES: usize = 16;
-
-/// What is to be known of a checkpoint without reading all of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Nobody asked for it.
-    pub is_automatic: bool,
-    /// When it was made, in milliseconds since 1970.
-    pub made_unix_ms: u64,
-    /// The session that made it: when that began, in milliseconds since 1970, and the number of its
-    /// process.
-    pub(super) session: (u64, u32),
-    /// The process, by its number while recording.
-    pub pid: i32,
-    /// The stream of its first thread, and how many events of it come before the program.
-    pub(super) program: (u32, u64),
-    /// The thread that it is about, by its number while recording.
-    pub thread: u32,
-    /// Events that this thread has consumed.
-    pub events: u64,
-    pub(super) turn: u64,
-    /// The program counter there, as it is, be it in a stub.
-    pub(super) address: u64,
-    /// Of each thread that there is: its number, and how many events it has consumed.
-    pub(super) counts: Vec<(u32, u64)>,
-    /// The place that somebody wanted to go to, if it is exactly there.
-    pub(super) arrival: Option<String>,
-    pub(super) fate: Fate,
-    /// How long replay took to come here, in milliseconds.
-    pub after_ms: u64,
-}
-
-/// When it was made, its thread, turn, events and address.
-pub(super) type Identity = (u64, u32, u64, u64, u64);
-
-impl Summary {
-    /// What no other kept checkpoint of the recording has.
-    pub(super) fn identity(&self) -> Identity {
-        (self.made_unix_ms, self.thread, self.turn, self.events, self.address)
-    }
-
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { turn: self.turn, events: self.events }
-    }
-
-    /// How many events a thread has consumed there; `None`: there is no such thread.
-    pub(crate) fn count(&self, thread: u32) -> Option<u64> {
-        count_of(&self.counts, thread)
-    }
-
-    /// Whether the process is about to end there.
-    pub fn is_end(&self) -> bool {
-        self.fate != Fate::Open
-    }
-}
 
 /// All but the contents of memory.
 #[derive(Debug, Serialize, Deserialize)]
@@ -229,33 +145,6 @@ impl Description {
             mapping.start <= range.start && range.end <= mapping.end && mapping.is_private()
         })
     }
-}
-
-/// The structure that the next pieces hold, which must be of this kind.
-///
-/// # Errors
-/// They do not.
-pub(super) fn read_json<T: DeserializeOwned>(
-    reader: &mut CheckpointReader,
-    kind: u8,
-) -> retake_recording::Result<T> {
-    let mut text = Vec::new();
-    let mut left = 1;
-    while left > 0 {
-        left = match reader.next_piece()? {
-            Some((name, bytes))
-                if name.kind == kind
-                    && name.value == text.len() as u64
-                    && text.len() < MOST_TEXT_BYTES =>
-            {
-                text.extend_from_slice(bytes);
-                name.which
-            }
-            _ => return Err(reader.bad("what it says about itself is not whole")),
-        };
-    }
-    serde_json::from_slice(&text)
-        .map_err(|error| reader.bad(&format!("what it says about itself makes no sense: {error}")))
 }
 
 #[cfg(test)]

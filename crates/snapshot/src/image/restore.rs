@@ -1,4 +1,4 @@
-//! Making of a process, which has executed nothing of its program yet, what a kept checkpoint says.
+//! Making of a process, which has executed nothing of its program yet, what an image says.
 //!
 //! All that the program has mapped goes; what it had is mapped and filled, by calls that its only
 //! thread makes for us; then the threads are made as they are in copies of a process. The runtime's
@@ -6,21 +6,18 @@
 //! which are forgotten, and the windows of the streams, which are read from the recording again, to
 //! the same addresses.
 
-use super::image::{
-    ADDRESS_END, Description, PAGE_BYTES, PRINTED_HEAD_BYTES, SavedMapping, ScratchFile, Shown,
-    Summary, kind, read_json,
-};
-use super::write::path_of;
-use crate::console::Console;
-use crate::error::Result;
+use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
+use super::pieces::{kind, read_json};
+use super::{Result, path_of};
+use crate::pagemap::PAGE_BYTES;
+use crate::process::Process;
+use crate::remote::{self, checked};
+use crate::threads::SCRATCH;
 use retake_kernel::context::{self, WINDOW_PLACES};
 use retake_kernel::shared::{
     HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT,
 };
-use retake_recording::{CheckpointReader, Recording, StreamId};
-use retake_snapshot::Process;
-use retake_snapshot::SCRATCH;
-use retake_snapshot::remote::{self, checked};
+use retake_recording::{CheckpointReader, PieceName, Recording, StreamId};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -38,14 +35,15 @@ const MADV_GUARD_INSTALL: u64 = 102;
 /// The runtime attaches no window that is larger.
 const MOST_WINDOW_BYTES: u64 = 1 << 32;
 const PIECE_BYTES: usize = 1 << 20;
-/// Some years: no replay takes longer.
-const LONGEST_REPLAY_MS: u64 = 1 << 38;
 
 /// What is needed beside the process.
-pub(super) struct Surroundings<'a> {
+pub struct Surroundings<'a> {
+    /// What all processes of the session share.
     pub header: &'a Header,
+    /// What it replays.
     pub recording: &'a Recording,
-    pub console: &'a mut Console,
+    /// Takes a piece that is none of the image's; whether there is a place for it.
+    pub other: &'a mut dyn FnMut(PieceName, &[u8]) -> io::Result<bool>,
 }
 
 /// A process being made.
@@ -59,26 +57,16 @@ struct Maker<'a> {
     opened: Option<(PathBuf, u64)>,
 }
 
-/// Reads the summary of a checkpoint.
-///
-/// # Errors
-/// It is damaged.
-pub(super) fn summary_of(reader: &mut CheckpointReader) -> Result<Summary> {
-    let summary: Summary = read_json(reader, kind::SUMMARY)?;
-    // Times are added up.
-    Ok(Summary { after_ms: summary.after_ms.min(LONGEST_REPLAY_MS), ..summary })
-}
-
 /// Makes a process, stopped with one thread that has executed nothing, what the rest of a
 /// checkpoint says. The signal that was announced there. After an error the process is of no use
 /// any more.
 ///
 /// # Errors
 /// The checkpoint is damaged; the machine refuses something; another process has what is needed.
-pub(super) fn restore(
+pub fn restore<'a>(
     reader: &mut CheckpointReader,
-    process: &mut Process,
-    around: Surroundings<'_>,
+    process: &'a mut Process,
+    around: Surroundings<'a>,
 ) -> Result<Option<i32>> {
     let mut description: Description = read_json(reader, kind::DESCRIPTION)?;
     if let Some(fault) = description.fault() {
@@ -149,8 +137,7 @@ impl Maker<'_> {
                 },
                 kind::MEMORY => self.put_memory(name.value, bytes)?,
                 kind::GUARD => self.put_guard(name.value, bytes)?,
-                kind::PRINTED => self.put_printed(name.value, bytes)?,
-                _ => false,
+                _ => (self.around.other)(name, bytes)?,
             };
             if !is_taken {
                 return Err(reader.bad("a piece of it belongs nowhere").into());
@@ -294,14 +281,6 @@ impl Maker<'_> {
             return Ok(false);
         }
         self.call(libc::SYS_madvise, [start, end - start, MADV_GUARD_INSTALL]).map(|_| true)
-    }
-
-    fn put_printed(&mut self, ticket: u64, bytes: &[u8]) -> io::Result<bool> {
-        let Some((head, text)) = bytes.split_at_checked(PRINTED_HEAD_BYTES) else {
-            return Ok(false);
-        };
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| head[at + index]));
-        self.around.console.add((ticket, word(0)), word(8) != 0, text).map(|()| true)
     }
 
     // ---- what is of this session ----
