@@ -5,6 +5,7 @@ mod circles;
 mod columns;
 mod functions;
 mod links;
+mod methods;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,7 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     collect(repository, &mut files)?;
     files.sort();
     let mut complaints = circles::complaints(repository)?;
+    complaints.extend(methods::complaints(repository)?);
     for path in files {
         let bytes = std::fs::read(&path)?;
         let shown = path.strip_prefix(repository).unwrap_or(&path);

@@ -8,7 +8,7 @@
 
 mod calls;
 mod current;
-mod running;
+mod execution;
 
 pub(crate) use current::Current;
 

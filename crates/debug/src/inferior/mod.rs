@@ -4,7 +4,7 @@
 //! runtime. A stop is always about that thread.
 
 mod planting;
-mod running;
+mod run;
 mod stepping;
 
 pub(crate) use planting::{Planting, Probing, Sought};

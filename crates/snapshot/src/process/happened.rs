@@ -1,6 +1,6 @@
 //! What it means that a thread stopped.
 
-use super::running::gone_is_fine;
+use super::control::gone_is_fine;
 use super::{Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, Thread};
 use crate::memory::TRAP;
 use crate::runtime::in_runtime;

@@ -7,9 +7,9 @@
 //! because they run into the same traps; nobody is told about them.
 
 mod apart;
+mod control;
 mod happened;
 mod probes;
-mod running;
 
 use crate::closed::ClosedText;
 use crate::memory::{Memory, TRAP};
@@ -196,7 +196,7 @@ impl Process {
         // The first one may have ended, and wait for its process to.
         let all: BTreeSet<i32> = self.threads().chain([self.pid]).collect();
         self.threads.clear();
-        all.into_iter().try_for_each(|tid| running::gone_is_fine(ptrace::detach(tid)))
+        all.into_iter().try_for_each(|tid| control::gone_is_fine(ptrace::detach(tid)))
     }
 
     // ---- registers ----

@@ -1,49 +1,42 @@
 //! Letting the program run, forwards and backwards, and telling that it stopped.
 
-use super::adapter::{Adapter, Answer};
+use super::client::Answer;
+use super::debugger::Debugger;
 use super::mi;
 use super::protocol::Run;
 use serde_json::{Value, json};
 
-impl Adapter<'_> {
-    pub(super) fn resume(&mut self, request: &str, run: &Run) -> Answer {
-        let by_instruction = run.granularity.as_deref() == Some("instruction");
-        let thread = run.thread_id;
-        let command = match (request, by_instruction) {
-            ("continue", _) => "-exec-continue".to_owned(),
-            ("reverseContinue", _) => "-exec-continue --reverse".to_owned(),
-            ("next", false) => format!("-exec-next --thread {thread}"),
-            ("next", true) => format!("-exec-next-instruction --thread {thread}"),
-            ("stepIn", false) => format!("-exec-step --thread {thread}"),
-            ("stepIn", true) => format!("-exec-step-instruction --thread {thread}"),
-            ("stepBack", false) => format!("-exec-next --thread {thread} --reverse"),
-            ("stepBack", true) => format!("-exec-next-instruction --thread {thread} --reverse"),
-            _ => format!("-exec-finish --thread {thread} --frame 0"),
-        };
-        if request == "stepBack" {
-            // As the commands of gdb's prompt do it: see `hook_lines` in retake.py.
-            self.console(if by_instruction {
-                "python by_line(False)"
-            } else {
-                "python by_line(True)"
-            })?;
-        }
-        self.execute(&command)?;
-        Ok(if request == "continue" { json!({"allThreadsContinued": true}) } else { Value::Null })
+/// Lets the program run as a request says.
+///
+/// # Errors
+/// gdb cannot do that here.
+pub(super) fn resume(debugger: &mut Debugger, request: &str, run: &Run) -> Answer {
+    let by_instruction = run.granularity.as_deref() == Some("instruction");
+    let thread = run.thread_id;
+    let command = match (request, by_instruction) {
+        ("continue", _) => "-exec-continue".to_owned(),
+        ("reverseContinue", _) => "-exec-continue --reverse".to_owned(),
+        ("next", false) => format!("-exec-next --thread {thread}"),
+        ("next", true) => format!("-exec-next-instruction --thread {thread}"),
+        ("stepIn", false) => format!("-exec-step --thread {thread}"),
+        ("stepIn", true) => format!("-exec-step-instruction --thread {thread}"),
+        ("stepBack", false) => format!("-exec-next --thread {thread} --reverse"),
+        ("stepBack", true) => format!("-exec-next-instruction --thread {thread} --reverse"),
+        _ => format!("-exec-finish --thread {thread} --frame 0"),
+    };
+    if request == "stepBack" {
+        // As the commands of gdb's prompt do it: see `hook_lines` in retake.py.
+        debugger.console(if by_instruction {
+            "python by_line(False)"
+        } else {
+            "python by_line(True)"
+        })?;
     }
+    debugger.execute(&command)?;
+    Ok(if request == "continue" { json!({"allThreadsContinued": true}) } else { Value::Null })
+}
 
-    /// Gives a command that lets the program run.
-    pub(super) fn execute(&mut self, command: &str) -> Result<(), String> {
-        self.forget_values();
-        // Set before: what the program prints may come before gdb says that it runs.
-        self.running = Some(command.to_owned());
-        let answer = self.mi(command);
-        if answer.is_err() {
-            self.running = None;
-        }
-        answer.map(drop)
-    }
-
+impl Debugger {
     /// gdb says that the program stopped.
     pub(super) fn gdb_stopped(&mut self, results: &Value) {
         self.running = None;
@@ -87,22 +80,23 @@ impl Adapter<'_> {
 
     /// Tells the client where to look.
     pub(super) fn stopped(&mut self, mut body: Value) {
-        self.forget_frames();
+        self.shown.forget_frames();
         body["allThreadsStopped"] = true.into();
         if body.get("threadId").is_none() {
             let current = self.mi("-thread-info").ok();
             body["threadId"] =
                 current.and_then(|info| mi::number(&info, "current-thread-id")).unwrap_or(1).into();
         }
-        self.event("stopped", body);
+        self.client.event("stopped", body);
     }
 
     fn exited(&mut self, status: i64) {
-        self.event("exited", json!({"exitCode": status}));
-        self.event("terminated", Value::Null);
+        self.client.event("exited", json!({"exitCode": status}));
+        self.client.event("terminated", Value::Null);
     }
 
-    pub(super) fn exception_info(&mut self) -> Answer {
+    /// What is to be said about the last signal.
+    pub(super) fn exception_info(&self) -> Answer {
         let (name, text) = self.last_signal.clone().ok_or("no signal was received")?;
         Ok(json!({"exceptionId": name, "description": text, "breakMode": "always"}))
     }
