@@ -2,7 +2,7 @@
 //! it.
 
 use crate::destination::Destination;
-use crate::diversion::Current;
+use crate::diversion::Changes;
 use crate::error::Result;
 use crate::history::History;
 use crate::history::target::Target;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A process of a recording, under our control.
 pub struct Session {
     /// What its user changed, until the program goes on.
-    pub(crate) current: Current,
+    pub(crate) changes: Changes,
     pub(crate) gone_over: GoneOver,
     pub(crate) travel: Travel,
 }
@@ -40,7 +40,7 @@ impl Session {
         let location = Location::from_environment().ok();
         let kept = Kept::new(Checkpoints::of(recording, location.as_ref()));
         Ok(Self {
-            current: Current::default(),
+            changes: Changes::default(),
             gone_over: GoneOver::default(),
             travel: Travel::new(Timeline::new(replay), kept),
         })
@@ -138,7 +138,7 @@ impl Session {
     /// Where its thread-local variables are.
     pub(crate) fn locals(&self) -> Locals<'_> {
         let replay = self.replay();
-        Locals { program: &replay.program, inferior: &replay.inferior, current: &self.current }
+        Locals { program: &replay.program, inferior: &replay.inferior, changes: &self.changes }
     }
 
     // ---- going to places ----
@@ -289,7 +289,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.current.end();
+        self.changes.end();
         self.travel.clear();
         self.replay_mut().end();
     }

@@ -4,7 +4,7 @@
 //! are found through the thread's table of modules. What its dynamic linker keeps of a module,
 //! glibc says in data meant for debuggers; musl numbers modules in the order of its list.
 
-use crate::diversion::Current;
+use crate::diversion::Changes;
 use crate::inferior::Inferior;
 use crate::program::Program;
 use object::LittleEndian;
@@ -27,7 +27,7 @@ const DESCRIPTION_BYTES: u64 = 12;
 pub(crate) struct Locals<'a> {
     pub program: &'a Program,
     pub inferior: &'a Inferior,
-    pub current: &'a Current,
+    pub changes: &'a Changes,
 }
 
 impl Locals<'_> {
@@ -35,7 +35,7 @@ impl Locals<'_> {
     /// map is at `module`; 0 there: of a program without dynamic linker. `None`: the thread has
     /// none of that module yet.
     pub fn address(&self, thread: u32, offset: u64, module: u64) -> Option<u64> {
-        let pointer = self.current.registers(self.inferior, thread).ok()?.0.fs_base;
+        let pointer = self.changes.registers(self.inferior, thread).ok()?.0.fs_base;
         if pointer == 0 {
             return None;
         }
@@ -60,19 +60,19 @@ impl Locals<'_> {
         let Some((number_at, distance_at)) = self.glibc_offsets() else {
             return self.block_of_musl(pointer, module);
         };
-        let distance = self.current.word(self.inferior, module + distance_at)?;
+        let distance = self.changes.word(self.inferior, module + distance_at)?;
         let is_static = distance != 0 && distance != u64::MAX;
         if is_static {
             return pointer.checked_sub(distance);
         }
         let (number, table) = (
-            self.current.word(self.inferior, module + number_at)?,
-            self.current.word(self.inferior, pointer + TABLE)?,
+            self.changes.word(self.inferior, module + number_at)?,
+            self.changes.word(self.inferior, pointer + TABLE)?,
         );
-        let most = self.current.word(self.inferior, table.checked_sub(ENTRY_BYTES)?)?;
+        let most = self.changes.word(self.inferior, table.checked_sub(ENTRY_BYTES)?)?;
         let block = (1..=most)
             .contains(&number)
-            .then(|| self.current.word(self.inferior, table + number * ENTRY_BYTES))
+            .then(|| self.changes.word(self.inferior, table + number * ENTRY_BYTES))
             .flatten()?;
         (block != 0 && block != u64::MAX).then_some(block)
     }
@@ -87,10 +87,10 @@ impl Locals<'_> {
                 .is_some_and(|elf| thread_local_segment(&elf).is_some());
             number += u64::from(has_any);
             if library.link_map == module {
-                let table = self.current.word(self.inferior, pointer + TABLE)?;
-                let most = self.current.word(self.inferior, table)?;
+                let table = self.changes.word(self.inferior, pointer + TABLE)?;
+                let most = self.changes.word(self.inferior, table)?;
                 return (has_any && number <= most)
-                    .then(|| self.current.word(self.inferior, table + number * ENTRY_BYTES))
+                    .then(|| self.changes.word(self.inferior, table + number * ENTRY_BYTES))
                     .flatten();
             }
         }
@@ -113,7 +113,7 @@ impl Locals<'_> {
 
     fn described(&self, address: u64) -> Option<u32> {
         let mut bytes = [0; DESCRIPTION_BYTES as usize];
-        let is_there = self.current.read(self.inferior, address, &mut bytes) == bytes.len();
+        let is_there = self.changes.read(self.inferior, address, &mut bytes) == bytes.len();
         let offset: [u8; 4] = bytes.get(DESCRIBED_OFFSET as usize..)?.try_into().ok()?;
         is_there.then(|| u32::from_le_bytes(offset))
     }

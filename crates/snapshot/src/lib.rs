@@ -43,4 +43,4 @@ pub use ranges::Ranges;
 pub use runtime::in_runtime;
 pub use slots::slot_of;
 pub use snapshot::{NAPS, Snapshot, shares_memory};
-pub use threads::{SCRATCH, Threads};
+pub use threads::Threads;

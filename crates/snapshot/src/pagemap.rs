@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+/// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
 /// So many pages are asked for at once at most.
 pub const PAGES_AT_ONCE: usize = 16 << 10;

@@ -27,6 +27,7 @@ pub const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::fr
 pub struct Snapshot {
     /// The process that never runs.
     pub pid: i32,
+    /// What it has beside memory.
     pub threads: Threads,
 }
 

@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Offsets in a thread's region of the runtime: from its context to its signal stack, and to the
-/// end of a stack that is hardly ever used up.
+/// Offset in a thread's region of the runtime: from its context to its signal stack.
 const SIGNAL_STACK: u64 = 0x40000;
 const SIGNAL_STACK_BYTES: u64 = 0x10000;
-pub const SCRATCH: u64 = 0x10000;
+/// From there to the end of a stack that is hardly ever used up.
+pub(crate) const SCRATCH: u64 = 0x10000;
 
 /// The threads. The one that the stop was about comes first.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -7,10 +7,10 @@
 //! consumes nothing of the log: `calls` answers its system calls.
 
 mod calls;
-mod current;
+mod changes;
 mod execution;
 
-pub(crate) use current::Current;
+pub(crate) use changes::Changes;
 
 use crate::error::Result;
 use crate::inferior::Inferior;

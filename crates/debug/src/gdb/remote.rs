@@ -90,7 +90,7 @@ impl Remote {
             return Ok(Reason::VForkDone(self.current()));
         }
         if let Some(destination) = self.destination.take() {
-            self.session.current.end();
+            self.session.changes.end();
             self.session.go_to(destination, give_up)?;
             self.session.replay_mut().console.collect()?;
             // The one stop reason that a debugger takes as it is, whatever it was about to do.
@@ -107,12 +107,12 @@ impl Remote {
 
     fn run(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
         if let (Some(thread), Wish::Continue | Wish::Step(_) | Wish::Through(..)) =
-            (self.session.current.thread(), self.wish)
+            (self.session.changes.thread(), self.wish)
         {
             let stop = self.run_diverted(thread, give_up)?;
             return Ok(self.reason_of(stop, Tid::new(thread as usize).unwrap_or(Tid::MIN)));
         }
-        self.session.current.end();
+        self.session.changes.end();
         let mut is_asked = false;
         let give_up: GiveUp = &mut || {
             is_asked |= give_up();
@@ -152,13 +152,13 @@ impl Remote {
     /// Lets a thread of the diversion run.
     fn run_diverted(&mut self, thread: u32, give_up: GiveUp) -> Result<Stop> {
         let is_step = self.wish != Wish::Continue;
-        let Session { current, travel, .. } = &mut self.session;
-        current.run(&mut travel.timeline.replay.inferior, thread, is_step, give_up)
+        let Session { changes, travel, .. } = &mut self.session;
+        changes.run(&mut travel.timeline.replay.inferior, thread, is_step, give_up)
     }
 
     /// What the debugger is to print.
     pub fn take_console(&mut self) -> String {
-        self.session.take_remarks() + &self.session.current.take_console()
+        self.session.take_remarks() + &self.session.changes.take_console()
     }
 
     /// Goes over an exec if the program stopped at one.
@@ -314,7 +314,7 @@ impl MultiThreadBase for Remote {
         tid: Tid,
     ) -> TargetResult<(), Self> {
         let Ok((general, extended)) =
-            self.session.current.registers(self.session.inferior(), number(tid))
+            self.session.changes.registers(self.session.inferior(), number(tid))
         else {
             return refused();
         };
@@ -324,19 +324,19 @@ impl MultiThreadBase for Remote {
 
     fn write_registers(&mut self, registers: &arch::Registers, tid: Tid) -> TargetResult<(), Self> {
         let Ok((before, extended)) =
-            self.session.current.registers(self.session.inferior(), number(tid))
+            self.session.changes.registers(self.session.inferior(), number(tid))
         else {
             return refused();
         };
         let (general, extended) = registers.for_kernel(&before, &extended);
         self.session
-            .current
+            .changes
             .set_registers(&mut self.session.travel.timeline.replay, number(tid), general, extended)
             .map_err(TargetError::Fatal)
     }
 
     fn read_addrs(&mut self, start: u64, data: &mut [u8], _tid: Tid) -> TargetResult<usize, Self> {
-        match self.session.current.read(self.session.inferior(), start, data) {
+        match self.session.changes.read(self.session.inferior(), start, data) {
             0 => Err(TargetError::Errno(libc::EFAULT as u8)),
             count => Ok(count),
         }
@@ -345,7 +345,7 @@ impl MultiThreadBase for Remote {
     fn write_addrs(&mut self, start: u64, data: &[u8], _tid: Tid) -> TargetResult<(), Self> {
         if self
             .session
-            .current
+            .changes
             .write(&mut self.session.travel.timeline.replay, start, data)
             .map_err(TargetError::Fatal)?
         {

@@ -40,7 +40,9 @@ const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 /// What has to be known about an address before a jump is planted there.
 #[derive(Debug)]
 pub struct Plan {
+    /// Where the jump is to be.
     pub address: u64,
+    /// Where the stub is to be: a page of its own.
     pub page: u64,
     entry: u64,
     original: Vec<u8>,
@@ -96,6 +98,7 @@ impl Plan {
         self.page + COUNTER_OFFSET
     }
 
+    /// What is written there: the jump, and traps up to the next whole instruction.
     pub fn patch(&self) -> Vec<u8> {
         let mut patch = vec![JUMP];
         patch.extend((self.entry.wrapping_sub(self.address + 5) as u32).to_le_bytes());
@@ -108,6 +111,7 @@ impl Plan {
         self.are_flags_dead
     }
 
+    /// What is there without it.
     pub fn original(&self) -> &[u8] {
         &self.original
     }
@@ -149,6 +153,7 @@ pub type Part = (u64, Vec<u8>);
 /// A planted probe.
 #[derive(Debug)]
 pub struct Probe {
+    /// How it was planted.
     pub plan: Rc<Plan>,
     place_trap: Option<u64>,
     stop_trap: Option<u64>,

@@ -79,6 +79,7 @@ struct Thread {
 /// The process and all its threads.
 #[derive(Debug)]
 pub struct Process {
+    /// The number of its first thread.
     pub pid: i32,
     /// Its memory, with our traps.
     pub memory: Memory,

@@ -9,9 +9,9 @@ use retake_kernel::ptrace::{self, Registers};
 
 /// The diversion, from when registers or memory were changed until the program goes on.
 #[derive(Debug, Default)]
-pub(crate) struct Current(Option<Diversion>);
+pub(crate) struct Changes(Option<Diversion>);
 
-impl Current {
+impl Changes {
     /// The general and extended registers of a thread, by the program's number, as its user sees
     /// them.
     ///
