@@ -8,6 +8,7 @@ mod dependencies;
 mod functions;
 mod lengths;
 mod links;
+mod methods;
 mod numbers;
 mod tokens;
 mod words;
@@ -59,6 +60,7 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     complaints.extend(words::complaints(repository)?);
     complaints.extend(dependencies::complaints(repository)?);
     complaints.extend(lengths::gone(repository));
+    complaints.extend(methods::complaints(repository)?);
     for path in files {
         let bytes = std::fs::read(&path)?;
         let shown = path.strip_prefix(repository).unwrap_or(&path);

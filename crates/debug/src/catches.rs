@@ -1,8 +1,8 @@
 //! System calls, children being made, and signals: which of them a user wants to be told of.
 
-use crate::process::{Process, in_runtime};
 use retake_kernel::context::{self, CAUGHT_WORDS};
 use retake_kernel::ptrace;
+use retake_snapshot::{Process, in_runtime};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -75,8 +75,8 @@ impl Catches {
         }
         let told_from = told_from.map_or(0, |events| events.saturating_add(1));
         let calls: Vec<u8> = self.calls.iter().flat_map(|word| word.to_le_bytes()).collect();
-        process.write(base + context::CAUGHT, &calls)?;
-        process.write(base + context::TOLD_FROM, &told_from.to_le_bytes())
+        process.memory.write(base + context::CAUGHT, &calls)?;
+        process.memory.write(base + context::TOLD_FROM, &told_from.to_le_bytes())
     }
 }
 
@@ -104,6 +104,12 @@ pub(crate) struct Told {
 }
 
 impl Told {
+    /// Whether what a thread announces may be it.
+    pub fn is_at(&self, process: &Process, tid: i32, kind: u64) -> bool {
+        let context = process.context(tid).unwrap_or_default();
+        self.kind == kind && self.thread == context.tid && self.events == context.event_count
+    }
+
     /// From so many events on the thread must announce all calls.
     pub fn from(self) -> u64 {
         self.events.saturating_sub(EVENTS_OF_CALL)

@@ -1,186 +1,47 @@
-//! Copies of the process at one moment, from which it can go on again and again.
-//!
-//! A copy is a child that never runs: one thread, stopped, with all of the memory. What the kernel
-//! keeps of the other threads is kept here; they are made anew when the copy is revived. Their log
-//! cursors are private memory, so they go on reading where they were; the header's slots are
-//! shared, and their contents are kept here too. Not kept: memory shared with other processes.
+//! Checkpoints: execution points at which there is a copy of the process.
 
-use crate::process::{Process, in_runtime};
-use crate::remote;
-use crate::threads::Threads;
-use retake_kernel::context::Context;
-use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::{self, Header, Slot};
-use retake_kernel::{maps, process};
-use std::io;
-use std::mem::{offset_of, size_of};
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::time::{Duration, Instant};
+use crate::inferior::{Fate, Stop};
+use crate::place::Place;
+use crate::stretch::Past;
+use retake_snapshot::Snapshot;
+use std::rc::Rc;
+use std::time::Duration;
 
-/// Between two looks whether threads wait for their turn, at first and at most. To look is to stop
-/// them: with naps that stay short, a thread on a busy machine never comes to execute anything.
-pub(crate) const NAPS: (Duration, Duration) =
-    (Duration::from_micros(100), Duration::from_millis(50));
-
-/// A copy. Its process ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
-    /// The process that never runs.
-    pub pid: i32,
-    pub threads: Threads,
+/// A place that can be gone back to.
+#[derive(Debug, Clone)]
+pub(crate) struct Checkpoint {
+    pub place: Place,
+    pub snapshot: Rc<Snapshot>,
+    /// It is where its thread comes from its last event.
+    pub is_at_event: bool,
+    /// The stop there, if it was for something that the runtime announced.
+    pub announced: Option<Stop>,
+    /// How the process ends, if that is known there.
+    pub fate: Fate,
+    /// Of each thread that there is: its number, and how many events it has consumed.
+    pub counts: Vec<(u32, u64)>,
+    /// What happened since the one before it.
+    pub since: Past,
 }
 
-impl Drop for Snapshot {
-    fn drop(&mut self) {
-        process::kill(self.pid, libc::SIGKILL);
-        while ptrace::wait(self.pid)
-            .is_ok_and(|status| !matches!(status, Status::Exited(_) | Status::Killed(_)))
-        {}
+impl Checkpoint {
+    /// How many events a thread has consumed there; `None`: there is no such thread.
+    pub fn count(&self, thread: u32) -> Option<u64> {
+        count_of(&self.counts, thread)
+    }
+
+    /// Whether a thread consumes an event on the way from here to `end`.
+    pub fn has_events_before(&self, end: &Self) -> bool {
+        self.place.mark != end.place.mark || self.place.thread != end.place.thread
     }
 }
 
-impl Snapshot {
-    /// Copies a stopped process. `None` if that cannot be done here: it shares memory, or a thread
-    /// is busy for longer than `patience`, or has news.
-    ///
-    /// # Errors
-    /// No process, no memory.
-    pub fn take(
-        process: &mut Process,
-        header: &Header,
-        current: i32,
-        patience: Duration,
-    ) -> io::Result<Option<Self>> {
-        if shares_memory(process)? || !quiesce(process, header, current, patience)? {
-            return Ok(None);
-        }
-        process.forget_probes(current)?;
-        process.plant(&Default::default());
-        let Some(threads) = Threads::of(process, header, current)? else { return Ok(None) };
-        Ok(Some(Self { pid: remote::fork(current)?, threads }))
-    }
-
-    /// The extended registers of the thread that the stop was about.
-    pub fn extended(&self) -> &[u8] {
-        self.threads.extended()
-    }
-
-    /// A process that goes on from here, in place of `live`, which ends. Also: the thread that the
-    /// stop was about.
-    ///
-    /// # Errors
-    /// No process, no memory.
-    pub fn revive(&self, header: &Header, live: &mut Process) -> io::Result<(Process, i32)> {
-        let old = live.pid;
-        live.end();
-        let pid = remote::fork(self.pid)?;
-        let mut process = Process::of_stopped(pid)?;
-        let tids = self.threads.make_in(&mut process)?;
-        self.threads.put_into_header(header, old, pid, &tids);
-        Ok((process, pid))
-    }
-
-    /// A process that goes on from here beside the live one, with these slots, of which there is
-    /// one for each thread.
-    ///
-    /// # Errors
-    /// No process, no memory.
-    pub fn revive_beside(&self, header: &Header, slots: &[usize]) -> io::Result<Process> {
-        let pid = remote::fork(self.pid)?;
-        let mut process = Process::of_stopped(pid)?;
-        match self.make_beside(header, slots, &mut process) {
-            Ok(()) => Ok(process),
-            Err(error) => {
-                process.end();
-                Err(error)
-            }
-        }
-    }
-
-    fn make_beside(
-        &self,
-        header: &Header,
-        slots: &[usize],
-        process: &mut Process,
-    ) -> io::Result<()> {
-        process.set_apart();
-        let tids = self.threads.make_in(process)?;
-        process.set_apart();
-        self.threads.put_into_slots(header, process, &tids, slots)
-    }
+/// How long the ways to these checkpoints took, one after the other.
+pub(crate) fn ran_to(ends: &[Checkpoint]) -> Duration {
+    ends.iter().map(|one| one.since.ran).sum()
 }
 
-/// The place of a thread's slot in the header.
-pub(crate) fn slot_of(process: &Process, tid: i32) -> Option<usize> {
-    let first = shared::HEADER_ADDRESS + offset_of!(Header, slots) as u64;
-    let offset = process.context(tid)?.slot.checked_sub(first)?;
-    let index = (offset / size_of::<Slot>() as u64) as usize;
-    (index < shared::MAX_SLOTS).then_some(index)
-}
-
-/// What a copy writes to shared memory, the original would see.
-pub(crate) fn shares_memory(process: &Process) -> io::Result<bool> {
-    let is_programs = |start: u64| !in_runtime(start) && !process.is_probe_page(start);
-    Ok(maps::of_process(process.pid)?
-        .iter()
-        .any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
-}
-
-/// Brings all threads but the current one to where they wait for their turn.
-fn quiesce(
-    process: &mut Process,
-    header: &Header,
-    current: i32,
-    patience: Duration,
-) -> io::Result<bool> {
-    let since = Instant::now();
-    let (mut nap, longest) = NAPS;
-    loop {
-        if process.has_news() {
-            return Ok(false);
-        }
-        let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
-        let busy: Vec<i32> =
-            others.into_iter().filter(|tid| !waits_for_turn(process, header, *tid)).collect();
-        if busy.is_empty() && process.is_stopped() {
-            return Ok(true);
-        }
-        if since.elapsed() > patience {
-            return Ok(false);
-        }
-        for tid in busy {
-            process.resume(tid)?;
-        }
-        std::thread::sleep(nap);
-        nap = (nap * 2).min(longest);
-        process.stop_all()?;
-    }
-}
-
-fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
-    let (Ok(registers), Some(slot)) = (process.registers(tid), slot_of(process, tid)) else {
-        return false;
-    };
-    let is_born = process.context(tid).is_some_and(|context: Context| context.tid != 0);
-    let slot = &header.slots[slot];
-    let is_its_own = slot.tid.load(Relaxed) as i32 == tid;
-    // Once interrupted, a wait with a timeout goes on as another call.
-    let calls = [libc::SYS_futex as u64, libc::SYS_restart_syscall as u64];
-    let in_futex = in_runtime(registers.rip)
-        && (calls.contains(&registers.orig_rax) || waits_next(process, &registers));
-    // Those whose stream has ended wait for the process to end.
-    let waits = slot.baton.state.load(Relaxed) == shared::BATON_WAITING
-        || slot.state.load(Acquire) == shared::SLOT_EXITED;
-    is_born && is_its_own && in_futex && waits && slot.request.reply.load(Relaxed) != 0
-}
-
-/// Whether a thread that was made anew, and has not run since, is about to make the call in which
-/// it waited.
-fn waits_next(process: &Process, registers: &Registers) -> bool {
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
-    let mut code = [0; 2];
-    registers.orig_rax == u64::MAX
-        && registers.rax == libc::SYS_futex as u64
-        && process.read(registers.rip, &mut code) == 2
-        && code == SYSCALL
+/// How many events a thread has consumed; `None`: there is no such thread.
+pub(crate) fn count_of(counts: &[(u32, u64)], thread: u32) -> Option<u64> {
+    counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
 }

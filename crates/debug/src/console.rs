@@ -4,11 +4,7 @@
 //! Replayed processes append to a file what they print, each piece behind a header that `console.c`
 //! writes.
 
-use crate::error::Result;
-use crate::session::Session;
 use retake_model::event::Console as Which;
-use retake_model::{Event, EventKind, StreamId};
-use retake_recording::{EventReader, Recording};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
@@ -211,86 +207,6 @@ pub(crate) fn readable(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// The number of the last output among the first `events` events of a stream, and in turns up to
-/// `turn`.
-fn last_output(
-    recording: &Recording,
-    stream: StreamId,
-    events: u64,
-    turn: u64,
-) -> Result<Option<u64>> {
-    let mut reader = EventReader::new(recording, stream)?;
-    let (mut last, mut at_turn) = (None, 0);
-    while let Ok(Some(numbered)) = reader.next() {
-        if numbered.index >= events || at_turn > turn {
-            break;
-        }
-        let Ok(event) = numbered.event else { continue };
-        match event.kind() {
-            EventKind::Turn => at_turn = event.value() as u64,
-            EventKind::Call if event.flags() != 0 => {
-                if let Event::Call(call) = event.decode() {
-                    last = call.console().map(|(_, number)| number).or(last);
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(last)
-}
-
-/// The number of the next output of a stream after so many events, if the next call makes one.
-fn next_output(recording: &Recording, stream: StreamId, events: u64) -> Result<Option<u64>> {
-    let mut reader = EventReader::new(recording, stream)?;
-    reader.seek_before(events)?;
-    while let Ok(Some(numbered)) = reader.next() {
-        if let (true, Ok(event)) = (numbered.index >= events, numbered.event)
-            && let Event::Call(call) = event.decode()
-        {
-            return Ok(call.console().map(|(_, number)| number));
-        }
-    }
-    Ok(None)
-}
-
-impl Session {
-    /// The numbers of the outputs that these threads, which have consumed so many events, are just
-    /// making: they have printed, and wait for their turn.
-    pub(crate) fn outputs_under_way(&self, threads: &[(StreamId, u64)]) -> Result<Vec<u64>> {
-        let outputs =
-            threads.iter().map(|(stream, events)| next_output(&self.recording, *stream, *events));
-        Ok(outputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
-    }
-
-    /// Hands over what the process, and those it comes from, printed up to here.
-    pub(crate) fn printed(
-        &mut self,
-        which: Option<Which>,
-        take: &mut dyn FnMut(&[u8]),
-    ) -> Result<()> {
-        self.console.collect()?;
-        let turn = self.debuggee.context().turn;
-        let living = self.living_streams();
-        let Some(last) = self.last_output(&living, turn)? else { return Ok(()) };
-        Ok(self.console.printed(last, which, take)?)
-    }
-
-    /// The number of the last output of the process up to where its threads have consumed so many
-    /// events, and it is this turn.
-    pub(crate) fn last_output(&self, living: &[(StreamId, u64)], turn: u64) -> Result<Option<u64>> {
-        let mut last = None;
-        for stream in self.recording.streams().filter(|stream| stream.info.pid == self.target.pid) {
-            // A thread that lives is where it is; others have ended, or begin in a later turn.
-            let (events, turn) = match living.iter().find(|(known, _)| *known == stream.info.id) {
-                Some((_, events)) => (*events, u64::MAX),
-                None => (u64::MAX, turn),
-            };
-            last = last.max(last_output(&self.recording, stream.info.id, events, turn)?);
-        }
-        Ok(last)
-    }
 }
 
 #[cfg(test)]

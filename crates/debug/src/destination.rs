@@ -1,14 +1,8 @@
-//! Places of a recording as users name them, and going there.
+//! Places of a recording as users name them.
 
-use crate::crash::has_end;
-use crate::debuggee::{GiveUp, Stop};
-use crate::error::{DebugError, Result};
-use crate::session::Session;
-use retake_model::EventKind;
-use retake_recording::EventReader;
 use std::fmt;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,100 +69,6 @@ fn time(text: &str) -> Option<Duration> {
         UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
     let number: f64 = number.trim_end().parse().ok()?;
     Duration::try_from_secs_f64(number * scale).ok()
-}
-
-impl Session {
-    /// Puts the process where the user wants it, before a debugger comes.
-    ///
-    /// # Errors
-    /// There is no such place, the replay diverged, or the process cannot be controlled.
-    pub fn go(&mut self, destination: Destination) -> Result<()> {
-        let destination = self.exact(destination)?;
-        let since = Instant::now();
-        self.kept.used = None;
-        if self.arrive_at_kept(destination)?.is_some() {
-            self.remark_begin();
-            return Ok(());
-        }
-        self.go_to(destination, &mut || false)?;
-        self.remark_begin();
-        self.leave_kept(destination, since.elapsed())
-    }
-
-    /// The same place in terms of events; says if there is none.
-    ///
-    /// # Errors
-    /// There is no such place.
-    pub(crate) fn exact(&mut self, destination: Destination) -> Result<Destination> {
-        Ok(match destination {
-            Destination::Crash if self.crash.is_none() => {
-                return Err(DebugError::NoPlace("this process did not crash".to_owned()));
-            }
-            Destination::Time(time) => self.event_at(time)?,
-            Destination::Event(Some(thread), _) if !self.has_thread(thread) => {
-                return Err(DebugError::NoPlace(format!(
-                    "the process never had a thread {thread}"
-                )));
-            }
-            Destination::Checkpoint(number) if !self.has_checkpoint(number) => {
-                return Err(DebugError::NoPlace(format!("there is no checkpoint {number}")));
-            }
-            Destination::End
-                if !self.target.is_replaced() && !has_end(&self.recording, self.target.pid)? =>
-            {
-                self.last_event()?
-            }
-            other => other,
-        })
-    }
-
-    /// Where the first thread has consumed all there is: nothing in the process says that it ends.
-    fn last_event(&self) -> Result<Destination> {
-        let first = self.recording.streams().find(|stream| stream.info.id == self.target.stream);
-        let Some(first) = first else { return Ok(Destination::End) };
-        let mut reader = EventReader::new(&self.recording, self.target.stream)?;
-        let mut events = first.event_count;
-        reader.seek_before(events.saturating_sub(1))?;
-        while let Ok(Some(numbered)) = reader.next() {
-            if numbered.kind == Some(EventKind::End) {
-                events = numbered.index; // the recorder's word, not the thread's
-            }
-        }
-        Ok(Destination::Event(Some(first.info.tid as u32), events))
-    }
-
-    /// Goes to a place that [`Session::exact`] gave.
-    pub(crate) fn go_to(&mut self, destination: Destination, give_up: GiveUp) -> Result<Stop> {
-        match destination {
-            Destination::Event(..) | Destination::End | Destination::Crash
-                if self.timeline.moves > 0 =>
-            {
-                match self.arrive_at_kept(destination)? {
-                    Some(stop) => Ok(stop),
-                    None => self.replay_to(destination, give_up),
-                }
-            }
-            destination => self.replay_to(destination, give_up),
-        }
-    }
-
-    fn replay_to(&mut self, destination: Destination, give_up: GiveUp) -> Result<Stop> {
-        match destination {
-            Destination::Event(thread, events) => {
-                let thread = thread.unwrap_or_else(|| self.debuggee.context().tid);
-                self.seek(thread, events, give_up)
-            }
-            Destination::Time(_) | Destination::End | Destination::Crash => self.go_to_end(give_up),
-            Destination::Begin => self.go_to_begin(),
-            Destination::Checkpoint(number) => self.restart(number),
-        }
-    }
-
-    fn has_thread(&self, thread: u32) -> bool {
-        self.recording
-            .streams()
-            .any(|stream| stream.info.pid == self.target.pid && stream.info.tid as u32 == thread)
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What can go wrong while debugging.
 
+use retake_snapshot::image::ImageError;
 use std::io;
 
 /// Why a debugging session could not be set up or go on.
@@ -45,3 +46,13 @@ pub enum DebugError {
 
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, DebugError>;
+
+impl From<ImageError> for DebugError {
+    fn from(error: ImageError) -> Self {
+        match error {
+            ImageError::Refused(why) => Self::CannotKeep(why),
+            ImageError::Recording(error) => Self::Recording(error),
+            ImageError::System(error) => Self::System(error),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Which instructions of a stretch's text were executed.
 
-use crate::ranges::Ranges;
 use retake_kernel::maps::Mapping;
+use retake_snapshot::Ranges;
 use serde::{Deserialize, Serialize};
 
 /// Text of which it is known what was executed.

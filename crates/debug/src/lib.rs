@@ -1,32 +1,24 @@
 //! Time-travel debugging: a process of a recording is replayed under our control, and a debugger is
 //! told about it over the gdb remote protocol.
 //!
-//! * `process`: the replayed process under ptrace.
-//! * `text`: what its text looks like without patches and stubs.
-//! * `probe`: places where it decides itself whether it stops.
-//! * `debuggee`: running it, and what stops it.
-//! * `session`: a replay of which one process is debugged.
-//! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
-//!   run.
-//! * `checkpoint`, `writes`, `place`, `timeline`, `journey`: copies of it, places in it, and
-//!   getting from one to the other.
-//! * `threads`: what there is of them beside memory.
+//! The replayed process itself, under ptrace, and copies of it, are `retake_snapshot`'s.
+//!
+//! * `history`: what the recording says about the process: events, times, output, the end.
+//! * `inferior`: the process as its user sees it: running it, and what stops it.
+//! * `text`: what its text looks like without patches and stubs; `program`, `tls`: its files and
+//!   variables.
+//! * `stops`, `watchpoints`, `catches`: what stops it for its user.
+//! * `replay`: a replay of which one process is debugged; `console`: what it printed.
+//! * `place`, `checkpoint`: places in it, and those that can be gone back to; `state`: comparing
+//!   two visits of one.
+//! * `timeline`: the checkpoints, and going forwards.
+//! * `stretch`, `executed`: what is known of the way between two checkpoints; `coverage`: finding
+//!   it out beside the process.
+//! * `scout`: a copy that goes through such a way; `progress`: how far it has come.
+//! * `travel`: going backwards, and to places; `lines`: by lines of the source.
 //! * `kept`: checkpoints that outlive the session.
-//! * `pagemap`, `difference`: which pages processes have, and where the memory of two differs.
-//! * `stretch`: what is known of the way between two checkpoints.
-//! * `catches`: system calls, children and signals that stop it.
-//! * `stops`: what stops it for its user.
-//! * `line`: going through a range of code at once; `loops`: the same backwards.
-//! * `scouts`: going through several stretches at once; `gauge`: how far a copy on its way through
-//!   one has come.
-//! * `backwards`, `approach`, `trail`, `seek`, `destination`: what users ask for with these.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
-//! * `past`, `clock`, `console`, `crash`: what the recording says about a place: events, time,
-//!   output, the end.
-//! * `thread_names`: what its threads are called.
-//! * `tls`: where its thread-local variables are.
-//! * `state`: comparing two visits of a place.
-//! * `analysis`: what commands without a dialogue ask.
+//! * `session`: all that for one user; `destination`: places as users name them.
 //! * `gdb`: the protocol.
 //! * `dap`: another one, for editors, in front of a gdb.
 //!
@@ -35,60 +27,40 @@
 
 #![forbid(unsafe_code)]
 
-mod alone;
-mod analysis;
-mod approach;
-mod backwards;
 mod catches;
 mod checkpoint;
-mod clock;
 mod console;
-mod crash;
+mod coverage;
 pub mod dap;
-mod debuggee;
 mod destination;
-mod difference;
 mod diversion;
 mod error;
 mod executed;
-mod follower;
-mod gauge;
 mod gdb;
-mod journey;
+mod history;
+mod inferior;
 mod kept;
-mod line;
-mod loops;
-mod one_core;
-mod pagemap;
-mod past;
+mod lines;
 mod place;
-mod probe;
-mod process;
 mod program;
-mod ranges;
-mod remote;
-mod scan;
+mod progress;
+mod replay;
 mod scout;
-mod scouts;
-mod seek;
 mod session;
 mod state;
 mod stops;
 mod stretch;
-mod target;
 mod text;
-mod thread_names;
-mod threads;
 mod timeline;
 mod tls;
-mod trail;
+mod travel;
 mod watchpoints;
-mod writes;
 
-pub use crash::Crash;
 pub use destination::{Destination, PLACES};
 pub use error::{DebugError, Result};
 pub use gdb::{BACKTRACE_SCRIPT, PROFILE_SCRIPT, SCRIPT, serve};
+pub use history::crash::Crash;
+pub use history::path::program_path;
+pub use history::target::Target;
 pub use kept::{Keeping, Listed, Summary, list as list_kept};
 pub use session::Session;
-pub use target::Target;

@@ -2,14 +2,14 @@
 //! come to by another way.
 
 use crate::catches::Told;
-use crate::checkpoint::Snapshot;
-use crate::debuggee::Debuggee;
-use crate::difference::first_difference;
 use crate::error::Result;
-use crate::probe::Test;
-use crate::process::in_runtime;
+use crate::inferior::Inferior;
 use retake_kernel::context::{self, Context, words_of};
 use retake_kernel::{memory, ptrace};
+use retake_snapshot::Snapshot;
+use retake_snapshot::first_difference;
+use retake_snapshot::in_runtime;
+use retake_snapshot::probe::Test;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -61,9 +61,9 @@ impl Place {
     ///
     /// # Errors
     /// It cannot be looked at.
-    pub fn here(debuggee: &Debuggee, snapshot: Option<Rc<Snapshot>>) -> Result<Self> {
-        let context = debuggee.context();
-        let (words, announces) = state(debuggee, &context)?;
+    pub fn here(inferior: &Inferior, snapshot: Option<Rc<Snapshot>>) -> Result<Self> {
+        let context = inferior.context();
+        let (words, announces) = state(inferior, &context)?;
         let mark = Mark { turn: context.turn, events: context.event_count };
         Ok(Self {
             mark,
@@ -100,18 +100,18 @@ impl Place {
     ///
     /// # Errors
     /// It cannot be looked at.
-    pub fn is_here(&self, debuggee: &Debuggee) -> Result<bool> {
-        let context = debuggee.context();
+    pub fn is_here(&self, inferior: &Inferior) -> Result<bool> {
+        let context = inferior.context();
         if context.event_count != self.mark.events || context.tid != self.thread {
             return Ok(false);
         }
-        let (words, announces) = state(debuggee, &context)?;
+        let (words, announces) = state(inferior, &context)?;
         if words != self.words || announces != self.announces {
             self.learn_register(&words);
             return Ok(false);
         }
         Ok(announces.is_some()
-            || (self.has_same_vectors(debuggee)? && self.has_same_memory(debuggee)))
+            || (self.has_same_vectors(inferior)? && self.has_same_memory(inferior)))
     }
 
     /// The announcement there, so that a run stops at it.
@@ -142,9 +142,9 @@ impl Place {
         }
     }
 
-    fn has_same_vectors(&self, debuggee: &Debuggee) -> Result<bool> {
+    fn has_same_vectors(&self, inferior: &Inferior) -> Result<bool> {
         let Some(snapshot) = &self.snapshot else { return Ok(true) };
-        let (mine, wanted) = (ptrace::extended_state(debuggee.current)?, snapshot.extended());
+        let (mine, wanted) = (ptrace::extended_state(inferior.current)?, snapshot.extended());
         let is_same = |range: std::ops::Range<usize>| mine.get(range.clone()) == wanted.get(range);
         for index in 0..VECTORS {
             let start = VECTOR_OFFSET + 16 * index;
@@ -160,16 +160,16 @@ impl Place {
     }
 
     /// Of all threads.
-    fn stack_pointers(&self, debuggee: &Debuggee) -> Vec<u64> {
-        let others = debuggee.process.threads().filter(|tid| *tid != debuggee.current);
+    fn stack_pointers(&self, inferior: &Inferior) -> Vec<u64> {
+        let others = inferior.process.threads().filter(|tid| *tid != inferior.current);
         let others = others
-            .filter_map(|tid| debuggee.process.context(tid))
+            .filter_map(|tid| inferior.process.context(tid))
             .map(|context| context.registers[STACK_POINTER]);
         others.chain([self.words[STACK_POINTER]]).collect()
     }
 
     /// Two visits of a place with the same registers are told apart by memory.
-    fn has_same_memory(&self, debuggee: &Debuggee) -> bool {
+    fn has_same_memory(&self, inferior: &Inferior) -> bool {
         let Some(snapshot) = &self.snapshot else { return true };
         let wanted = |address: u64| {
             let mut bytes = [0; 8];
@@ -180,16 +180,16 @@ impl Place {
             .borrow()
             .iter()
             .copied()
-            .find(|&address| debuggee.process.word(address) != wanted(address));
+            .find(|&address| inferior.process.memory.word(address) != wanted(address));
         if let Some((address, value)) = known.and_then(|address| Some((address, wanted(address)?)))
         {
             self.learn(Test::Word { address, value });
             return false;
         }
         let Some(address) = first_difference(
-            &debuggee.process,
+            &inferior.process,
             snapshot.pid,
-            &dead_ranges(&self.stack_pointers(debuggee)),
+            &dead_ranges(&self.stack_pointers(inferior)),
         ) else {
             return true;
         };
@@ -205,8 +205,8 @@ impl Place {
 }
 
 /// The current thread's registers, and what it announces if it is in the runtime.
-fn state(debuggee: &Debuggee, context: &Context) -> Result<([u64; 18], Option<u64>)> {
-    let real = debuggee.process.registers(debuggee.current)?;
+fn state(inferior: &Inferior, context: &Context) -> Result<([u64; 18], Option<u64>)> {
+    let real = inferior.process.registers(inferior.current)?;
     let in_runtime = in_runtime(real.rip) && real.rip != context::ENTRY_CALL;
     let mut words = if in_runtime { context.registers } else { words_of(&real) };
     words[FLAGS] &= !RESUME_AND_TRAP;

@@ -1,13 +1,10 @@
 //! What a debugger asks about the program: its file, its libraries by name, its auxiliary vector.
 
-use crate::debuggee::Debuggee;
-use crate::target::Target;
+use crate::inferior::Inferior;
 use object::LittleEndian;
 use object::elf::{DT_DEBUG, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::Mapping;
-use retake_model::{Event, EventRef, ItemDirection, parse_event};
-use retake_recording::Recording;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -35,16 +32,16 @@ pub(crate) struct Program {
 
 impl Program {
     /// Of a process that has executed nothing of it yet.
-    pub fn of_new(debuggee: &Debuggee, recording: &Recording, target: &Target) -> Self {
-        let stack = debuggee.registers(debuggee.current).map_or(0, |registers| registers.rsp);
-        let mut this = Self { path: path_of(recording, target), stack, ..Self::default() };
-        let Some(mut at) = behind_null(debuggee, stack + 8)
-            .and_then(|environment| behind_null(debuggee, environment))
+    pub fn of_new(inferior: &Inferior, path: &str) -> Self {
+        let stack = inferior.registers(inferior.current).map_or(0, |registers| registers.rsp);
+        let mut this = Self { path: path.to_owned(), stack, ..Self::default() };
+        let Some(mut at) = behind_null(inferior, stack + 8)
+            .and_then(|environment| behind_null(inferior, environment))
         else {
             return this;
         };
         while let (Some(key), Some(value)) =
-            (debuggee.process.word(at), debuggee.process.word(at + 8))
+            (inferior.process.memory.word(at), inferior.process.memory.word(at + 8))
         {
             this.auxv.extend(key.to_le_bytes().into_iter().chain(value.to_le_bytes()));
             this.entries.insert(key, value);
@@ -57,8 +54,8 @@ impl Program {
     }
 
     /// The stored file that the program knew by this name.
-    pub fn stored(&self, debuggee: &Debuggee, name: &str) -> Option<PathBuf> {
-        let main = self.main_file(debuggee);
+    pub fn stored(&self, inferior: &Inferior, name: &str) -> Option<PathBuf> {
+        let main = self.main_file(inferior);
         if name == self.path {
             return main;
         }
@@ -68,64 +65,64 @@ impl Program {
             .and_then(interpreter)
             .is_some_and(|interpreter| interpreter == name)
         {
-            return debuggee.text.original_at(self.entry(AT_BASE)?);
+            return inferior.text.original_at(self.entry(AT_BASE)?);
         }
-        let libraries = self.libraries(debuggee, main_bytes.as_deref()?);
+        let libraries = self.libraries(inferior, main_bytes.as_deref()?);
         let library = libraries
             .iter()
             .find(|library| library.name == name)
             .or_else(|| same_file_name(&libraries, name))?;
-        debuggee.text.original_at(library.dynamic)
+        inferior.text.original_at(library.dynamic)
     }
 
     /// The stored files that the program has loaded, and what it knew them by.
-    pub fn names(&self, debuggee: &Debuggee) -> HashMap<PathBuf, String> {
-        let Some(main) = self.main_file(debuggee) else { return HashMap::new() };
+    pub fn names(&self, inferior: &Inferior) -> HashMap<PathBuf, String> {
+        let Some(main) = self.main_file(inferior) else { return HashMap::new() };
         let bytes = std::fs::read(&main).unwrap_or_default();
-        let libraries = self.libraries(debuggee, &bytes);
+        let libraries = self.libraries(inferior, &bytes);
         let named = libraries.into_iter().filter(|library| library.name.starts_with('/'));
         let mut names: HashMap<_, _> = named
-            .filter_map(|one| Some((debuggee.text.original_at(one.dynamic)?, one.name)))
+            .filter_map(|one| Some((inferior.text.original_at(one.dynamic)?, one.name)))
             .collect();
-        let linker = self.entry(AT_BASE).and_then(|base| debuggee.text.original_at(base));
+        let linker = self.entry(AT_BASE).and_then(|base| inferior.text.original_at(base));
         names.extend(linker.zip(interpreter(&bytes)));
         names.insert(main, self.path.clone());
         names
     }
 
     /// The stored file of the program itself.
-    pub fn main_file(&self, debuggee: &Debuggee) -> Option<PathBuf> {
-        debuggee.text.original_at(self.entry(AT_ENTRY)?)
+    pub fn main_file(&self, inferior: &Inferior) -> Option<PathBuf> {
+        inferior.text.original_at(self.entry(AT_ENTRY)?)
     }
 
     /// What the dynamic linker has loaded, the program itself first.
-    pub fn loaded(&self, debuggee: &Debuggee) -> Vec<Library> {
-        let main = self.main_file(debuggee).and_then(|path| std::fs::read(path).ok());
-        main.map_or_else(Vec::new, |main| self.libraries(debuggee, &main))
+    pub fn loaded(&self, inferior: &Inferior) -> Vec<Library> {
+        let main = self.main_file(inferior).and_then(|path| std::fs::read(path).ok());
+        main.map_or_else(Vec::new, |main| self.libraries(inferior, &main))
     }
 
     /// Where the dynamic linker stops for debuggers, and what it writes to before. `None`: there is
     /// none yet, or it has several such places.
-    pub fn linker_stop(&self, debuggee: &Debuggee) -> Option<(u64, u64)> {
+    pub fn linker_stop(&self, inferior: &Inferior) -> Option<(u64, u64)> {
         const STOP: u64 = 16;
         const ONE_LIST: u64 = 1;
-        let main = std::fs::read(self.main_file(debuggee)?).ok()?;
-        let state = self.linker_state(debuggee, &main)?;
-        let has_one_list = debuggee.process.word(state)? & u64::from(u32::MAX) == ONE_LIST;
+        let main = std::fs::read(self.main_file(inferior)?).ok()?;
+        let state = self.linker_state(inferior, &main)?;
+        let has_one_list = inferior.process.memory.word(state)? & u64::from(u32::MAX) == ONE_LIST;
         has_one_list
-            .then(|| debuggee.process.word(state + STOP))
+            .then(|| inferior.process.memory.word(state + STOP))
             .flatten()
             .map(|stop| (stop, state))
     }
 
     /// Where the dynamic linker keeps what debuggers ask for.
-    fn linker_state(&self, debuggee: &Debuggee, main: &[u8]) -> Option<u64> {
+    fn linker_state(&self, inferior: &Inferior, main: &[u8]) -> Option<u64> {
         let mut dynamic = dynamic_section(main, self.entry(AT_PHDR)?)?;
         for _ in 0..LIMIT {
-            match debuggee.process.word(dynamic)? {
+            match inferior.process.memory.word(dynamic)? {
                 0 => break,
                 tag if tag == DT_DEBUG as u64 => {
-                    return debuggee.process.word(dynamic + 8).filter(|state| *state != 0);
+                    return inferior.process.memory.word(dynamic + 8).filter(|state| *state != 0);
                 }
                 _ => dynamic += 16,
             }
@@ -148,17 +145,20 @@ impl Program {
     }
 
     /// What the dynamic linker has loaded, from its own list.
-    fn libraries(&self, debuggee: &Debuggee, main: &[u8]) -> Vec<Library> {
-        let process = &debuggee.process;
+    fn libraries(&self, inferior: &Inferior, main: &[u8]) -> Vec<Library> {
+        let process = &inferior.process;
         let mut libraries = Vec::new();
-        let mut next = self.linker_state(debuggee, main).and_then(|state| process.word(state + 8));
+        let mut next =
+            self.linker_state(inferior, main).and_then(|state| process.memory.word(state + 8));
         while let Some(at) = next.filter(|at| *at != 0) {
-            let (Some(name), Some(dynamic)) = (process.word(at + 8), process.word(at + 16)) else {
+            let (Some(name), Some(dynamic)) =
+                (process.memory.word(at + 8), process.memory.word(at + 16))
+            else {
                 break;
             };
-            let bias = process.word(at).unwrap_or(0);
-            libraries.push(Library { name: text(debuggee, name), dynamic, link_map: at, bias });
-            next = process.word(at + 24);
+            let bias = process.memory.word(at).unwrap_or(0);
+            libraries.push(Library { name: text(inferior, name), dynamic, link_map: at, bias });
+            next = process.memory.word(at + 24);
             if libraries.len() >= MOST_LIBRARIES {
                 break;
             }
@@ -186,9 +186,9 @@ fn same_file_name<'a>(libraries: &'a [Library], name: &str) -> Option<&'a Librar
 }
 
 /// The address behind the zero word that ends the words at `at`.
-fn behind_null(debuggee: &Debuggee, mut at: u64) -> Option<u64> {
+fn behind_null(inferior: &Inferior, mut at: u64) -> Option<u64> {
     for _ in 0..LIMIT {
-        let word = debuggee.process.word(at)?;
+        let word = inferior.process.memory.word(at)?;
         at += 8;
         if word == 0 {
             return Some(at);
@@ -197,9 +197,9 @@ fn behind_null(debuggee: &Debuggee, mut at: u64) -> Option<u64> {
     None
 }
 
-fn text(debuggee: &Debuggee, address: u64) -> String {
+fn text(inferior: &Inferior, address: u64) -> String {
     let mut bytes = vec![0; LONGEST_NAME];
-    let count = debuggee.process.read(address, &mut bytes);
+    let count = inferior.process.memory.read(address, &mut bytes);
     let end = bytes[..count].iter().position(|byte| *byte == 0).unwrap_or(count);
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
@@ -224,33 +224,4 @@ fn dynamic_section(elf: &[u8], headers: u64) -> Option<u64> {
         .wrapping_sub(first.p_vaddr(LittleEndian));
     let dynamic = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_DYNAMIC)?;
     Some(dynamic.p_vaddr(LittleEndian).wrapping_add(bias))
-}
-
-/// What was executed: the argument of the call before the EXEC event, or the recorded command.
-pub(crate) fn path_of(recording: &Recording, target: &Target) -> String {
-    let metadata = recording.metadata();
-    let first = metadata.command.to_string_lossy();
-    let executed = target.exec_call.and_then(|offset| executed_path(recording, target, offset));
-    let path = executed.unwrap_or(first);
-    let folder = PathBuf::from(metadata.working_directory.to_string_lossy());
-    folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
-}
-
-fn executed_path(
-    recording: &Recording,
-    target: &Target,
-    (offset, size): (u64, usize),
-) -> Option<String> {
-    let mut reader = recording.stream(target.stream).ok()?;
-    reader.seek_to_offset(offset).ok()?;
-    let mut bytes = vec![0; size.min(LIMIT)];
-    std::io::Read::read_exact(&mut reader, &mut bytes).ok()?;
-    let (event, _): (EventRef<'_>, _) = parse_event(&bytes).ok()?;
-    let Event::Call(call) = event.decode() else { return None };
-    let name = call.items().find(|item| {
-        item.direction() == ItemDirection::Input
-            && call.argument(item.argument()) == Some(item.address())
-    })?;
-    let bytes = name.inline_bytes().split(|byte| *byte == 0).next()?;
-    Some(String::from_utf8_lossy(bytes).into_owned())
 }

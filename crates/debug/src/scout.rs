@@ -6,16 +6,17 @@
 //! time that the stretch took. One that has missed the end is found out by its counter, or its
 //! time, and another one may be sent that looks earlier.
 
-use crate::checkpoint::Snapshot;
-use crate::debuggee::{Debuggee, Sought, Stop};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
-use crate::gauge::Gauge;
+use crate::inferior::{Inferior, Sought, Stop};
 use crate::place::Place;
-use crate::probe::Why;
-use crate::timeline::Checkpoint;
+use crate::progress::Progress;
+use crate::replay::Replay;
 use retake_kernel::process::computed;
 use retake_kernel::ptrace::{self, Registers};
 use retake_replay::CopySlots;
+use retake_snapshot::probe::Why;
+use retake_snapshot::{ClosedText, Ranges, Snapshot};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -65,12 +66,12 @@ pub(crate) struct Way {
     pub ran: Duration,
     /// In hundredths of what is left of that behind the events: when the copy looks where it is.
     pub blind: u32,
-    pub gauge: Gauge,
+    pub progress: Progress,
 }
 
 /// A copy on its way.
 pub(crate) struct Scout {
-    debuggee: Debuggee,
+    inferior: Inferior,
     way: Way,
     leg: Leg,
     /// How long it had computed when it came behind the events.
@@ -97,14 +98,14 @@ pub(crate) enum Word {
 
 impl Drop for Scout {
     fn drop(&mut self) {
-        self.debuggee.process.end();
+        self.inferior.process.end();
     }
 }
 
 impl Scout {
-    /// `debuggee` is a copy of the first of two checkpoints, and is to go to the end of the way.
+    /// `inferior` is a copy of the first of two checkpoints, and is to go to the end of the way.
     pub fn new(
-        debuggee: Debuggee,
+        inferior: Inferior,
         slots: CopySlots,
         (start, end): (&Checkpoint, &Checkpoint),
         way: Way,
@@ -113,7 +114,7 @@ impl Scout {
         let (behind_events, look_at, seen) =
             (Duration::ZERO, Duration::ZERO, (Duration::ZERO, Instant::now()));
         Self {
-            debuggee,
+            inferior,
             way,
             leg: Leg::ToEvents,
             behind_events,
@@ -145,12 +146,19 @@ impl Scout {
 
     /// How often it came to text that it had not executed before.
     pub fn traps(&self) -> u64 {
-        self.debuggee.process.opening_traps()
+        self.inferior.process.closed.as_ref().map_or(0, ClosedText::traps)
+    }
+
+    /// What of its text, which was closed, it has executed; `None`: that is not certain.
+    pub fn opened(&self) -> Option<Ranges> {
+        let process = &self.inferior.process;
+        let closed = process.closed.as_ref();
+        closed.filter(|one| one.is_still_closed(&process.memory)).map(|one| one.opened().clone())
     }
 
     /// The copy.
-    pub fn debuggee(&mut self) -> &mut Debuggee {
-        &mut self.debuggee
+    pub fn inferior(&mut self) -> &mut Inferior {
+        &mut self.inferior
     }
 
     /// Sends it on.
@@ -163,11 +171,11 @@ impl Scout {
         }
         let (address, tests, stack) =
             (self.way.place.address(), self.way.place.tests(), Some(self.way.place.stack()));
-        self.debuggee.pause = (self.leg == Leg::ToEvents)
+        self.inferior.pause = (self.leg == Leg::ToEvents)
             .then_some((self.way.place.thread, self.way.place.mark.events));
-        self.debuggee.sought =
+        self.inferior.planting.sought =
             (self.leg == Leg::Looking).then_some(Sought { address, tests, stack });
-        self.debuggee.set_off()
+        self.inferior.set_off()
     }
 
     fn begin_last_leg(&mut self) -> Result<()> {
@@ -175,7 +183,7 @@ impl Scout {
         self.look_at = self.behind_events
             + self.way.ran.saturating_sub(self.behind_events) * self.way.blind / 100;
         self.leg = Leg::Blind;
-        self.way.gauge.begin(&self.debuggee, &Place::here(&self.debuggee, None)?);
+        self.way.progress.begin(&self.inferior, &Place::here(&self.inferior, None)?);
         if self.behind_events >= self.look_at { self.look() } else { Ok(()) }
     }
 
@@ -183,18 +191,22 @@ impl Scout {
     fn look(&mut self) -> Result<()> {
         self.leg = Leg::Looking;
         let address = self.way.place.address();
-        let bytes = self.debuggee.jump_bytes(address);
-        Ok(self.debuggee.process.open(address, bytes)?)
+        let bytes = self.inferior.jump_bytes(address);
+        let process = &mut self.inferior.process;
+        match &mut process.closed {
+            Some(closed) => Ok(closed.open(&process.memory, address, bytes)?),
+            None => Ok(()),
+        }
     }
 
     fn is_behind_events(&self) -> bool {
-        let context = self.debuggee.context();
+        let context = self.inferior.context();
         context.tid == self.way.place.thread && context.event_count >= self.way.place.mark.events
     }
 
     /// How long it has computed for the program.
     fn computed(&self) -> Duration {
-        computed(self.debuggee.process.pid).saturating_sub(OPENING * self.openings())
+        computed(self.inferior.process.pid).saturating_sub(OPENING * self.openings())
     }
 
     fn openings(&self) -> u32 {
@@ -206,7 +218,7 @@ impl Scout {
     /// # Errors
     /// It is gone.
     pub fn listen(&mut self) -> Result<Word> {
-        while let Some(stop) = self.debuggee.look()? {
+        while let Some(stop) = self.inferior.look()? {
             match self.judge(stop)? {
                 Word::NotYet => self.set_off()?,
                 word => return Ok(word),
@@ -233,16 +245,16 @@ impl Scout {
     /// Stops it, and sends it on: with or without looking for the end, depending on how far it has
     /// come.
     fn look_around(&mut self) -> Result<Word> {
-        if self.debuggee.settle()?.is_some() {
+        if self.inferior.settle()?.is_some() {
             return Ok(Word::Stopped);
         }
-        if self.way.place.is_here(&self.debuggee)? {
+        if self.way.place.is_here(&self.inferior)? {
             return Ok(Word::Through);
         }
-        if self.debuggee.is_at_breakpoint()? {
+        if self.inferior.is_at_breakpoint()? {
             return Ok(Word::Stopped);
         }
-        let part = self.way.gauge.part(&self.debuggee, &Place::here(&self.debuggee, None)?);
+        let part = self.way.progress.part(&self.inferior, &Place::here(&self.inferior, None)?);
         let took = self.computed().saturating_sub(self.behind_events);
         match part.filter(|part| (LEAST_PART..MOST_PART).contains(part)) {
             // One that looked so early has hardly missed it: what says so is no counter.
@@ -260,30 +272,67 @@ impl Scout {
         if self.leg == Leg::ToEvents {
             // Whoever comes from a call has come to a breakpoint there too.
             return Ok(match stop {
-                Stop::Step if self.way.place.is_here(&self.debuggee)? => Word::Through,
-                Stop::Step if !self.way.is_at_event && !self.debuggee.is_at_breakpoint()? => {
+                Stop::Step if self.way.place.is_here(&self.inferior)? => Word::Through,
+                Stop::Step if !self.way.is_at_event && !self.inferior.is_at_breakpoint()? => {
                     Word::NotYet
                 }
                 _ => Word::Stopped,
             });
         }
-        if self.debuggee.context().event_count > self.way.place.mark.events {
+        if self.inferior.context().event_count > self.way.place.mark.events {
             return Ok(Word::Lost);
         }
-        let debuggee = &mut self.debuggee;
-        if stop != Stop::Breakpoint || debuggee.process.stopped_at_probe != Some(Why::Place) {
+        let inferior = &mut self.inferior;
+        if stop != Stop::Breakpoint || inferior.process.stopped_at_probe != Some(Why::Place) {
             return Ok(Word::Stopped);
         }
         // The comparison has changed the flags, which nobody looks at.
-        let registers = debuggee.process.registers(debuggee.current)?;
+        let registers = inferior.process.registers(inferior.current)?;
         ptrace::set_registers(
-            debuggee.current,
+            inferior.current,
             &Registers { eflags: self.way.place.flags(), ..registers },
         )?;
-        if self.way.place.is_here(debuggee)? {
+        if self.way.place.is_here(inferior)? {
             return Ok(Word::Through);
         }
-        debuggee.passes_place = true;
+        inferior.planting.passes_place = true;
         Ok(Word::NotYet)
     }
+}
+
+/// A copy that is to go from one checkpoint to another, if one can do that beside the process, and
+/// the end of its way can be found.
+///
+/// # Errors
+/// The copy cannot be made.
+pub(crate) fn between(
+    replay: &mut Replay,
+    start: &Checkpoint,
+    end: &Checkpoint,
+    way: Way,
+) -> Result<Option<Scout>> {
+    let inferior = &mut replay.inferior;
+    let others = inferior.stops.places(&inferior.text);
+    let is_found = way.is_at_event || inferior.probing(way.place.address(), &others).is_some();
+    if !is_for_scouts(inferior, start, end) || !is_found {
+        return Ok(None);
+    }
+    let Some(running) = &replay.running else { return Ok(None) };
+    let Some(slots) = running.slots_for_copy(start.snapshot.threads.count()) else {
+        return Ok(None);
+    };
+    let copy = start.snapshot.revive_beside(running.header(), slots.indices())?;
+    Ok(Some(Scout::new(inferior.beside(copy), slots, (start, end), way)))
+}
+
+fn is_for_scouts(inferior: &Inferior, start: &Checkpoint, end: &Checkpoint) -> bool {
+    let is_in_program = start.place.announces.is_none() && end.place.announces.is_none();
+    let stands_at = inferior.text.shown(start.place.address());
+    let stops = &inferior.stops;
+    let is_watched = stops.watchpoints.iter().next().is_some()
+        || start.has_events_before(end) && !stops.catches.is_empty();
+    start.snapshot.threads.can_run_beside()
+        && is_in_program
+        && !is_watched
+        && !stops.breakpoints.contains(&stands_at)
 }

@@ -1,146 +1,220 @@
-//! A debugging session: a replay of one recording, stopped somewhere.
+//! A debugging session: a replay of one recording, stopped somewhere, and what its user does with
+//! it.
 
-use crate::clock::Clock;
-use crate::console::Console;
-use crate::crash::Crash;
-use crate::debuggee::{Debuggee, GiveUp, Stop};
-use crate::diversion::Diversion;
-use crate::error::{DebugError, Result};
-use crate::executed::Executed;
-use crate::kept::{Keeping, Kept};
-use crate::loops::GoneOver;
-use crate::one_core::keep_on_one_core;
-use crate::process::Process;
-use crate::program::Program;
-use crate::stretch::{Past, Unhit};
-use crate::target::Target;
-use crate::thread_names::ThreadNames;
+use crate::destination::Destination;
+use crate::diversion::Changes;
+use crate::error::Result;
+use crate::history::History;
+use crate::history::target::Target;
+use crate::inferior::{Fate, GiveUp, Inferior, Stop};
+use crate::kept::{Keeping, Kept, Summary};
+use crate::lines::loops::GoneOver;
+use crate::replay::{Replay, Runs};
 use crate::timeline::Timeline;
-use retake_recording::{Checkpoints, Location, Recording};
-use retake_replay::{Purpose, Request, Running};
-use std::cell::OnceCell;
+use crate::tls::Locals;
+use crate::travel::Travel;
+use retake_model::event::Console;
+use retake_recording::{Checkpoints, KeptCheckpoint, Location, Recording};
 use std::collections::HashMap;
-use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A process of a recording, under our control.
 pub struct Session {
-    pub(crate) debuggee: Debuggee,
-    pub(crate) program: Program,
-    pub(crate) timeline: Timeline,
+    /// What its user changed, until the program goes on.
+    pub(crate) changes: Changes,
     pub(crate) gone_over: GoneOver,
-    /// What users are to be told beside where the program stopped, a line each.
-    pub(crate) remarks: String,
-    /// Which recording this is, for people.
-    pub(crate) about: String,
-    pub(crate) running: Option<Running>,
-    pub(crate) recording: Recording,
-    pub(crate) target: Target,
-    /// How the process died, if it did.
-    pub(crate) crash: Option<Crash>,
-    pub(crate) console: Console,
-    folder: PathBuf,
-    /// Made when somebody asks for a time.
-    pub(crate) clock: Option<Clock>,
-    names: OnceCell<ThreadNames>,
-    /// What other sessions have left.
-    pub(crate) kept: Kept,
-    /// Where registers and memory were changed, until the program goes on.
-    pub(crate) diversion: Option<Diversion>,
+    pub(crate) travel: Travel,
 }
 
 impl Session {
-    /// What the program was executed by, as it was called while recording.
-    pub fn program_path(&self) -> &str {
-        &self.program.path
-    }
-
-    /// The stored files that the program has loaded, and what it knew them by.
-    pub fn loaded_files(&self) -> HashMap<PathBuf, String> {
-        self.program.names(&self.debuggee)
-    }
-
-    /// What it does with kept checkpoints, from here on: nothing, unless told otherwise.
-    #[must_use]
-    pub fn with_kept(mut self, keeping: Keeping) -> Self {
-        self.kept.keeping = keeping;
-        self
-    }
-
-    /// What users are to be told, a line each; it is not told again.
-    pub fn take_remarks(&mut self) -> String {
-        std::mem::take(&mut self.remarks)
-    }
-
     /// Replays the recording up to where the program of `target` has executed nothing yet. `folder`
     /// is for files of this session. Other threads of this process may do nothing but wait
     /// meanwhile.
     ///
     /// # Errors
-    /// See [`DebugError`].
+    /// See [`DebugError`](crate::DebugError).
     pub fn start(recording: &Recording, target: Target, folder: &Path) -> Result<Self> {
-        let crash = target.crash(recording)?;
-        let (console, output) = Console::new(folder)?;
-        let (running, debuggee) = Self::replay(recording, &target, output, folder)?;
-        let program = Program::of_new(&debuggee, recording, &target);
+        let replay = Replay::start(History::of(recording, target)?, folder)?;
+        let location = Location::from_environment().ok();
+        let kept = Kept::new(Checkpoints::of(recording, location.as_ref()));
         Ok(Self {
-            about: about(recording, &target, &program),
-            debuggee,
-            program,
-            timeline: Timeline::default(),
+            changes: Changes::default(),
             gone_over: GoneOver::default(),
-            remarks: String::new(),
-            running: Some(running),
-            recording: recording.clone(),
-            target,
-            crash,
-            console,
-            folder: folder.to_owned(),
-            clock: None,
-            names: OnceCell::new(),
-            kept: Kept::new(Checkpoints::of(recording, Location::from_environment().ok().as_ref())),
-            diversion: None,
+            travel: Travel::new(Timeline::new(replay), kept),
         })
     }
 
-    fn replay(
-        recording: &Recording,
-        target: &Target,
-        output: File,
-        folder: &Path,
-    ) -> Result<(Running, Debuggee)> {
-        let request = Request { quiet: false, check_off: true };
-        let purpose = Purpose {
-            wanted: Some(target.wanted(recording)?),
-            output: Some(output),
-            ..Purpose::default()
+    /// What it does with kept checkpoints, from here on: nothing, unless told otherwise.
+    #[must_use]
+    pub fn with_kept(mut self, keeping: Keeping) -> Self {
+        self.travel.kept.keeping = keeping;
+        self
+    }
+
+    pub(crate) fn timeline(&mut self) -> &mut Timeline {
+        &mut self.travel.timeline
+    }
+
+    pub(crate) fn replay(&self) -> &Replay {
+        &self.travel.timeline.replay
+    }
+
+    pub(crate) fn replay_mut(&mut self) -> &mut Replay {
+        &mut self.travel.timeline.replay
+    }
+
+    pub(crate) fn inferior(&self) -> &Inferior {
+        &self.replay().inferior
+    }
+
+    // ---- what there is to say ----
+
+    /// What the program was executed by, as it was called while recording.
+    pub fn program_path(&self) -> &str {
+        &self.replay().program.path
+    }
+
+    /// The stored files that the program has loaded, and what it knew them by.
+    pub fn loaded_files(&self) -> HashMap<PathBuf, String> {
+        self.replay().program.names(self.inferior())
+    }
+
+    /// What users are to be told, a line each; it is not told again.
+    pub fn take_remarks(&mut self) -> String {
+        std::mem::take(&mut self.replay_mut().remarks)
+    }
+
+    /// Writes what the program, and those it comes from, wrote to standard output and error up to
+    /// here.
+    ///
+    /// # Errors
+    /// It cannot be read, or written.
+    pub fn write_output(&mut self, out: &mut dyn Write, err: &mut dyn Write) -> Result<()> {
+        let mut result = Ok(());
+        let replay = self.replay_mut();
+        replay.printed(Some(Console::Out), &mut |bytes| {
+            keep_first(&mut result, out.write_all(bytes))
+        })?;
+        replay.printed(Some(Console::Err), &mut |bytes| {
+            keep_first(&mut result, err.write_all(bytes))
+        })?;
+        Ok(result.and_then(|()| out.flush()).and_then(|()| err.flush())?)
+    }
+
+    /// Where the process is, in words: the thread, and its next event.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn describe_place(&self) -> Result<String> {
+        let context = self.inferior().context();
+        let next = self.events_around(0, 1)?.lines().last().unwrap_or_default().trim().to_owned();
+        let is_open = self.inferior().ending.fate == Fate::Open;
+        let where_to = if is_open { "" } else { ", the end" };
+        Ok(format!("thread {}, event {}{where_to}: {next}", context.tid, context.event_count))
+    }
+
+    /// The events before and after here, of the current thread.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub(crate) fn events_around(&self, before: u64, after: u64) -> Result<String> {
+        let Some(here) = self.replay().here() else {
+            return Ok("the thread has no events".to_owned());
         };
-        let running = Running::start(recording.clone(), request, purpose, folder)?;
-        match Self::begin(&running, recording, target) {
-            Ok(debuggee) => Ok((running, debuggee)),
-            Err(error) => {
-                running.end();
-                Err(error)
+        self.replay().history.events_around(here, before, after)
+    }
+
+    /// What a thread, by the program's number, is called here.
+    pub(crate) fn thread_name(&self, thread: u32) -> &str {
+        let inferior = self.inferior();
+        let tid = inferior.thread(thread);
+        let context = tid.and_then(|tid| inferior.process.context(tid));
+        let events = context.map_or(u64::MAX, |context| context.event_count);
+        self.replay().history.thread_name(thread, events)
+    }
+
+    /// Where its thread-local variables are.
+    pub(crate) fn locals(&self) -> Locals<'_> {
+        let replay = self.replay();
+        Locals { program: &replay.program, inferior: &replay.inferior, changes: &self.changes }
+    }
+
+    // ---- going to places ----
+
+    /// Puts the process where the user wants it, before a debugger comes.
+    ///
+    /// # Errors
+    /// There is no such place, the replay diverged, or the process cannot be controlled.
+    pub fn go(&mut self, destination: Destination) -> Result<()> {
+        let destination = self.exact(destination)?;
+        let since = Instant::now();
+        self.travel.kept.used = None;
+        let Travel { kept, timeline, .. } = &mut self.travel;
+        if kept.arrive_at(timeline, destination)?.is_some() {
+            kept.remark_begin(&mut timeline.replay);
+            return Ok(());
+        }
+        self.go_to(destination, &mut || false)?;
+        let Travel { kept, timeline, .. } = &mut self.travel;
+        kept.remark_begin(&mut timeline.replay);
+        kept.leave(timeline, destination, since.elapsed())
+    }
+
+    /// The same place in terms of events; says if there is none.
+    ///
+    /// # Errors
+    /// There is no such place.
+    pub(crate) fn exact(&self, destination: Destination) -> Result<Destination> {
+        self.travel.bookmarks.check(destination)?;
+        self.replay().history.exact(destination)
+    }
+
+    /// Goes to a place that [`Session::exact`] gave.
+    ///
+    /// # Errors
+    /// The replay diverged, or the process cannot be controlled.
+    pub(crate) fn go_to(&mut self, destination: Destination, give_up: GiveUp) -> Result<Stop> {
+        let Travel { kept, timeline, .. } = &mut self.travel;
+        if let Destination::Event(..) | Destination::End | Destination::Crash = destination
+            && timeline.replay.moves > 0
+            && let Some(stop) = kept.arrive_at(timeline, destination)?
+        {
+            return Ok(stop);
+        }
+        match destination {
+            Destination::Event(thread, events) => {
+                let thread = thread.unwrap_or_else(|| self.inferior().context().tid);
+                self.travel.seek(thread, events, give_up)
+            }
+            Destination::Time(_) | Destination::End | Destination::Crash => {
+                self.travel.go_to_end(give_up)
+            }
+            Destination::Begin => self.timeline().go_to_begin(),
+            Destination::Checkpoint(number) => {
+                self.travel.bookmarks.go_to(number, &mut self.travel.timeline)
             }
         }
     }
 
-    fn begin(running: &Running, recording: &Recording, target: &Target) -> Result<Debuggee> {
-        let Some(held) = running.wait_for_wanted() else {
-            let report = running.divergence().map(|report| DebugError::Diverged(Box::new(report)));
-            return Err(report.unwrap_or(DebugError::NeverBegan(target.pid)));
-        };
-        let process = Process::attach(held.pid).map_err(DebugError::Trace)?;
-        process.pause_after(held.pid, Some(0))?;
-        keep_on_one_core(running.header(), recording, target, held.pid)?;
-        running.release(held);
-        let mut debuggee = Debuggee::new(process);
-        match debuggee.run(&mut || running.divergence().is_some())? {
-            Stop::Step => Ok(debuggee),
-            _ => Err(running.divergence().map_or(DebugError::NeverBegan(target.pid), |report| {
-                DebugError::Diverged(Box::new(report))
-            })),
-        }
+    /// Goes on for about so long, unless the program ends before; whether it does.
+    ///
+    /// # Errors
+    /// The replay diverged, or the process cannot be controlled.
+    pub fn go_on_for(&mut self, time: Duration) -> Result<bool> {
+        let since = Instant::now();
+        self.timeline().quietly(|timeline| {
+            loop {
+                let stop = timeline.forward(&mut || since.elapsed() >= time)?;
+                if timeline.replay.inferior.ending.fate != Fate::Open {
+                    return Ok(false);
+                }
+                if stop.if_announced().is_none() {
+                    return Ok(matches!(stop, Stop::Interrupted));
+                }
+            }
+        })
     }
 
     // ---- from one program of the process to another ----
@@ -151,16 +225,15 @@ impl Session {
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
     pub(crate) fn follow_exec(&mut self) -> Result<()> {
-        let next = self.target.with_program(&self.recording, self.target.program + 1);
-        let (Some(target), Some(running)) = (next, &self.running) else {
-            return Err(DebugError::NeverBegan(self.target.pid));
-        };
+        let history = &self.replay().history;
+        if !history.target.is_replaced() {
+            return Err(crate::DebugError::NeverBegan(history.target.pid));
+        }
         // Copies are of a program that is gone.
-        self.timeline = Timeline::default();
-        running.want(target.wanted(&self.recording)?);
-        self.debuggee.process.let_all_go()?;
-        let debuggee = Self::begin(running, &self.recording, &target)?;
-        self.enter(target, debuggee)
+        self.travel.clear();
+        self.replay_mut().follow_exec()?;
+        self.forget();
+        Ok(())
     }
 
     /// Goes back to the end of the program before this one: where the process is about to execute
@@ -169,131 +242,61 @@ impl Session {
     /// # Errors
     /// As [`Session::start`].
     pub(crate) fn return_before_exec(&mut self, give_up: GiveUp) -> Result<()> {
-        let before = self
-            .target
-            .program
-            .checked_sub(1)
-            .and_then(|program| self.target.with_program(&self.recording, program));
-        let Some(target) = before else { return Ok(()) };
-        self.end_replay();
-        let (running, debuggee) =
-            Self::replay(&self.recording, &target, Console::again(&self.folder)?, &self.folder)?;
-        self.running = Some(running);
-        self.enter(target, debuggee)?;
-        self.go_to_end(give_up)?;
-        Ok(self.console.collect()?)
+        let history = &self.replay().history;
+        let before = history.target.program.checked_sub(1);
+        let before = before.map(|program| history.with_program(program)).transpose()?.flatten();
+        let Some(history) = before else { return Ok(()) };
+        self.travel.clear();
+        self.replay_mut().restart(history)?;
+        self.forget();
+        self.travel.go_to_end(give_up)?;
+        Ok(self.replay_mut().console.collect()?)
     }
 
-    /// From here on the session is about this program. What users want to be told of stays, but for
-    /// what has addresses.
-    fn enter(&mut self, target: Target, debuggee: Debuggee) -> Result<()> {
-        let before = std::mem::replace(&mut self.debuggee, debuggee);
-        (self.debuggee.catches, self.debuggee.passed) = (before.catches, before.passed);
-        self.program = Program::of_new(&self.debuggee, &self.recording, &target);
-        self.about = about(&self.recording, &target, &self.program);
-        self.crash = target.crash(&self.recording)?;
+    /// What is known has addresses of another program.
+    fn forget(&mut self) {
         self.gone_over = GoneOver::default();
-        self.names = OnceCell::new();
-        self.kept.forget();
-        self.target = target;
-        Ok(())
+        self.travel.kept.forget();
     }
 
-    fn end_replay(&mut self) {
-        self.timeline = Timeline::default();
-        self.debuggee.process.end();
-        if let Some(running) = self.running.take() {
-            running.end();
-        }
-    }
+    // ---- kept checkpoints ----
 
-    /// What a thread, by the program's number, is called here.
-    pub(crate) fn thread_name(&self, thread: u32) -> &str {
-        let names = self
-            .names
-            .get_or_init(|| ThreadNames::of(&self.recording, &self.target, &self.program.path));
-        let tid = self.debuggee.thread(thread);
-        let events = tid
-            .and_then(|tid| self.debuggee.process.context(tid))
-            .map_or(u64::MAX, |context| context.event_count);
-        names.name(thread, events)
-    }
-
-    /// Goes on until something happens.
+    /// Keeps a checkpoint where the process is, because the user wishes so; `after`: how long
+    /// replay took to come here. If there is one for that very place already, it is that.
     ///
     /// # Errors
-    /// The replay diverged, or the process cannot be controlled.
-    pub(crate) fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
-        let counted = self.debuggee.remaining;
-        let stop = self.with_divergence(give_up, Debuggee::resume)?;
-        // Where breakpoints are counted instead of stopping, it is not known which were hit.
-        let is_known = self.debuggee.remaining == counted;
-        self.note(if is_known { Unhit::of_run(&self.debuggee) } else { Unhit::default() });
-        self.checked(stop)
-    }
-
-    /// Executes one instruction of a thread.
-    ///
-    /// # Errors
-    /// As [`Session::resume`].
-    pub(crate) fn step(&mut self, tid: Option<i32>, give_up: GiveUp) -> Result<Stop> {
-        self.debuggee.current = tid.unwrap_or(self.debuggee.current);
-        let stop = self.with_divergence(give_up, Debuggee::step)?;
-        self.note(Unhit::default());
-        self.checked(stop)
-    }
-
-    /// The process ran.
-    fn note(&mut self, unhit: Unhit) {
-        let ran = Past {
-            unhit,
-            signals: self.debuggee.take_signals(),
-            executed: Executed::default(),
-            ..Past::nothing()
-        };
-        self.timeline.since_base = self.timeline.since_base.and(&ran);
-    }
-
-    fn with_divergence(
+    /// `CannotKeep`: no copy can be made here, or another session could not make the same of it. No
+    /// space.
+    pub fn keep_here(
         &mut self,
-        give_up: GiveUp,
-        act: impl FnOnce(&mut Debuggee, GiveUp) -> Result<Stop>,
-    ) -> Result<Stop> {
-        let running = self.running.as_ref();
-        act(&mut self.debuggee, &mut || {
-            running.is_some_and(|running| running.divergence().is_some()) || give_up()
-        })
+        destination: Option<Destination>,
+        after: Duration,
+    ) -> Result<(KeptCheckpoint, Summary)> {
+        let destination = destination.map(|destination| self.exact(destination)).transpose()?;
+        let Travel { kept, timeline, .. } = &mut self.travel;
+        kept.keep_here(&mut timeline.replay, destination, after)
     }
 
-    fn checked(&self, stop: Stop) -> Result<Stop> {
-        match self.running.as_ref().and_then(Running::divergence) {
-            Some(report) => Err(DebugError::Diverged(Box::new(report))),
-            None => Ok(stop),
-        }
+    /// Writes down what is known of the ways to the checkpoints that it has left.
+    ///
+    /// # Errors
+    /// No space.
+    pub(crate) fn keep_past(&mut self) -> Result<()> {
+        let Travel { kept, timeline, .. } = &mut self.travel;
+        kept.keep_past(timeline)
     }
-}
-
-fn about(recording: &Recording, target: &Target, program: &Program) -> String {
-    let metadata = recording.metadata();
-    let words: Vec<String> =
-        metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    let events: u64 = recording
-        .streams()
-        .filter(|stream| stream.info.pid == target.pid)
-        .map(|stream| stream.event_count)
-        .sum();
-    let path = recording.path().display();
-    format!(
-        "recording {path}\ncommand   {}\nprocess   {} ({events} events), {}",
-        words.join(" "),
-        target.pid,
-        program.path
-    )
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.end_diversion();
-        self.end_replay();
+        self.changes.end();
+        self.travel.clear();
+        self.replay_mut().end();
+    }
+}
+
+fn keep_first(result: &mut io::Result<()>, next: io::Result<()>) {
+    if result.is_ok() {
+        *result = next;
     }
 }

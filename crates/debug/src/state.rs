@@ -1,67 +1,65 @@
 //! All that the program could see of itself, as one number: to compare two visits of the same
 //! place.
 
-use crate::debuggee::Debuggee;
 use crate::error::Result;
-use crate::pagemap::{PAGE_BYTES, Page, Pagemap};
+use crate::inferior::Inferior;
 use crate::place::{STACK_POINTER, dead_ranges};
-use crate::process::in_runtime;
 use retake_kernel::context::words_of;
 use retake_kernel::{maps, memory};
+use retake_snapshot::in_runtime;
+use retake_snapshot::{PAGE_BYTES, Page, Pagemap};
 use xxhash_rust::xxh3::Xxh3;
 
 const PIECE_BYTES: usize = 1 << 20;
 const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 
-impl Debuggee {
-    /// A hash of the registers of all threads and of all writable memory, but for what lies just
-    /// below the stacks.
-    ///
-    /// # Errors
-    /// The process is gone.
-    pub fn state_hash(&self) -> Result<u64> {
-        let mut hash = Xxh3::new();
-        let mut tops = Vec::new();
-        for (tid, known) in self.threads() {
-            let words = words_of(&self.registers(tid)?);
-            tops.push(words[STACK_POINTER]);
-            hash.update(&known.to_le_bytes());
-            // Flags show how the thread was stopped.
-            words[..=PROGRAM_COUNTER].iter().for_each(|word| hash.update(&word.to_le_bytes()));
-        }
-        let pid = self.process.pid;
-        let pagemap = Pagemap::of(pid)?;
-        let is_seen = |one: &&maps::Mapping| {
-            one.writable
-                && one.readable
-                && !in_runtime(one.start)
-                && !self.process.is_probe_page(one.start)
-        };
-        let mut end = 0;
-        for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
-            // Whether mappings that touch are one is the kernel's business; in copies of the
-            // process they often are not.
-            if mapping.start != end {
-                hash.update(&mapping.start.to_le_bytes());
-            }
-            end = mapping.end;
-            for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
-                let count = PIECE_BYTES.min((mapping.end - address) as usize);
-                let is_anonymous = mapping.inode == 0;
-                let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else {
-                    continue;
-                };
-                self.process.take_traps_out(address, &mut bytes);
-                for dead in dead_ranges(&tops) {
-                    let start = dead.start.clamp(address, address + count as u64) - address;
-                    let end = dead.end.clamp(address, address + count as u64) - address;
-                    bytes[start as usize..end as usize].fill(0);
-                }
-                hash.update(&bytes);
-            }
-        }
-        Ok(hash.digest())
+/// A hash of the registers of all threads and of all writable memory, but for what lies just
+/// below the stacks.
+///
+/// # Errors
+/// The process is gone.
+pub(crate) fn hash_of_state(inferior: &Inferior) -> Result<u64> {
+    let mut hash = Xxh3::new();
+    let mut tops = Vec::new();
+    for (tid, known) in inferior.threads() {
+        let words = words_of(&inferior.registers(tid)?);
+        tops.push(words[STACK_POINTER]);
+        hash.update(&known.to_le_bytes());
+        // Flags show how the thread was stopped.
+        words[..=PROGRAM_COUNTER].iter().for_each(|word| hash.update(&word.to_le_bytes()));
     }
+    let pid = inferior.process.pid;
+    let pagemap = Pagemap::of(pid)?;
+    let is_seen = |one: &&maps::Mapping| {
+        one.writable
+            && one.readable
+            && !in_runtime(one.start)
+            && !inferior.process.memory.is_probe_page(one.start)
+    };
+    let mut end = 0;
+    for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
+        // Whether mappings that touch are one is the kernel's business; in copies of the
+        // process they often are not.
+        if mapping.start != end {
+            hash.update(&mapping.start.to_le_bytes());
+        }
+        end = mapping.end;
+        for address in (mapping.start..mapping.end).step_by(PIECE_BYTES) {
+            let count = PIECE_BYTES.min((mapping.end - address) as usize);
+            let is_anonymous = mapping.inode == 0;
+            let Ok(mut bytes) = read(pid, &pagemap, (address, count), is_anonymous) else {
+                continue;
+            };
+            inferior.process.memory.take_traps_out(address, &mut bytes);
+            for dead in dead_ranges(&tops) {
+                let start = dead.start.clamp(address, address + count as u64) - address;
+                let end = dead.end.clamp(address, address + count as u64) - address;
+                bytes[start as usize..end as usize].fill(0);
+            }
+            hash.update(&bytes);
+        }
+    }
+    Ok(hash.digest())
 }
 
 /// Reads memory. To read pages that nobody has touched would give them to the process: those of

@@ -1,30 +1,21 @@
 //! What stops the process for its user: to be taken away for a while, or added to.
 
 use crate::catches::Catches;
-use crate::debuggee::Debuggee;
+use crate::text::Text;
 use crate::watchpoints::Watchpoints;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Breakpoints, watchpoints and catchpoints.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stops {
-    breakpoints: BTreeSet<u64>,
-    conditions: BTreeMap<u64, Vec<Vec<u8>>>,
-    watchpoints: Watchpoints,
-    catches: Catches,
+    pub breakpoints: BTreeSet<u64>,
+    /// Agent expressions, of which one must hold at a breakpoint.
+    pub conditions: BTreeMap<u64, Vec<Vec<u8>>>,
+    pub watchpoints: Watchpoints,
+    pub catches: Catches,
 }
 
 impl Stops {
-    /// Those that are set.
-    pub fn of(debuggee: &Debuggee) -> Self {
-        Self {
-            breakpoints: debuggee.breakpoints.clone(),
-            conditions: debuggee.conditions.clone(),
-            watchpoints: debuggee.watchpoints.clone(),
-            catches: debuggee.catches.clone(),
-        }
-    }
-
     /// Breakpoints alone.
     pub fn at(addresses: &BTreeSet<u64>) -> Self {
         Self { breakpoints: addresses.clone(), ..Self::default() }
@@ -37,11 +28,13 @@ impl Stops {
         self
     }
 
-    /// Makes them those that are set.
-    pub fn put(self, debuggee: &mut Debuggee) {
-        debuggee.breakpoints = self.breakpoints;
-        debuggee.conditions = self.conditions;
-        debuggee.watchpoints = self.watchpoints;
-        debuggee.catches = self.catches;
+    /// The conditions of a breakpoint; none: it stops each time.
+    pub fn conditions_at(&self, address: u64) -> &[Vec<u8>] {
+        self.conditions.get(&address).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where the process stops for the breakpoints.
+    pub fn places(&self, text: &Text) -> Vec<u64> {
+        self.breakpoints.iter().flat_map(|&address| text.places(address)).collect()
     }
 }

@@ -2,9 +2,9 @@
 //! it.
 
 use crate::catches::Signals;
-use crate::debuggee::Debuggee;
 use crate::executed::Executed;
-use crate::ranges::Ranges;
+use crate::inferior::Inferior;
+use retake_snapshot::Ranges;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -64,20 +64,20 @@ pub(crate) struct Unhit {
 
 impl Unhit {
     /// Of a run with the breakpoints that are set, which ended where the process is.
-    pub fn of_run(debuggee: &Debuggee) -> Self {
+    pub fn of_run(inferior: &Inferior) -> Self {
         let mut this = Self::default();
-        this.add(debuggee);
+        this.add(inferior);
         // Whether it was the breakpoint that ended it does not matter.
-        let here = debuggee.program_counter().unwrap_or(0);
+        let here = inferior.program_counter().unwrap_or(0);
         this.known.remove(&here);
         this
     }
 
     /// A run with the breakpoints that are set came to none of them.
-    pub fn add(&mut self, debuggee: &Debuggee) {
+    pub fn add(&mut self, inferior: &Inferior) {
         let conditions =
-            |address: &u64| debuggee.conditions.get(address).cloned().unwrap_or_default();
-        for address in &debuggee.breakpoints {
+            |address: &u64| inferior.stops.conditions.get(address).cloned().unwrap_or_default();
+        for address in &inferior.stops.breakpoints {
             if !self.has(*address, &conditions(address)) {
                 self.known.insert(*address, conditions(address));
             }

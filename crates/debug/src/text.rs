@@ -1,13 +1,13 @@
 //! What a process's text looks like to its user: the files as they were, without our patches and
 //! stubs.
 
-use crate::ranges::Ranges;
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::{self, Mapping};
 use retake_patch::{Image, Options, Placement, build_image};
 use retake_recording::ContentId;
+use retake_snapshot::{Process, Ranges, in_runtime};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -190,8 +190,19 @@ impl Text {
         places
     }
 
+    /// Reads memory of a process with this text as the program would see it without us; returns how
+    /// many bytes are there.
+    pub fn read(&self, process: &Process, address: u64, bytes: &mut [u8]) -> usize {
+        if in_runtime(address) || self.is_stub(address) || process.memory.is_probe_page(address) {
+            return 0;
+        }
+        let count = process.memory.read(address, bytes);
+        self.unpatch(address, &mut bytes[..count]);
+        count
+    }
+
     /// Replaces what was read at `address` by what the user is to see of it.
-    pub fn unpatch(&self, address: u64, bytes: &mut [u8]) {
+    fn unpatch(&self, address: u64, bytes: &mut [u8]) {
         for patched in &self.patched {
             for segment in &patched.image().segments {
                 let start = segment.address.wrapping_add(patched.bias);

@@ -4,7 +4,9 @@
 //! are found through the thread's table of modules. What its dynamic linker keeps of a module,
 //! glibc says in data meant for debuggers; musl numbers modules in the order of its list.
 
-use crate::session::Session;
+use crate::diversion::Changes;
+use crate::inferior::Inferior;
+use crate::program::Program;
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_TLS};
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
@@ -21,12 +23,19 @@ const DISTANCE_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_offset";
 const DESCRIBED_OFFSET: u64 = 8;
 const DESCRIPTION_BYTES: u64 = 12;
 
-impl Session {
+/// The process, and whatever its user sees of it.
+pub(crate) struct Locals<'a> {
+    pub program: &'a Program,
+    pub inferior: &'a Inferior,
+    pub changes: &'a Changes,
+}
+
+impl Locals<'_> {
     /// The address of a thread-local variable, `offset` bytes into those of the module whose link
     /// map is at `module`; 0 there: of a program without dynamic linker. `None`: the thread has
     /// none of that module yet.
-    pub(crate) fn thread_local(&self, thread: u32, offset: u64, module: u64) -> Option<u64> {
-        let pointer = self.registers(thread).ok()?.0.fs_base;
+    pub fn address(&self, thread: u32, offset: u64, module: u64) -> Option<u64> {
+        let pointer = self.changes.registers(self.inferior, thread).ok()?.0.fs_base;
         if pointer == 0 {
             return None;
         }
@@ -40,7 +49,7 @@ impl Session {
 
     /// How far below the thread pointer the variables of the program itself begin.
     fn static_bytes(&self) -> Option<u64> {
-        let file = self.program.main_file(&self.debuggee)?;
+        let file = self.program.main_file(self.inferior)?;
         let (bytes, align) = thread_local_segment(&std::fs::read(file).ok()?)?;
         bytes.checked_next_multiple_of(align)
     }
@@ -51,16 +60,19 @@ impl Session {
         let Some((number_at, distance_at)) = self.glibc_offsets() else {
             return self.block_of_musl(pointer, module);
         };
-        let distance = self.word_at(module + distance_at)?;
+        let distance = self.changes.word(self.inferior, module + distance_at)?;
         let is_static = distance != 0 && distance != u64::MAX;
         if is_static {
             return pointer.checked_sub(distance);
         }
-        let (number, table) = (self.word_at(module + number_at)?, self.word_at(pointer + TABLE)?);
-        let most = self.word_at(table.checked_sub(ENTRY_BYTES)?)?;
+        let (number, table) = (
+            self.changes.word(self.inferior, module + number_at)?,
+            self.changes.word(self.inferior, pointer + TABLE)?,
+        );
+        let most = self.changes.word(self.inferior, table.checked_sub(ENTRY_BYTES)?)?;
         let block = (1..=most)
             .contains(&number)
-            .then(|| self.word_at(table + number * ENTRY_BYTES))
+            .then(|| self.changes.word(self.inferior, table + number * ENTRY_BYTES))
             .flatten()?;
         (block != 0 && block != u64::MAX).then_some(block)
     }
@@ -68,17 +80,17 @@ impl Session {
     fn block_of_musl(&self, pointer: u64, module: u64) -> Option<u64> {
         const ENTRY_BYTES: u64 = 8;
         let mut number = 0;
-        for library in self.program.loaded(&self.debuggee) {
-            let file = self.debuggee.text.original_at(library.dynamic);
+        for library in self.program.loaded(self.inferior) {
+            let file = self.inferior.text.original_at(library.dynamic);
             let has_any = file
                 .and_then(|file| std::fs::read(file).ok())
                 .is_some_and(|elf| thread_local_segment(&elf).is_some());
             number += u64::from(has_any);
             if library.link_map == module {
-                let table = self.word_at(pointer + TABLE)?;
-                let most = self.word_at(table)?;
+                let table = self.changes.word(self.inferior, pointer + TABLE)?;
+                let most = self.changes.word(self.inferior, table)?;
                 return (has_any && number <= most)
-                    .then(|| self.word_at(table + number * ENTRY_BYTES))
+                    .then(|| self.changes.word(self.inferior, table + number * ENTRY_BYTES))
                     .flatten();
             }
         }
@@ -88,8 +100,8 @@ impl Session {
     /// Offsets in a link map of glibc's: of the module's number, and of its distance. `None`: this
     /// is not glibc.
     fn glibc_offsets(&self) -> Option<(u64, u64)> {
-        self.program.loaded(&self.debuggee).iter().find_map(|library| {
-            let elf = std::fs::read(self.debuggee.text.original_at(library.dynamic)?).ok()?;
+        self.program.loaded(self.inferior).iter().find_map(|library| {
+            let elf = std::fs::read(self.inferior.text.original_at(library.dynamic)?).ok()?;
             let described = |name: &[u8]| {
                 Some(u64::from(
                     self.described(library.bias.wrapping_add(dynamic_symbol(&elf, name)?))?,
@@ -101,14 +113,9 @@ impl Session {
 
     fn described(&self, address: u64) -> Option<u32> {
         let mut bytes = [0; DESCRIPTION_BYTES as usize];
-        let is_there = self.read_memory(address, &mut bytes) == bytes.len();
+        let is_there = self.changes.read(self.inferior, address, &mut bytes) == bytes.len();
         let offset: [u8; 4] = bytes.get(DESCRIBED_OFFSET as usize..)?.try_into().ok()?;
         is_there.then(|| u32::from_le_bytes(offset))
-    }
-
-    fn word_at(&self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        (self.read_memory(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 }
 

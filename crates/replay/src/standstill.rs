@@ -103,7 +103,10 @@ impl Standstill {
         }
         self.looked = Some(Instant::now());
         let header = windows.session.header();
-        if !all_wait(header) {
+        let is_cut = !windows.recording().warnings().is_empty();
+        // A debugger holds threads for as long as it likes, and puts copies in their places.
+        let is_debugged = header.options.load(Relaxed) & shared::OPTION_DEBUG != 0;
+        if (is_debugged && !is_cut) || !all_wait(header) {
             self.since = None;
             return None;
         }
@@ -116,7 +119,6 @@ impl Standstill {
             return None;
         };
         let elapsed = since.elapsed();
-        let is_cut = !windows.recording().warnings().is_empty();
         if elapsed < if is_cut { PATIENCE_AT_CUT } else { PATIENCE } {
             return None;
         }
@@ -193,7 +195,7 @@ fn waits(slot: &Slot) -> bool {
     match process::state(tid) {
         // In a vfork, the kernel waits for the child.
         Some('S' | 'D') => !process::call_of(pid, tid).is_some_and(|call| WRITES.contains(&call)),
-        None | Some('Z' | 'X') => true,
+        // Running, held, or not the thread that it was.
         _ => false,
     }
 }

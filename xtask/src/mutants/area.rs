@@ -20,7 +20,7 @@ pub const AREAS: [Area; 5] = [
         ],
     },
     Area { folders: &["crates/replay/src/"] },
-    Area { folders: &["crates/debug/src/"] },
+    Area { folders: &["crates/debug/src/", "crates/snapshot/src/"] },
     Area { folders: &["crates/trace/src/", "crates/trace-format/src/"] },
 ];
 
@@ -50,7 +50,7 @@ pub fn is_left_out(file: &str) -> bool {
 
 /// Tests in the order in which they are most likely to notice, by the beginning of a file's path.
 /// A test is `PACKAGE::TARGET`. The file's own package comes before, all others after.
-const NEAREST: [(&str, &[&str]); 12] = [
+const NEAREST: [(&str, &[&str]); 13] = [
     ("runtime/order/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
     (
         "runtime/mode/debug",
@@ -103,6 +103,16 @@ const NEAREST: [(&str, &[&str]); 12] = [
     (
         "crates/replay/",
         &["retake::cli_record", "retake::cli_recordings", "retake::cli_faults", "retake::programs"],
+    ),
+    (
+        "crates/snapshot/",
+        &[
+            "retake::debug_engine",
+            "retake::debug_copies",
+            "retake::debug",
+            "retake::debug_speed",
+            "retake::kept",
+        ],
     ),
     (
         "crates/debug/",

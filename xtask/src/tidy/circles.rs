@@ -20,9 +20,7 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     let mut found = BTreeSet::new();
     for folder in crates(repository)? {
-        let mut texts = BTreeMap::new();
-        collect(&repository.join(&folder).join("src"), "", &mut texts)?;
-        let graph = uses(&texts);
+        let graph = uses(&texts_of(&repository.join(&folder).join("src"))?);
         found
             .extend(circles(&graph).iter().map(|circle| format!("{folder}: {}", circle.join(" "))));
     }
@@ -34,13 +32,27 @@ pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     Ok(new.chain(gone).collect())
 }
 
-fn crates(repository: &Path) -> io::Result<Vec<String>> {
+/// The folders of all crates.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub(super) fn crates(repository: &Path) -> io::Result<Vec<String>> {
     let mut folders = vec!["xtask".to_owned()];
     for entry in std::fs::read_dir(repository.join("crates"))? {
         folders.push(format!("crates/{}", entry?.file_name().to_string_lossy()));
     }
     folders.sort();
     Ok(folders)
+}
+
+/// The text of each module of a crate by its path, without what is quoted and without tests.
+///
+/// # Errors
+/// A folder or file that cannot be read.
+pub(super) fn texts_of(source: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
+    collect(source, "", &mut texts)?;
+    Ok(texts)
 }
 
 /// The text of each module below a folder, without what is quoted and without tests.

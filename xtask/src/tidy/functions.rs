@@ -24,7 +24,7 @@ pub fn long_functions(text: &str, language: Language) -> Vec<(usize, usize)> {
     long.collect()
 }
 
-fn is_rust_function(line: &str) -> bool {
+pub(super) fn is_rust_function(line: &str) -> bool {
     const BEFORE: [&str; 6] = ["pub", "const", "unsafe", "extern", "async", "\"C\""];
     let mut words = line.split_whitespace();
     let first = words.find(|word| !BEFORE.contains(word) && !word.starts_with("pub("));

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use clap::Args;
-use retake_debug::{DebugError, Destination, Keeping, Session, Target};
+use retake_debug::{DebugError, Destination, Keeping, Session, Target, program_path};
 use retake_recording::Recording;
 
 mod dap;
@@ -201,7 +201,7 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
 fn program_called(recording: &Recording, last: &Target, name: &str) -> Option<Target> {
     let programs =
         (0..=last.program).rev().filter_map(|program| last.with_program(recording, program));
-    programs.into_iter().find(|target| is_called(&target.program_path(recording), name))
+    programs.into_iter().find(|target| is_called(&program_path(recording, target), name))
 }
 
 fn is_called(program: &str, name: &str) -> bool {

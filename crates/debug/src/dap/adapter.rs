@@ -1,51 +1,23 @@
-//! The adapter: what it knows, how it talks to both sides, and which request is answered where.
+//! The adapter: which request is answered where.
 
-use super::gdb::Gdb;
-use super::mi::{self, Record};
-use super::protocol::{self, Launch, Message, Request};
-use super::values::Reference;
-use super::{Backend, Incoming};
+use super::breakpoints::{self, Breakpoints};
+use super::client::{Answer, Client};
+use super::debugger::Debugger;
+use super::protocol::{Launch, Request};
+use super::{Backend, Incoming, stack, stopped, values};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender};
 
-/// What a request is answered with: a body, or why it failed.
-pub(super) type Answer = Result<Value, String>;
-
-/// Lines of standard error that are kept to explain a failure.
-const KEPT_LINES: usize = 20;
-
 pub(super) struct Adapter<'backend> {
-    output: Box<dyn Write>,
-    next_seq: i64,
-    sender: Sender<Incoming>,
-    receiver: Receiver<Incoming>,
-    /// What came while an answer of gdb's was waited for.
-    waiting: VecDeque<Incoming>,
+    debugger: Debugger,
+    breakpoints: Breakpoints,
     backend: Backend<'backend>,
-    pub gdb: Option<Gdb>,
     launch: Launch,
-    errors: Vec<String>,
+    /// As gdb listed them last.
+    threads: Value,
     has_ended: bool,
-    /// The program runs: gdb does not listen. With the command that made it run.
-    pub running: Option<String>,
-    /// Stops are not told at once, but kept.
-    pub holds_stops: bool,
-    pub held_stop: Option<Value>,
-    /// What commands print goes here while somebody wants it.
-    pub captured: Option<String>,
-    /// By number, from 1: thread and level.
-    pub frames: Vec<(i64, i64)>,
-    /// By number, from 1.
-    pub references: Vec<Reference>,
-    /// Variable objects of gdb's, to be deleted.
-    pub objects: Vec<String>,
-    /// Numbers of breakpoints by what asked for them: a source, or a kind.
-    pub breakpoints: HashMap<String, Vec<i64>>,
-    pub threads: Value,
-    pub last_signal: Option<(String, String)>,
 }
 
 impl<'backend> Adapter<'backend> {
@@ -56,37 +28,22 @@ impl<'backend> Adapter<'backend> {
         backend: Backend<'backend>,
     ) -> Self {
         Self {
-            output,
-            next_seq: 1,
-            sender,
-            receiver,
-            waiting: VecDeque::new(),
+            debugger: Debugger::new(Client::new(output), sender, receiver),
+            breakpoints: Breakpoints::default(),
             backend,
-            gdb: None,
             launch: Launch::default(),
-            errors: Vec::new(),
-            has_ended: false,
-            running: None,
-            holds_stops: true,
-            held_stop: None,
-            captured: None,
-            frames: Vec::new(),
-            references: Vec::new(),
-            objects: Vec::new(),
-            breakpoints: HashMap::new(),
             threads: json!([]),
-            last_signal: None,
+            has_ended: false,
         }
     }
 
     /// Until the client goes.
     pub fn run(mut self) {
-        while !self.has_ended {
-            let next = self.waiting.pop_front().or_else(|| self.receiver.recv().ok());
-            match next {
+        while !self.has_ended && !self.debugger.client.is_gone() {
+            match self.debugger.next() {
                 Some(Incoming::Request(request)) => self.answer(request),
                 Some(Incoming::ClientGone) | None => break,
-                Some(other) => self.heard(other),
+                Some(other) => self.debugger.heard(other),
             }
         }
     }
@@ -94,23 +51,11 @@ impl<'backend> Adapter<'backend> {
     fn answer(&mut self, request: Request) {
         let Request { seq, command, arguments } = request;
         let answer = self.handle(&command, arguments);
-        let (success, message, body) = match answer {
-            Ok(body) => (true, None, body),
-            Err(message) => (false, Some(message), Value::Null),
-        };
-        let is_launched = success && matches!(command.as_str(), "launch" | "attach");
-        let is_configured = success && command == "configurationDone";
-        let seq_of_answer = self.number();
-        self.send(&Message::Response {
-            seq: seq_of_answer,
-            request_seq: seq,
-            success,
-            command,
-            message,
-            body,
-        });
+        let is_launched = answer.is_ok() && matches!(command.as_str(), "launch" | "attach");
+        let is_configured = answer.is_ok() && command == "configurationDone";
+        self.debugger.client.answer(seq, command, answer);
         if is_launched {
-            self.event("initialized", Value::Null);
+            self.debugger.client.event("initialized", Value::Null);
         }
         if is_configured {
             self.begin();
@@ -122,214 +67,114 @@ impl<'backend> Adapter<'backend> {
             "initialize" => Ok(capabilities()),
             "launch" | "attach" => self.launch(parsed(arguments)?, command == "attach"),
             "disconnect" | "terminate" => {
-                self.gdb = None;
-                self.event("terminated", Value::Null);
+                self.debugger.end();
+                self.debugger.client.event("terminated", Value::Null);
                 self.has_ended = command == "disconnect";
                 Ok(Value::Null)
             }
-            _ if self.gdb.is_none() => Err("nothing is being debugged: launch first".to_owned()),
+            _ if !self.debugger.is_there() => {
+                Err("nothing is being debugged: launch first".to_owned())
+            }
             "configurationDone" => Ok(Value::Null),
-            "setBreakpoints" => self.set_breakpoints(parsed(arguments)?),
-            "setFunctionBreakpoints" => self.set_function_breakpoints(parsed(arguments)?),
-            "setExceptionBreakpoints" => self.set_exception_breakpoints(&arguments),
-            "setDataBreakpoints" => self.set_data_breakpoints(parsed(arguments)?),
             "pause" => {
-                if let (Some(gdb), Some(_)) = (&self.gdb, &self.running) {
-                    gdb.interrupt();
-                }
+                self.debugger.interrupt();
                 Ok(Value::Null)
             }
             "threads" => self.threads(),
-            _ if self.running.is_some() => Err("the program is running".to_owned()),
-            "dataBreakpointInfo" => self.data_breakpoint_info(&parsed(arguments)?),
-            "stackTrace" => self.stack_trace(&parsed(arguments)?),
-            "scopes" => self.scopes(&parsed(arguments)?),
-            "variables" => self.variables(&parsed(arguments)?),
-            "evaluate" => self.evaluate(&parsed(arguments)?),
-            "exceptionInfo" => self.exception_info(),
+            _ if command.starts_with("set") => self.set_breakpoints(command, arguments),
+            _ if self.debugger.running.is_some() => Err("the program is running".to_owned()),
+            _ => self.look_or_run(command, arguments),
+        }
+    }
+
+    fn set_breakpoints(&mut self, command: &str, arguments: Value) -> Answer {
+        let Self { debugger, breakpoints, .. } = self;
+        match command {
+            "setBreakpoints" => breakpoints.set_in_source(debugger, parsed(arguments)?),
+            "setFunctionBreakpoints" => breakpoints.set_at_functions(debugger, parsed(arguments)?),
+            "setExceptionBreakpoints" => breakpoints.set_at_exceptions(debugger, &arguments),
+            "setDataBreakpoints" => breakpoints.set_on_data(debugger, parsed(arguments)?),
+            _ if debugger.running.is_some() => Err("the program is running".to_owned()),
+            _ => Err(format!("there is no request {command}")),
+        }
+    }
+
+    /// What can be done while the program stands.
+    fn look_or_run(&mut self, command: &str, arguments: Value) -> Answer {
+        let debugger = &mut self.debugger;
+        match command {
+            "dataBreakpointInfo" => breakpoints::watchable(debugger, &parsed(arguments)?),
+            "stackTrace" => stack::trace(debugger, &parsed(arguments)?),
+            "scopes" => stack::scopes(debugger, &parsed(arguments)?),
+            "variables" => values::variables(debugger, &parsed(arguments)?),
+            "evaluate" => values::evaluate(debugger, &parsed(arguments)?),
+            "exceptionInfo" => debugger.exception_info(),
             "continue" | "reverseContinue" | "next" | "stepIn" | "stepOut" | "stepBack" => {
-                self.resume(command, &parsed(arguments)?)
+                stopped::resume(debugger, command, &parsed(arguments)?)
             }
             _ => Err(format!("there is no request {command}")),
         }
     }
 
+    fn threads(&mut self) -> Answer {
+        // gdb does not listen while the program runs.
+        if self.debugger.running.is_none() {
+            self.threads = stack::threads(&mut self.debugger)?;
+        }
+        Ok(json!({"threads": self.threads}))
+    }
+
     fn launch(&mut self, launch: Launch, is_attach: bool) -> Answer {
-        if self.gdb.is_some() {
+        if self.debugger.is_there() {
             return Err("something is being debugged already".to_owned());
         }
         if is_attach && launch.address.is_none() {
             return Err("attach needs an address, at which `retake debug --serve` waits".to_owned());
         }
         let launch = Launch { address: launch.address.clone().filter(|_| is_attach), ..launch };
-        self.holds_stops = true;
-        self.errors.clear();
         let command = (self.backend)(&launch)?;
-        let gdb = Gdb::start(command, &self.sender)
-            .map_err(|error| format!("cannot start gdb: {error}"))?;
-        self.gdb = Some(gdb);
+        self.debugger.start(command)?;
         self.launch = launch;
-        self.prepare().inspect_err(|_| self.gdb = None)?;
+        self.prepare().inspect_err(|_| self.debugger.end())?;
         Ok(Value::Null)
     }
 
     fn prepare(&mut self) -> Result<(), String> {
         for setting in ["confirm off", "width 0", "print elements 200", "breakpoint pending on"] {
-            self.mi(&format!("-gdb-set {setting}"))?;
+            self.debugger.mi(&format!("-gdb-set {setting}"))?;
         }
-        self.mi("-enable-pretty-printing")?;
+        self.debugger.mi("-enable-pretty-printing")?;
         self.threads()?;
         if self.threads.as_array().is_none_or(Vec::is_empty) {
-            return Err(self.with_errors("gdb shows no program"));
+            return Err(self.debugger.with_errors("gdb shows no program"));
         }
         Ok(())
     }
 
     /// The client has set its breakpoints.
     fn begin(&mut self) {
-        self.holds_stops = false;
+        let debugger = &mut self.debugger;
+        debugger.holds_stops = false;
         // gdb has found a program: the client will be told of it in a way of its own
-        self.held_stop = None;
+        debugger.held_stop = None;
         if self.launch.stop_on_entry == Some(false) {
-            if let Err(error) = self.execute("-exec-continue") {
-                self.print("important", &error);
+            if let Err(error) = debugger.execute("-exec-continue") {
+                debugger.client.print("important", &error);
             }
             return;
         }
-        let crash = self.console("monitor crash").unwrap_or_default();
-        let is_there = self.console("monitor ends").is_ok_and(|answer| answer.trim() == "yes");
+        let crash = debugger.console("monitor crash").unwrap_or_default();
+        let is_there = debugger.console("monitor ends").is_ok_and(|answer| answer.trim() == "yes");
         let body = match crash.trim() {
             crash if !crash.is_empty() && is_there => {
                 let name = crash.split_whitespace().nth(2).unwrap_or_default().to_owned();
-                self.last_signal = Some((name.clone(), crash.to_owned()));
+                debugger.last_signal = Some((name.clone(), crash.to_owned()));
                 json!({"reason": "exception", "description": format!("Crash: {name}"),
                     "text": crash})
             }
             _ => json!({"reason": "entry"}),
         };
-        self.stopped(body);
-    }
-
-    // ---- to the client ----
-
-    fn number(&mut self) -> i64 {
-        self.next_seq += 1;
-        self.next_seq - 1
-    }
-
-    fn send(&mut self, message: &Message) {
-        if protocol::write(self.output.as_mut(), message).is_err() {
-            self.has_ended = true; // nobody listens any more
-        }
-    }
-
-    pub fn event(&mut self, event: &'static str, body: Value) {
-        let seq = self.number();
-        self.send(&Message::Event { seq, event, body });
-    }
-
-    pub fn print(&mut self, category: &str, text: &str) {
-        self.event("output", json!({"category": category, "output": text}));
-    }
-
-    // ---- to gdb ----
-
-    /// Gives gdb a command and waits for the answer.
-    pub fn mi(&mut self, command: &str) -> Answer {
-        let gdb = self.gdb.as_mut().ok_or("nothing is being debugged")?;
-        let Ok(wanted) = gdb.send(command) else { return Err(self.with_errors("gdb has ended")) };
-        loop {
-            match self.receiver.recv() {
-                Ok(Incoming::Gdb(Record::Result { token, class, results }))
-                    if token == Some(wanted) =>
-                {
-                    return match class.as_str() {
-                        "error" => Err(mi::text(&results, "msg").to_owned()),
-                        _ => Ok(results),
-                    };
-                }
-                Ok(Incoming::GdbGone) => {
-                    self.waiting.push_back(Incoming::GdbGone);
-                    return Err(self.with_errors("gdb has ended"));
-                }
-                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => {
-                    self.waiting.push_back(request)
-                }
-                Ok(other) => self.heard(other),
-                Err(_) => return Err("gdb has ended".to_owned()),
-            }
-        }
-    }
-
-    /// What a command of gdb's command line prints.
-    pub fn console(&mut self, command: &str) -> Result<String, String> {
-        self.captured = Some(String::new());
-        let answer = self.mi(&format!("-interpreter-exec console {}", mi::quoted(command)));
-        let text = self.captured.take().unwrap_or_default();
-        answer.map(|_| text)
-    }
-
-    /// Waits until the program has stopped.
-    pub fn wait_for_stop(&mut self) {
-        while self.running.is_some() {
-            match self.receiver.recv() {
-                Ok(Incoming::GdbGone) => {
-                    self.waiting.push_back(Incoming::GdbGone);
-                    self.running = None;
-                }
-                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => {
-                    self.waiting.push_back(request)
-                }
-                Ok(other) => self.heard(other),
-                Err(_) => self.running = None,
-            }
-        }
-    }
-
-    fn heard(&mut self, incoming: Incoming) {
-        match incoming {
-            Incoming::Gdb(Record::Exec { class, results }) if class == "stopped" => {
-                self.gdb_stopped(&results)
-            }
-            Incoming::Gdb(Record::Console(text)) => match &mut self.captured {
-                Some(captured) => captured.push_str(&text),
-                None => self.print("console", &text),
-            },
-            Incoming::Gdb(Record::Target(text)) => match &mut self.captured {
-                // Answers of `monitor` come as if the program printed them.
-                Some(captured) if self.running.is_none() => captured.push_str(&text),
-                _ => self.print("stdout", &text),
-            },
-            Incoming::Said(line) => {
-                self.print("stderr", &format!("{line}\n"));
-                self.errors.push(line);
-                if self.errors.len() > KEPT_LINES {
-                    self.errors.remove(0);
-                }
-            }
-            Incoming::GdbGone if self.gdb.is_some() => {
-                self.gdb = None;
-                self.running = None;
-                self.event("terminated", Value::Null);
-            }
-            _ => {}
-        }
-    }
-
-    /// A failure with what was said on standard error.
-    fn with_errors(&mut self, what: &str) -> String {
-        // What explains it may still be on its way.
-        while let Ok(incoming) = self.receiver.recv_timeout(std::time::Duration::from_millis(100)) {
-            match incoming {
-                Incoming::Said(_) => self.heard(incoming),
-                other => self.waiting.push_back(other),
-            }
-        }
-        if self.errors.is_empty() {
-            what.to_owned()
-        } else {
-            format!("{what}\n{}", self.errors.join("\n"))
-        }
+        debugger.stopped(body);
     }
 }
 

@@ -1,41 +1,66 @@
 //! Breakpoints. A client says for each source, and for each kind, which ones there shall be; gdb
 //! adds and removes them one by one.
 
-use super::adapter::{Adapter, Answer};
+use super::client::Answer;
+use super::debugger::Debugger;
 use super::mi::{self, quoted};
-use super::protocol::{Breakpoints, DataBreakpoint, DataInfo, FunctionBreakpoint, SetBreakpoints};
+use super::protocol::{
+    Breakpoints as Wanted, DataBreakpoint, DataInfo, FunctionBreakpoint, SetBreakpoints,
+};
+use super::values::expression_of;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
-impl Adapter<'_> {
-    pub(super) fn set_breakpoints(&mut self, wanted: SetBreakpoints) -> Answer {
+/// Those of the client.
+#[derive(Debug, Default)]
+pub(super) struct Breakpoints {
+    /// gdb's numbers by what asked for them: a source, or a kind.
+    numbers: HashMap<String, Vec<i64>>,
+}
+
+impl Breakpoints {
+    pub(super) fn set_in_source(
+        &mut self,
+        debugger: &mut Debugger,
+        wanted: SetBreakpoints,
+    ) -> Answer {
         let path = wanted.source.path.ok_or("a source without a path")?;
         let commands = wanted.breakpoints.iter().map(|one| {
             let place = format!("--source {} --line {}", quoted(&path), one.line);
             insertion(one.condition.as_deref(), one.hit_condition.as_deref(), &place)
         });
-        self.replace(&path, commands.collect())
+        self.replace(debugger, &path, commands.collect())
     }
 
-    pub(super) fn set_function_breakpoints(
+    pub(super) fn set_at_functions(
         &mut self,
-        wanted: Breakpoints<FunctionBreakpoint>,
+        debugger: &mut Debugger,
+        wanted: Wanted<FunctionBreakpoint>,
     ) -> Answer {
         let commands = wanted.breakpoints.iter().map(|one| {
             let place = format!("--function {}", quoted(&one.name));
             insertion(one.condition.as_deref(), one.hit_condition.as_deref(), &place)
         });
-        self.replace("functions", commands.collect())
+        self.replace(debugger, "functions", commands.collect())
     }
 
-    pub(super) fn set_exception_breakpoints(&mut self, arguments: &Value) -> Answer {
+    pub(super) fn set_at_exceptions(
+        &mut self,
+        debugger: &mut Debugger,
+        arguments: &Value,
+    ) -> Answer {
         let filters = mi::list(arguments, "filters").iter().filter_map(Value::as_str);
         let commands = filters
             .filter(|filter| matches!(*filter, "throw" | "catch"))
             .map(|filter| Ok(format!("-catch-{filter}")));
-        self.replace("exceptions", commands.collect())
+        self.replace(debugger, "exceptions", commands.collect())
     }
 
-    pub(super) fn set_data_breakpoints(&mut self, wanted: Breakpoints<DataBreakpoint>) -> Answer {
+    pub(super) fn set_on_data(
+        &mut self,
+        debugger: &mut Debugger,
+        wanted: Wanted<DataBreakpoint>,
+    ) -> Answer {
         let commands = wanted.breakpoints.iter().map(|one| {
             let access = match one.access_type.as_deref() {
                 Some("read") => "-r ",
@@ -44,43 +69,24 @@ impl Adapter<'_> {
             };
             Ok(format!("-break-watch {access}{}", quoted(&one.data_id)))
         });
-        self.replace("data", commands.collect())
-    }
-
-    /// What would be watched: the memory, so that it does not matter whether the name is still
-    /// known where it changes.
-    pub(super) fn data_breakpoint_info(&mut self, asked: &DataInfo) -> Answer {
-        let expression = match asked.variables_reference {
-            Some(reference) => self.expression_of(reference, &asked.name)?,
-            None => asked.name.clone(),
-        };
-        let none = |why: String| Ok(json!({"dataId": null, "description": why}));
-        let address = match self.mi(&format!(
-            "-data-evaluate-expression {}",
-            quoted(&format!("(unsigned long) &({expression})"))
-        )) {
-            Ok(address) => mi::text(&address, "value").to_owned(),
-            Err(error) => return none(error),
-        };
-        let Ok(kind) = self.console(&format!("whatis {expression}")) else {
-            return none("it has no type".to_owned());
-        };
-        let kind = kind.trim().strip_prefix("type = ").unwrap_or_default().to_owned();
-        let access_types = json!(["read", "write", "readWrite"]);
-        Ok(json!({"dataId": format!("*({kind} *) {address}"), "description": expression,
-                "accessTypes": access_types, "canPersist": false}))
+        self.replace(debugger, "data", commands.collect())
     }
 
     /// Makes these the breakpoints of a kind.
-    fn replace(&mut self, kind: &str, commands: Vec<Result<String, String>>) -> Answer {
-        let resumed = self.interrupt_for_a_moment();
-        for number in self.breakpoints.remove(kind).unwrap_or_default() {
+    fn replace(
+        &mut self,
+        debugger: &mut Debugger,
+        kind: &str,
+        commands: Vec<Result<String, String>>,
+    ) -> Answer {
+        let resumed = debugger.interrupt_for_a_moment();
+        for number in self.numbers.remove(kind).unwrap_or_default() {
             // The user may have deleted it by a command.
-            let _ = self.mi(&format!("-break-delete {number}"));
+            let _ = debugger.mi(&format!("-break-delete {number}"));
         }
         let (mut numbers, mut told) = (Vec::new(), Vec::new());
         for command in commands {
-            match command.and_then(|command| self.mi(&command)) {
+            match command.and_then(|command| debugger.mi(&command)) {
                 Ok(results) => {
                     let breakpoint = ["bkpt", "wpt", "hw-rwpt", "hw-awpt"]
                         .iter()
@@ -94,29 +100,11 @@ impl Adapter<'_> {
                 Err(message) => told.push(json!({"verified": false, "message": message})),
             }
         }
-        self.breakpoints.insert(kind.to_owned(), numbers);
+        self.numbers.insert(kind.to_owned(), numbers);
         if let Some(command) = resumed {
-            self.execute(&command)?;
+            debugger.execute(&command)?;
         }
         Ok(json!({"breakpoints": told}))
-    }
-
-    /// gdb does not listen while the program runs. Stops it, and gives the command that lets it go
-    /// on; None if it stays where it is.
-    fn interrupt_for_a_moment(&mut self) -> Option<String> {
-        let command = self.running.clone()?;
-        self.holds_stops = true;
-        self.gdb.as_ref()?.interrupt();
-        self.wait_for_stop();
-        self.holds_stops = false;
-        match self.held_stop.take() {
-            // It stopped for a reason of its own.
-            Some(stop) if mi::text(&stop, "reason") != "pause" => {
-                self.stopped(stop);
-                None
-            }
-            _ => Some(command),
-        }
     }
 }
 
@@ -139,4 +127,28 @@ fn describe(breakpoint: &Value, number: i64) -> Value {
         told["line"] = line.into();
     }
     told
+}
+
+/// What would be watched: the memory, so that it does not matter whether the name is still
+/// known where it changes.
+pub(super) fn watchable(debugger: &mut Debugger, asked: &DataInfo) -> Answer {
+    let expression = match asked.variables_reference {
+        Some(reference) => expression_of(debugger, reference, &asked.name)?,
+        None => asked.name.clone(),
+    };
+    let none = |why: String| Ok(json!({"dataId": null, "description": why}));
+    let address = match debugger.mi(&format!(
+        "-data-evaluate-expression {}",
+        quoted(&format!("(unsigned long) &({expression})"))
+    )) {
+        Ok(address) => mi::text(&address, "value").to_owned(),
+        Err(error) => return none(error),
+    };
+    let Ok(kind) = debugger.console(&format!("whatis {expression}")) else {
+        return none("it has no type".to_owned());
+    };
+    let kind = kind.trim().strip_prefix("type = ").unwrap_or_default().to_owned();
+    let access_types = json!(["read", "write", "readWrite"]);
+    Ok(json!({"dataId": format!("*({kind} *) {address}"), "description": expression,
+            "accessTypes": access_types, "canPersist": false}))
 }

@@ -6,11 +6,15 @@
 
 mod adapter;
 mod breakpoints;
+mod client;
+mod debugger;
 mod gdb;
 mod mi;
 mod protocol;
-mod running;
+
+mod shown;
 mod stack;
+mod stopped;
 mod values;
 
 pub use protocol::Launch;

@@ -3,10 +3,10 @@
 //! refused. That is said once for each call.
 
 use super::Diversion;
-use crate::debuggee::Stop;
 use crate::error::Result;
-use crate::remote;
+use crate::inferior::Stop;
 use retake_model::table;
+use retake_snapshot::remote;
 
 /// More is cut off.
 const MOST_OUTPUT_BYTES: u64 = 64 << 10;
@@ -154,7 +154,7 @@ fn name(number: i64) -> &'static str {
 }
 
 fn pieces(diversion: &Diversion, vector: u64, count: u64) -> Vec<(u64, u64)> {
-    let word = |at: u64| diversion.process.word(at).unwrap_or(0);
+    let word = |at: u64| diversion.process.memory.word(at).unwrap_or(0);
     (0..count.min(MOST_PIECES))
         .map(|index| vector.wrapping_add(16 * index))
         .map(|at| (word(at), word(at.wrapping_add(8))))
@@ -163,7 +163,7 @@ fn pieces(diversion: &Diversion, vector: u64, count: u64) -> Vec<(u64, u64)> {
 
 fn is_empty(diversion: &Diversion, name: u64) -> bool {
     let mut byte = [1];
-    diversion.process.read(name, &mut byte) == 1 && byte[0] == 0
+    diversion.process.memory.read(name, &mut byte) == 1 && byte[0] == 0
 }
 
 /// As the program knows them.
@@ -187,7 +187,7 @@ fn terminal(diversion: &Diversion, address: u64) -> i64 {
 }
 
 fn put(diversion: &Diversion, address: u64, bytes: &[u8]) -> i64 {
-    if address != 0 && diversion.process.write(address, bytes).is_err() {
+    if address != 0 && diversion.process.memory.write(address, bytes).is_err() {
         return -i64::from(libc::EFAULT);
     }
     0
@@ -201,7 +201,7 @@ impl Diversion {
         let mut total = 0;
         for &(address, count) in pieces {
             let mut bytes = vec![0; count.min(MOST_OUTPUT_BYTES) as usize];
-            let there = self.process.read(address, &mut bytes);
+            let there = self.process.memory.read(address, &mut bytes);
             self.console.push_str(&String::from_utf8_lossy(&bytes[..there]));
             total += count as i64;
         }

@@ -7,16 +7,18 @@
 //! consumes nothing of the log: `calls` answers its system calls.
 
 mod calls;
-mod running;
-mod session;
+mod changes;
+mod execution;
 
-use crate::debuggee::Debuggee;
+pub(crate) use changes::Changes;
+
 use crate::error::Result;
-use crate::process::Process;
-use crate::remote;
+use crate::inferior::Inferior;
 use retake_kernel::ptrace::{self, Registers, Status};
 use retake_kernel::shared::{Header, RUNTIME_TEXT};
 use retake_kernel::{maps, process};
+use retake_snapshot::Process;
+use retake_snapshot::remote;
 use retake_supervisor::runtime_image;
 use std::collections::BTreeSet;
 use std::io;
@@ -73,10 +75,10 @@ impl Diversion {
     ///
     /// # Errors
     /// No process, no memory.
-    fn begin(debuggee: &mut Debuggee, header: &Header) -> Result<Self> {
-        debuggee.process.forget_probes(debuggee.current)?;
-        debuggee.process.plant(&BTreeSet::new());
-        let pid = remote::fork(debuggee.current)?;
+    fn begin(inferior: &mut Inferior, header: &Header) -> Result<Self> {
+        inferior.process.memory.forget_probes(inferior.current)?;
+        inferior.process.memory.plant(&BTreeSet::new());
+        let pid = remote::fork(inferior.current)?;
         let mut process = Process::of_stopped(pid)?;
         process.reports_faults = true;
         let cpuid = cpuid_of(header);
@@ -97,13 +99,13 @@ impl Diversion {
     fn own_shared_memory(&self) -> io::Result<()> {
         let pid = self.process.pid;
         let is_shared = |one: &&maps::Mapping| {
-            one.shared && one.writable && !crate::process::in_runtime(one.start)
+            one.shared && one.writable && !retake_snapshot::in_runtime(one.start)
         };
         for mapping in maps::of_process(pid)?.iter().filter(is_shared) {
             let mut pieces = Vec::new();
             for address in (mapping.start..mapping.end).step_by(PIECE_BYTES as usize) {
                 let mut bytes = vec![0; PIECE_BYTES.min(mapping.end - address) as usize];
-                let count = self.process.read(address, &mut bytes);
+                let count = self.process.memory.read(address, &mut bytes);
                 bytes.truncate(count);
                 pieces.push((address, bytes));
             }
@@ -116,7 +118,9 @@ impl Diversion {
                 NO_DESCRIPTOR,
             ];
             remote::call(pid, libc::SYS_mmap, arguments)?;
-            pieces.iter().try_for_each(|(address, bytes)| self.process.write(*address, bytes))?;
+            pieces
+                .iter()
+                .try_for_each(|(address, bytes)| self.process.memory.write(*address, bytes))?;
         }
         Ok(())
     }

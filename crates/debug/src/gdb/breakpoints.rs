@@ -1,6 +1,6 @@
 //! Breakpoints and watchpoints.
 
-use super::target::Remote;
+use super::remote::Remote;
 use crate::watchpoints::{Access, Watchpoint};
 use gdbstub::target::TargetResult;
 use gdbstub::target::ext::breakpoints::{
@@ -25,21 +25,21 @@ impl Breakpoints for Remote {
 impl SwBreakpoint for Remote {
     fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
         let conditions = self.conditions.take();
-        let debuggee = &mut self.session.debuggee;
-        let is_there = debuggee.read(address, &mut [0]) == 1;
+        let inferior = &mut self.session.replay_mut().inferior;
+        let is_there = inferior.read(address, &mut [0]) == 1;
         if is_there {
-            debuggee.breakpoints.insert(address);
+            inferior.stops.breakpoints.insert(address);
             match conditions {
-                Some(conditions) => debuggee.conditions.insert(address, conditions),
-                None => debuggee.conditions.remove(&address),
+                Some(conditions) => inferior.stops.conditions.insert(address, conditions),
+                None => inferior.stops.conditions.remove(&address),
             };
         }
         Ok(is_there)
     }
 
     fn remove_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
-        self.session.debuggee.breakpoints.remove(&address);
-        self.session.debuggee.conditions.remove(&address);
+        self.session.replay_mut().inferior.stops.breakpoints.remove(&address);
+        self.session.replay_mut().inferior.stops.conditions.remove(&address);
         Ok(true)
     }
 }
@@ -71,7 +71,13 @@ impl HwWatchpoint for Remote {
         bytes: u64,
         kind: WatchKind,
     ) -> TargetResult<bool, Self> {
-        Ok(self.session.debuggee.watchpoints.add(watchpoint(address, bytes, kind)))
+        Ok(self
+            .session
+            .replay_mut()
+            .inferior
+            .stops
+            .watchpoints
+            .add(watchpoint(address, bytes, kind)))
     }
 
     fn remove_hw_watchpoint(
@@ -80,6 +86,12 @@ impl HwWatchpoint for Remote {
         bytes: u64,
         kind: WatchKind,
     ) -> TargetResult<bool, Self> {
-        Ok(self.session.debuggee.watchpoints.remove(watchpoint(address, bytes, kind)))
+        Ok(self
+            .session
+            .replay_mut()
+            .inferior
+            .stops
+            .watchpoints
+            .remove(watchpoint(address, bytes, kind)))
     }
 }

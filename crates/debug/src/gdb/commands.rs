@@ -1,13 +1,13 @@
 //! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names
 //! of their own.
 
-use super::target::{Remote, Wish};
+use super::remote::{Remote, Wish};
 use crate::console::readable;
-use crate::debuggee::Fate;
 use crate::destination::Destination;
 use crate::error::Result;
-use crate::loops::{Function, GoneOver};
-use crate::stops::Stops;
+use crate::inferior::Fate;
+use crate::lines::loops::{Function, GoneOver};
+use crate::state::hash_of_state;
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
 use retake_model::event::Console;
 use std::fmt::Write;
@@ -56,7 +56,7 @@ impl MonitorCmd for Remote {
             }
         };
         let mut printed = Vec::new();
-        self.session.printed(which, &mut |bytes| printed.extend_from_slice(bytes))?;
+        self.session.replay_mut().printed(which, &mut |bytes| printed.extend_from_slice(bytes))?;
         for part in readable(&printed).as_bytes().chunks(MOST_AT_ONCE) {
             out.write_raw(part);
             out.flush();
@@ -83,7 +83,12 @@ impl Remote {
                 Ok(destination) => self.go_next(destination),
                 Err(error) => format!("error: {error}"),
             },
-            "checkpoint" => match self.session.keep_checkpoint()? {
+            "checkpoint" => match self
+                .session
+                .travel
+                .bookmarks
+                .add(&mut self.session.travel.timeline)?
+            {
                 Some(number) => format!("checkpoint {number} at {}", self.when()),
                 None => {
                     "error: no copy of the process can be made here: it shares memory with others"
@@ -91,18 +96,18 @@ impl Remote {
                 }
             },
             "checkpoints" => {
-                let list = self.session.kept_checkpoints();
+                let list = self.session.travel.bookmarks.list(&self.session.inferior().text);
                 if list.is_empty() { "no checkpoints".to_owned() } else { list.join("\n") }
             }
             "restart" => self.with_checkpoint(argument, |remote, number| {
                 remote.go_next(Destination::Checkpoint(number))
             }),
             "forget" => self.with_checkpoint(argument, |remote, number| {
-                remote.session.timeline.kept.retain(|(known, _)| *known != number);
+                remote.session.travel.bookmarks.forget(number);
                 String::new()
             }),
             "forks" => {
-                self.session.debuggee.catches.forks = argument == "on";
+                self.session.replay_mut().inferior.stops.catches.forks = argument == "on";
                 String::new()
             }
             "execs" => {
@@ -110,12 +115,16 @@ impl Remote {
                 String::new()
             }
             "events" => self.events(argument)?,
-            "samples" => self.session.samples(argument.parse().unwrap_or(1)).join("\n"),
+            "samples" => {
+                self.session.replay().history.samples(argument.parse().unwrap_or(1)).join("\n")
+            }
             "origin" => self.origin(argument)?,
-            "crash" => self.session.crash.as_ref().map_or_else(String::new, |crash| {
-                format!("thread {}: {}", crash.tid, crash.describe())
-            }),
-            "ends" => yes_or_no(self.session.debuggee.fate != Fate::Open),
+            "crash" => {
+                self.session.replay().history.crash.as_ref().map_or_else(String::new, |crash| {
+                    format!("thread {}: {}", crash.tid, crash.describe())
+                })
+            }
+            "ends" => yes_or_no(self.session.inferior().ending.fate != Fate::Open),
             "lines" => {
                 let mut words = argument.split_whitespace();
                 self.goes_by_line = words.next() == Some("on");
@@ -124,22 +133,23 @@ impl Remote {
             }
             "reverse-continue" => self.turn(Wish::ReverseContinue),
             "reverse-stepi" => self.turn(Wish::ReverseStep),
-            "begins" => yes_or_no(self.session.is_at_begin()?),
-            "hash" => format!("{:016x}", self.session.debuggee.state_hash()?),
-            "followed" => self.session.followed(),
-            "info" => self.session.about.clone(),
+            "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
+            "hash" => format!("{:016x}", hash_of_state(self.session.inferior())?),
+            "followed" => self.session.travel.timeline.followed(),
+            "info" => self.session.replay().history.about(),
             _ => HELP.to_owned(),
         })
     }
 
     fn when(&self) -> String {
-        let context = self.session.debuggee.context();
+        let context = self.session.inferior().context();
         format!("event {} of thread {}", context.event_count, context.tid)
     }
 
-    fn elapsed(&mut self) -> String {
+    fn elapsed(&self) -> String {
         let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
-        match self.session.elapsed() {
+        let replay = self.session.replay();
+        match replay.here().and_then(|here| replay.history.elapsed(here)) {
             Some((now, end)) => format!(
                 "about {} after recording began; the process ended at {}",
                 seconds(now),
@@ -155,7 +165,7 @@ impl Remote {
         act: impl FnOnce(&mut Self, u64) -> String,
     ) -> String {
         match number.parse() {
-            Ok(number) if self.session.has_checkpoint(number) => act(self, number),
+            Ok(number) if self.session.travel.bookmarks.has(number) => act(self, number),
             _ => format!("error: there is no checkpoint {number}\n  try       info checkpoints"),
         }
     }
@@ -170,7 +180,7 @@ impl Remote {
         // What was read or written may hold anything; a terminal must not obey it. The lines are
         // ours.
         text.retain(|character| character == '\n' || !character.is_control());
-        let _ = write!(text, "(thread {})", self.session.debuggee.context().tid);
+        let _ = write!(text, "(thread {})", self.session.inferior().context().tid);
         Ok(text)
     }
 
@@ -180,14 +190,16 @@ impl Remote {
             .and_then(|(address, bytes)| Some((address.parse().ok()?, bytes.trim().parse().ok()?)));
         match numbers {
             Some((address, bytes)) => {
-                Ok(self.session.writing_call(address, bytes)?.unwrap_or_default())
+                let replay = self.session.replay();
+                let Some(here) = replay.here() else { return Ok(String::new()) };
+                Ok(replay.history.writing_call(here, address, bytes)?.unwrap_or_default())
             }
             None => Ok("error: origin takes an address and a number of bytes".to_owned()),
         }
     }
 
     fn turn(&mut self, wish: Wish) -> String {
-        self.turned = Some((wish, Stops::of(&self.session.debuggee)));
+        self.turned = Some((wish, self.session.inferior().stops.clone()));
         String::new()
     }
 

@@ -4,19 +4,20 @@ mod arch;
 mod breakpoints;
 mod commands;
 mod files;
+mod host_io;
 mod inspect;
 mod queries;
+mod remote;
 mod signals;
-mod target;
 mod wire;
 
 use crate::error::{DebugError, Result};
 use crate::session::Session;
 use gdbstub::stub::GdbStub;
 use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
+use remote::Remote;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use target::Remote;
 pub use wire::Stream;
 use wire::{Printed, Wire};
 
@@ -58,8 +59,8 @@ fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Res
 
 fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
     // what was printed on the way here is not news
-    remote.session.console.collect().map_err(DebugError::from)?;
-    remote.session.console.listener =
+    remote.session.replay_mut().console.collect().map_err(DebugError::from)?;
+    remote.session.replay_mut().console.listener =
         stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
     let stub =
         GdbStub::builder(Wire::new(Box::new(stream))).packet_buffer_size(PACKET_BYTES).build();
@@ -70,7 +71,7 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
             Machine::Idle(mut idle) => {
                 let wire = idle.borrow_conn();
                 while wire.is_silent()
-                    && remote.session.follow_for_a_moment(&mut || !wire.is_silent())
+                    && remote.session.timeline().follow_for_a_moment(&mut || !wire.is_silent())
                 {
                 }
                 let Ok(packet) = wire.next() else { return Ok(()) };
@@ -94,13 +95,13 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
                         is_due && wire.is_interrupted()
                     })?
                 };
-                let console = remote.session.take_console();
+                let console = remote.take_console();
                 running.borrow_conn().say(&console).map_err(|_| Ending::Gone)?;
                 running.borrow_conn().executed = remote.executed.take();
                 running.report_stop(remote, reason).map_err(failure)?
             }
             Machine::CtrlCInterrupt(interrupted) => {
-                interrupted.interrupt_handled(remote, None::<target::Reason>).map_err(failure)?
+                interrupted.interrupt_handled(remote, None::<remote::Reason>).map_err(failure)?
             }
             Machine::Disconnected(_) => return Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Packets that the protocol library does not know.
 
+use super::remote::Remote;
 use super::signals::signal;
-use super::target::Remote;
 use crate::catches::Signals;
 
 const LAST_SIGNAL: i32 = 64;
@@ -16,7 +16,7 @@ impl Remote {
             "qGetTLSAddr" => {
                 // The library on the other side takes any error number for "it is not there yet".
                 let address = thread_local(arguments).and_then(|(thread, offset, module)| {
-                    self.session.thread_local(thread, offset, module)
+                    self.session.locals().address(thread, offset, module)
                 });
                 Some(address.map_or("E01".to_owned(), |address| format!("{address:x}")))
             }
@@ -25,7 +25,7 @@ impl Remote {
                     .split(';')
                     .filter_map(|number| u8::from_str_radix(number, 16).ok())
                     .collect();
-                self.session.debuggee.passed = Signals::of(
+                self.session.replay_mut().inferior.passed = Signals::of(
                     (1..=LAST_SIGNAL).filter(|number| numbers.contains(&signal(*number).0)),
                 );
                 Some("OK".to_owned())

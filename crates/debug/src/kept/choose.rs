@@ -1,18 +1,19 @@
 //! Which kept checkpoint serves to go to a place, and going to one.
 
-use super::image::Summary;
-use super::leave::SMALL_BYTES;
-use super::of_target;
 use super::past::Twin;
-use super::restore::{Surroundings, restore, summary_of};
-use crate::debuggee::{Fate, Stop};
+use super::printed;
+use super::summary::{Summary, summary_of};
+use super::{Kept, SMALL_BYTES, of_target};
+use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
+use crate::inferior::{Ending, Fate, Stop};
 use crate::place::{Mark, Place};
-use crate::session::Session;
+use crate::replay::Replay;
 use crate::stretch::Past;
-use crate::timeline::ran_to;
+use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
+use retake_snapshot::image::{Surroundings, restore};
 use std::time::Duration;
 
 /// To read one and to have one more process is worth so much replay, and a second for so many
@@ -20,31 +21,35 @@ use std::time::Duration;
 const WORTH: Duration = Duration::from_millis(100);
 const BYTES_A_SECOND: u64 = 128 << 20;
 
-impl Session {
-    /// A place that somebody wants to go to, in the same words whoever asks.
-    pub(super) fn arrival(&self, destination: Destination) -> Option<String> {
-        Some(match destination {
-            Destination::Event(thread, events) => Destination::Event(
-                Some(thread.unwrap_or_else(|| self.debuggee.context().tid)),
-                events,
-            )
-            .to_string(),
-            Destination::End | Destination::Crash => Destination::End.to_string(),
-            Destination::Time(_) | Destination::Begin | Destination::Checkpoint(_) => return None,
-        })
-    }
+/// A place that somebody wants to go to, in the same words whoever asks.
+pub(super) fn arrival(replay: &Replay, destination: Destination) -> Option<String> {
+    Some(match destination {
+        Destination::Event(thread, events) => Destination::Event(
+            Some(thread.unwrap_or_else(|| replay.inferior.context().tid)),
+            events,
+        )
+        .to_string(),
+        Destination::End | Destination::Crash => Destination::End.to_string(),
+        Destination::Time(_) | Destination::Begin | Destination::Checkpoint(_) => return None,
+    })
+}
 
-    fn kept_here(&mut self) -> &[(KeptCheckpoint, Summary)] {
-        if !self.kept.keeping.uses {
+impl Kept {
+    fn of_program(&mut self, replay: &Replay) -> &[(KeptCheckpoint, Summary)] {
+        if !self.keeping.uses {
             return &[];
         }
-        let (recording, target, places) = (&self.recording, &self.target, &self.kept.places);
-        self.kept.known.get_or_insert_with(|| of_target(recording, places, target))
+        let (history, places) = (&replay.history, &self.places);
+        self.known.get_or_insert_with(|| of_target(&history.recording, places, &history.target))
     }
 
     /// The one that was kept for a place because somebody asked for it.
-    pub(super) fn kept_at(&mut self, arrival: Option<&str>) -> Option<(KeptCheckpoint, Summary)> {
-        self.kept_here()
+    pub(super) fn at(
+        &mut self,
+        replay: &Replay,
+        arrival: Option<&str>,
+    ) -> Option<(KeptCheckpoint, Summary)> {
+        self.of_program(replay)
             .iter()
             .find(|one| {
                 arrival.is_some() && one.1.arrival.as_deref() == arrival && !one.1.is_automatic
@@ -55,46 +60,60 @@ impl Session {
     /// The last of them behind `lower`, if there is one that is wanted.
     fn best(
         &mut self,
+        replay: &Replay,
         lower: Option<Mark>,
         is_wanted: impl Fn(&Self, &KeptCheckpoint, &Summary) -> bool,
     ) -> Option<(KeptCheckpoint, Summary)> {
-        let all = self.kept_here().to_vec();
+        let all = self.of_program(replay).to_vec();
         let is_behind = |one: &Summary| lower.is_none_or(|lower| one.mark() > lower);
         let fresh = all.into_iter().filter(|(kept, one)| {
-            !self.kept.done.contains(&kept.number) && is_behind(one) && is_wanted(self, kept, one)
+            !self.done.contains(&kept.number) && is_behind(one) && is_wanted(self, kept, one)
         });
         fresh.max_by_key(|(_, one)| (one.mark(), one.after_ms))
     }
 
     /// Goes to a place at once if a checkpoint was kept exactly there. What stops the program
     /// there.
-    pub(crate) fn arrive_at_kept(&mut self, destination: Destination) -> Result<Option<Stop>> {
-        let Some(arrival) = self.arrival(destination) else { return Ok(None) };
-        let spared = self.replayed(self.timeline.checkpoints.len());
+    ///
+    /// # Errors
+    /// The process cannot be controlled.
+    pub fn arrive_at(
+        &mut self,
+        timeline: &mut Timeline,
+        destination: Destination,
+    ) -> Result<Option<Stop>> {
+        let Some(arrival) = arrival(&timeline.replay, destination) else { return Ok(None) };
+        let spared = replayed(timeline, timeline.checkpoints.len());
         let is_there = |_: &Self, _: &KeptCheckpoint, one: &Summary| {
             one.arrival.as_ref() == Some(&arrival) && Duration::from_millis(one.after_ms) >= spared
         };
-        let Some((kept, summary)) = self.best(None, is_there) else { return Ok(None) };
-        if !self.become_kept(&kept, &summary)? {
+        let Some((kept, summary)) = self.best(&timeline.replay, None, is_there) else {
+            return Ok(None);
+        };
+        if !self.turn_into(timeline, &kept, &summary)? {
             return Ok(None);
         }
-        self.find_base(summary.mark());
+        timeline.rebase_before(summary.mark());
         if !summary.is_end() {
-            self.put_on_time_line(&kept, &summary)?;
+            self.put_on_time_line(timeline, &kept, &summary)?;
         }
-        Ok(Some(self.debuggee.stop_at_fate().unwrap_or(Stop::Step)))
+        Ok(Some(timeline.replay.inferior.ending.stop_at_fate().unwrap_or(Stop::Step)))
     }
 
     /// Puts the kept checkpoint on the time line that is the last before some place, if that spares
     /// more than it costs. `base`: the time line's last that certainly is before it.
-    pub(crate) fn bring_in(
+    ///
+    /// # Errors
+    /// The process cannot be controlled.
+    pub fn bring_in(
         &mut self,
+        timeline: &mut Timeline,
         base: usize,
         is_before: impl Fn(&Self, &KeptCheckpoint, &Summary) -> bool,
     ) -> Result<Option<usize>> {
-        let lower = self.timeline.checkpoints.get(base).map(|base| base.place.mark);
-        let (spared, is_first) =
-            (self.replayed(base), self.timeline.checkpoints.len() <= 1 && self.timeline.moves == 0);
+        let lower = timeline.checkpoints.get(base).map(|base| base.place.mark);
+        let spared = replayed(timeline, base);
+        let is_first = timeline.checkpoints.len() <= 1 && timeline.replay.moves == 0;
         let cost = |kept: &KeptCheckpoint| {
             WORTH + Duration::from_millis(kept.bytes.saturating_mul(1000) / BYTES_A_SECOND)
         };
@@ -104,111 +123,117 @@ impl Session {
         let is_wanted = |this: &Self, kept: &KeptCheckpoint, one: &Summary| {
             !one.is_end() && is_worth(kept, one) && is_before(this, kept, one)
         };
-        let Some((kept, summary)) = self.best(lower, is_wanted) else { return Ok(None) };
-        if !self.become_kept(&kept, &summary)? {
+        let Some((kept, summary)) = self.best(&timeline.replay, lower, is_wanted) else {
+            return Ok(None);
+        };
+        if !self.turn_into(timeline, &kept, &summary)? {
             return Ok(None);
         }
-        self.put_on_time_line(&kept, &summary)
+        self.put_on_time_line(timeline, &kept, &summary)
     }
 
     /// Puts the small ones on the time line that are before its checkpoint with this number and
     /// behind the one before: how many. So what is not known of the ways between them can be gone
     /// through on all cores.
-    pub(crate) fn bring_in_small(&mut self, before: usize) -> Result<usize> {
+    ///
+    /// # Errors
+    /// The process cannot be controlled.
+    pub fn bring_in_small(&mut self, timeline: &mut Timeline, before: usize) -> Result<usize> {
         let Some(base) = before.checked_sub(1) else { return Ok(0) };
-        let end = self.timeline.checkpoints[before].clone();
+        let end = timeline.checkpoints[before].clone();
         let is_wanted = |this: &Self, kept: &KeptCheckpoint, one: &Summary| {
-            kept.bytes < SMALL_BYTES && this.is_kept_before(one, &end)
+            kept.bytes < SMALL_BYTES && this.is_before(one, &end)
         };
         let mut brought = 0;
-        while self.bring_in(base, is_wanted)?.is_some() {
+        while self.bring_in(timeline, base, is_wanted)?.is_some() {
             brought += 1;
         }
         Ok(brought)
     }
 
     /// Says at which checkpoint the session began, if it did.
-    pub(crate) fn remark_begin(&mut self) {
-        if let Some((number, summary)) = self.kept.used.take() {
+    pub fn remark_begin(&mut self, replay: &mut Replay) {
+        if let Some((number, summary)) = self.used.take() {
             let (events, thread) = (summary.events, summary.thread);
-            self.remarks += &format!(
+            replay.remarks += &format!(
                 "retake: begins at checkpoint {number}: event {events} of thread {thread}\n"
             );
         }
     }
 
-    /// How long replay from the program's start to a checkpoint of the time line took, as far as
-    /// that is known.
-    fn replayed(&self, index: usize) -> Duration {
-        let checkpoints = &self.timeline.checkpoints;
-        ran_to(&checkpoints[..checkpoints.len().min(index + 1)])
-    }
-
     /// Makes the process what was kept. False: it is where the program begins, for that was not
     /// possible.
-    fn become_kept(&mut self, kept: &KeptCheckpoint, summary: &Summary) -> Result<bool> {
-        self.kept.done.insert(kept.number);
-        if !self.begin_timeline()? {
+    fn turn_into(
+        &mut self,
+        timeline: &mut Timeline,
+        kept: &KeptCheckpoint,
+        summary: &Summary,
+    ) -> Result<bool> {
+        self.done.insert(kept.number);
+        if !timeline.begin()? {
             return Ok(false);
         }
-        self.revive_number(0)?;
-        match self.make_kept(kept) {
+        timeline.revive_number(0)?;
+        let replay = &mut timeline.replay;
+        match self.restore(replay, kept) {
             Ok(true) => {
-                self.kept.spared = self.kept.spared.max(Duration::from_millis(summary.after_ms));
-                self.kept.used = Some((kept.number, summary.clone()));
+                self.spared = self.spared.max(Duration::from_millis(summary.after_ms));
+                self.used = Some((kept.number, summary.clone()));
                 return Ok(true);
             }
             Ok(false) => {
-                self.remark(format!("checkpoint {} is not where it should be", kept.number))
+                remark(replay, format!("checkpoint {} is not where it should be", kept.number))
             }
-            Err(DebugError::Recording(error)) => self.remark(error.to_string()),
+            Err(DebugError::Recording(error)) => remark(replay, error.to_string()),
             Err(error) => {
-                self.remark(format!("checkpoint {} cannot be used: {error}", kept.number))
+                remark(replay, format!("checkpoint {} cannot be used: {error}", kept.number))
             }
         }
         // It does for nothing.
-        self.kept
-            .known
-            .iter_mut()
-            .for_each(|known| known.retain(|one| one.0.number != kept.number));
-        self.revive_number(0)?;
+        let known = self.known.iter_mut();
+        known.for_each(|known| known.retain(|one| one.0.number != kept.number));
+        timeline.revive_number(0)?;
         Ok(false)
     }
 
-    fn remark(&mut self, what: String) {
-        self.remarks += &format!("retake: {what}; the program is replayed instead\n");
-    }
-
     /// Whether the process is now what was kept: at the very place that is said.
-    fn make_kept(&mut self, kept: &KeptCheckpoint) -> Result<bool> {
-        let Some(running) = &self.running else { return Ok(false) };
-        let mut reader = self.kept.places.open(kept)?;
+    fn restore(&self, replay: &mut Replay, kept: &KeptCheckpoint) -> Result<bool> {
+        let Some(running) = &replay.running else { return Ok(false) };
+        let mut reader = self.places.open(kept)?;
         let summary = summary_of(&mut reader)?;
+        let console = &mut replay.console;
         let around = Surroundings {
             header: running.header(),
-            recording: &self.recording,
-            console: &mut self.console,
+            recording: &replay.history.recording,
+            other: &mut |name, bytes| printed::take(console, name, bytes),
         };
-        let announced = restore(&mut reader, &mut self.debuggee.process, around)?;
-        self.debuggee.current = self.debuggee.process.pid;
-        self.debuggee.fate = summary.fate;
-        self.debuggee.end_told = !matches!(summary.fate, Fate::Dying(_));
-        self.debuggee.text.refresh(self.debuggee.process.pid);
-        self.timeline.announced = announced.map(Stop::Signal);
-        self.moved();
-        let here = Place::here(&self.debuggee, None)?;
+        let inferior = &mut replay.inferior;
+        let announced = restore(&mut reader, &mut inferior.process, around)?;
+        inferior.current = inferior.process.pid;
+        let is_told = !matches!(summary.fate, Fate::Dying(_));
+        inferior.ending = Ending { fate: summary.fate, is_told };
+        inferior.text.refresh(inferior.process.pid);
+        replay.announced = announced.map(Stop::Signal);
+        replay.moved();
+        let here = Place::here(&replay.inferior, None)?;
         Ok((here.thread, here.mark, here.address())
             == (summary.thread, summary.mark(), summary.address))
     }
 
     /// What is known of the stretches before and behind the checkpoint with this number, which was
     /// kept.
-    fn put_past(&mut self, at: usize, kept: &KeptCheckpoint, summary: &Summary) {
-        let pid = self.timeline.checkpoints[at].snapshot.pid;
-        self.kept.brought.push(Twin { kept: kept.clone(), summary: summary.clone(), pid });
+    fn put_past(
+        &mut self,
+        all: &mut [Checkpoint],
+        at: usize,
+        kept: &KeptCheckpoint,
+        summary: &Summary,
+    ) {
+        let pid = all[at].snapshot.pid;
+        self.brought.push(Twin { kept: kept.clone(), summary: summary.clone(), pid });
         for end in [at, at + 1] {
-            if let Some(past) = self.past_to(end) {
-                let since = &mut self.timeline.checkpoints[end].since;
+            if let Some(past) = self.past_to(all, end) {
+                let since = &mut all[end].since;
                 *since = Past { ran: since.ran, unhit: since.unhit.clone(), ..past };
             }
         }
@@ -218,15 +243,17 @@ impl Session {
     /// there.
     fn put_on_time_line(
         &mut self,
+        timeline: &mut Timeline,
         kept: &KeptCheckpoint,
         summary: &Summary,
     ) -> Result<Option<usize>> {
-        let Some(mut fresh) = self.checkpoint()? else {
-            self.remark(format!("the threads of checkpoint {} do not come to rest", kept.number));
-            self.revive_number(0)?;
+        let Some(mut fresh) = timeline.replay.checkpoint()? else {
+            let what = format!("the threads of checkpoint {} do not come to rest", kept.number);
+            remark(&mut timeline.replay, what);
+            timeline.revive_number(0)?;
             return Ok(None);
         };
-        let checkpoints = &mut self.timeline.checkpoints;
+        let checkpoints = &mut timeline.checkpoints;
         let at = checkpoints
             .partition_point(|one| one.place.mark < fresh.place.mark)
             .max(1)
@@ -240,9 +267,19 @@ impl Session {
             next.since.ran = next.since.ran.saturating_sub(ran);
         }
         checkpoints.insert(at, fresh);
-        self.put_past(at, kept, summary);
-        self.rebase(at);
-        self.timeline.since_base = Past::nothing();
+        self.put_past(checkpoints, at, kept, summary);
+        timeline.stand_at(at);
         Ok(Some(at))
     }
+}
+
+/// How long replay from the program's start to a checkpoint of the time line took, as far as that
+/// is known.
+fn replayed(timeline: &Timeline, index: usize) -> Duration {
+    let checkpoints = &timeline.checkpoints;
+    ran_to(&checkpoints[..checkpoints.len().min(index + 1)])
+}
+
+fn remark(replay: &mut Replay, what: String) {
+    replay.remarks += &format!("retake: {what}; the program is replayed instead\n");
 }

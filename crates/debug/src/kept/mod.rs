@@ -1,9 +1,7 @@
 //! Checkpoints that outlive the session: a later one begins near the place at once.
 //!
-//! * `image`: what such a checkpoint holds.
-//! * `pages`, `write`: writing one, from a copy of the process.
-//! * `filters`: those of the program for its system calls, which no process has for itself.
-//! * `restore`: making a process of it.
+//! * `summary`: what is to be known of one without reading all of it.
+//! * `printed`: what the program had printed up to there.
 //! * `choose`: which of them serves to go to a place.
 //! * `past`: what is known of the ways between them.
 //! * `leave`: which are left behind by a session that took long to get somewhere.
@@ -13,17 +11,14 @@
 //! all that comes before the kept one can be gone back to.
 
 mod choose;
-mod filters;
-mod image;
 mod leave;
-mod pages;
 mod past;
-mod restore;
-mod write;
+mod printed;
+mod summary;
 
-pub use image::Summary;
+pub use summary::Summary;
 
-use crate::target::Target;
+use crate::history::target::Target;
 use past::Twin;
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
 use std::collections::HashSet;
@@ -31,6 +26,9 @@ use std::time::{Duration, SystemTime};
 
 /// Getting somewhere that takes as long leaves a checkpoint there, unless told otherwise.
 const LONG: Duration = Duration::from_secs(3);
+
+/// One of no more bytes is read as soon as another one is copied.
+const SMALL_BYTES: u64 = 8 << 20;
 
 /// What a session does with kept checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +113,7 @@ pub type Listed = (KeptCheckpoint, std::result::Result<Summary, String>);
 pub fn list(places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
     let read = |kept: &KeptCheckpoint| {
         let mut reader = places.open(kept).map_err(|error| error.to_string())?;
-        restore::summary_of(&mut reader).map_err(|error| error.to_string())
+        summary::summary_of(&mut reader).map_err(|error| error.to_string())
     };
     Ok(places.list()?.into_iter().map(|kept| (kept.clone(), read(&kept))).collect())
 }

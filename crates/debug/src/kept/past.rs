@@ -2,13 +2,14 @@
 //! over one need not go through it to know what did not happen there. It is written when a session
 //! ends: what was executed is found out after the checkpoints were left.
 
-use super::image::{Identity, Summary, kind, read_json};
-use super::write::put_json;
+use super::Kept;
+use super::summary::{Identity, Summary};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
-use crate::session::Session;
 use crate::stretch::Past;
-use crate::timeline::Checkpoint;
+use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
+use retake_snapshot::image::pieces::{kind, put_json, read_json};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -32,59 +33,50 @@ pub(super) struct Twin {
     pub pid: i32,
 }
 
-impl Session {
+impl Kept {
     /// Writes down what is known of the ways to the checkpoints that this session has left.
     ///
     /// # Errors
     /// No space.
-    pub(crate) fn keep_past(&mut self) -> Result<()> {
-        let left = std::mem::take(&mut self.kept.left);
+    pub fn keep_past(&mut self, timeline: &mut Timeline) -> Result<()> {
+        let left = std::mem::take(&mut self.left);
         if !left.is_empty() {
-            self.follow_patiently(self.kept.patience);
+            follow_patiently(timeline, self.patience);
         }
-        let place_of = |twin: &Twin| {
-            self.timeline.checkpoints.iter().position(|one| one.snapshot.pid == twin.pid)
-        };
+        let all = &timeline.checkpoints;
+        let place_of = |twin: &Twin| all.iter().position(|one| one.snapshot.pid == twin.pid);
         let mut placed: Vec<(usize, &Twin)> =
             left.iter().filter_map(|twin| Some((place_of(twin)?, twin))).collect();
         placed.sort_unstable_by_key(|(at, _)| *at);
         let mut before: Option<(usize, Identity)> = None;
         for (at, twin) in placed {
-            let from_begin = over(&self.timeline.checkpoints[1..=at]);
-            let from_kept = before.map(|(start, identity)| {
-                (identity, over(&self.timeline.checkpoints[start + 1..=at]))
-            });
-            let mut writer = self.kept.places.begin_past(&twin.kept)?;
+            let from_begin = over(&all[1..=at]);
+            let from_kept = before.map(|(start, identity)| (identity, over(&all[start + 1..=at])));
+            let mut writer = self.places.begin_past(&twin.kept)?;
             put_json(
                 &mut writer,
                 kind::PAST,
                 &KnownPast { of: twin.summary.identity(), from_begin, from_kept },
             )?;
-            self.kept.places.finish_past(&twin.kept, writer)?;
+            self.places.finish_past(&twin.kept, writer)?;
             before = Some((at, twin.summary.identity()));
         }
         Ok(())
     }
 
-    /// Finds out what was executed on the way, for so long.
-    fn follow_patiently(&mut self, patience: Duration) {
-        let since = Instant::now();
-        while since.elapsed() < patience && self.follow_for_a_moment(&mut || false) {}
-    }
-
     /// What another session knew of the way to a kept checkpoint. What cannot be read is not known.
     fn known_past(&self, twin: &Twin) -> Option<KnownPast> {
-        let mut reader = self.kept.places.open_past(&twin.kept).ok()??;
+        let mut reader = self.places.open_past(&twin.kept).ok()??;
         let known: Option<KnownPast> = read_json(&mut reader, kind::PAST).ok();
         known.filter(|known| known.of == twin.summary.identity())
     }
 
     /// What another session knew of the way from one checkpoint of the time line to the next.
-    pub(super) fn past_to(&self, end: usize) -> Option<Past> {
-        let pid_at =
-            |index: usize| self.timeline.checkpoints.get(index).map(|one| one.snapshot.pid);
-        let twin_at =
-            |index: usize| self.kept.brought.iter().find(|twin| Some(twin.pid) == pid_at(index));
+    pub(super) fn past_to(&self, all: &[Checkpoint], end: usize) -> Option<Past> {
+        let twin_at = |index: usize| {
+            let pid = all.get(index).map(|one| one.snapshot.pid);
+            self.brought.iter().find(|twin| Some(twin.pid) == pid)
+        };
         let known = self.known_past(twin_at(end)?)?;
         match known.from_kept {
             Some((start, past))
@@ -99,18 +91,20 @@ impl Session {
 
     /// Whether a kept checkpoint is certainly before one of the time line. In a long computation
     /// without events the times tell, if one session left both.
-    pub(crate) fn is_kept_before(&self, one: &Summary, end: &Checkpoint) -> bool {
-        let twin = self
-            .kept
-            .brought
-            .iter()
-            .find(|twin| twin.pid == end.snapshot.pid)
-            .map(|twin| &twin.summary);
+    pub fn is_before(&self, one: &Summary, end: &Checkpoint) -> bool {
+        let twin =
+            self.brought.iter().find(|twin| twin.pid == end.snapshot.pid).map(|twin| &twin.summary);
         let is_earlier = |twin: &Summary| {
             one.session == twin.session && one.mark() == twin.mark() && one.after_ms < twin.after_ms
         };
         one.mark() < end.place.mark || twin.is_some_and(is_earlier)
     }
+}
+
+/// Finds out what was executed on the way, for so long.
+fn follow_patiently(timeline: &mut Timeline, patience: Duration) {
+    let since = Instant::now();
+    while since.elapsed() < patience && timeline.follow_for_a_moment(&mut || false) {}
 }
 
 /// Of stretches that follow each other.

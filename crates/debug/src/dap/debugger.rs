@@ -1,0 +1,235 @@
+//! gdb and the program in it, as the client sees them: commands and their answers, whether the
+//! program runs, and what the client was shown since it stopped.
+
+use super::Incoming;
+use super::client::{Answer, Client};
+use super::gdb::Gdb;
+use super::mi::{self, Record};
+use super::shown::Shown;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+/// Lines of standard error that are kept to explain a failure.
+const KEPT_LINES: usize = 20;
+/// So long after a failure, what explains it may still be on its way.
+const LATE: Duration = Duration::from_millis(100);
+
+pub(super) struct Debugger {
+    pub client: Client,
+    sender: Sender<Incoming>,
+    receiver: Receiver<Incoming>,
+    /// What came while an answer of gdb's was waited for.
+    waiting: VecDeque<Incoming>,
+    gdb: Option<Gdb>,
+    errors: Vec<String>,
+    /// The program runs: gdb does not listen. With the command that made it run.
+    pub running: Option<String>,
+    /// Stops are not told at once, but kept.
+    pub holds_stops: bool,
+    pub held_stop: Option<Value>,
+    /// What commands print goes here while somebody wants it.
+    captured: Option<String>,
+    pub shown: Shown,
+    /// The last that the program got: its name, and what it means.
+    pub last_signal: Option<(String, String)>,
+}
+
+impl Debugger {
+    pub fn new(client: Client, sender: Sender<Incoming>, receiver: Receiver<Incoming>) -> Self {
+        Self {
+            client,
+            sender,
+            receiver,
+            waiting: VecDeque::new(),
+            gdb: None,
+            errors: Vec::new(),
+            running: None,
+            holds_stops: true,
+            held_stop: None,
+            captured: None,
+            shown: Shown::default(),
+            last_signal: None,
+        }
+    }
+
+    /// Starts gdb. Stops are kept until the client is ready.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&mut self, command: Command) -> Result<(), String> {
+        self.holds_stops = true;
+        self.errors.clear();
+        let gdb = Gdb::start(command, &self.sender)
+            .map_err(|error| format!("cannot start gdb: {error}"))?;
+        self.gdb = Some(gdb);
+        Ok(())
+    }
+
+    /// Whether gdb is there.
+    pub fn is_there(&self) -> bool {
+        self.gdb.is_some()
+    }
+
+    /// Ends gdb.
+    pub fn end(&mut self) {
+        self.gdb = None;
+    }
+
+    // ---- what comes ----
+
+    /// The next thing that is not answered here; `None`: nothing will come any more.
+    pub fn next(&mut self) -> Option<Incoming> {
+        self.waiting.pop_front().or_else(|| self.receiver.recv().ok())
+    }
+
+    /// Takes what gdb says.
+    pub fn heard(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Gdb(Record::Exec { class, results }) if class == "stopped" => {
+                self.gdb_stopped(&results)
+            }
+            Incoming::Gdb(Record::Console(text)) => match &mut self.captured {
+                Some(captured) => captured.push_str(&text),
+                None => self.client.print("console", &text),
+            },
+            Incoming::Gdb(Record::Target(text)) => match &mut self.captured {
+                // Answers of `monitor` come as if the program printed them.
+                Some(captured) if self.running.is_none() => captured.push_str(&text),
+                _ => self.client.print("stdout", &text),
+            },
+            Incoming::Said(line) => {
+                self.client.print("stderr", &format!("{line}\n"));
+                self.errors.push(line);
+                if self.errors.len() > KEPT_LINES {
+                    self.errors.remove(0);
+                }
+            }
+            Incoming::GdbGone if self.gdb.is_some() => {
+                self.gdb = None;
+                self.running = None;
+                self.client.event("terminated", Value::Null);
+            }
+            _ => {}
+        }
+    }
+
+    // ---- commands ----
+
+    /// Gives gdb a command and waits for the answer.
+    pub fn mi(&mut self, command: &str) -> Answer {
+        let gdb = self.gdb.as_mut().ok_or("nothing is being debugged")?;
+        let Ok(wanted) = gdb.send(command) else { return Err(self.with_errors("gdb has ended")) };
+        loop {
+            match self.receiver.recv() {
+                Ok(Incoming::Gdb(Record::Result { token, class, results }))
+                    if token == Some(wanted) =>
+                {
+                    return match class.as_str() {
+                        "error" => Err(mi::text(&results, "msg").to_owned()),
+                        _ => Ok(results),
+                    };
+                }
+                Ok(Incoming::GdbGone) => {
+                    self.waiting.push_back(Incoming::GdbGone);
+                    return Err(self.with_errors("gdb has ended"));
+                }
+                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => {
+                    self.waiting.push_back(request)
+                }
+                Ok(other) => self.heard(other),
+                Err(_) => return Err("gdb has ended".to_owned()),
+            }
+        }
+    }
+
+    /// What a command of gdb's command line prints.
+    pub fn console(&mut self, command: &str) -> Result<String, String> {
+        self.captured = Some(String::new());
+        let answer = self.mi(&format!("-interpreter-exec console {}", mi::quoted(command)));
+        let text = self.captured.take().unwrap_or_default();
+        answer.map(|_| text)
+    }
+
+    /// Gives a command that lets the program run.
+    pub fn execute(&mut self, command: &str) -> Result<(), String> {
+        self.forget_values();
+        // Set before: what the program prints may come before gdb says that it runs.
+        self.running = Some(command.to_owned());
+        let answer = self.mi(command);
+        if answer.is_err() {
+            self.running = None;
+        }
+        answer.map(drop)
+    }
+
+    /// A failure with what was said on standard error.
+    pub fn with_errors(&mut self, what: &str) -> String {
+        while let Ok(incoming) = self.receiver.recv_timeout(LATE) {
+            match incoming {
+                Incoming::Said(_) => self.heard(incoming),
+                other => self.waiting.push_back(other),
+            }
+        }
+        if self.errors.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}\n{}", self.errors.join("\n"))
+        }
+    }
+
+    // ---- stopping ----
+
+    /// Stops the program, if it runs.
+    pub fn interrupt(&self) {
+        if let (Some(gdb), Some(_)) = (&self.gdb, &self.running) {
+            gdb.interrupt();
+        }
+    }
+
+    /// Waits until the program has stopped.
+    pub fn wait_for_stop(&mut self) {
+        while self.running.is_some() {
+            match self.receiver.recv() {
+                Ok(Incoming::GdbGone) => {
+                    self.waiting.push_back(Incoming::GdbGone);
+                    self.running = None;
+                }
+                Ok(request @ (Incoming::Request(_) | Incoming::ClientGone)) => {
+                    self.waiting.push_back(request)
+                }
+                Ok(other) => self.heard(other),
+                Err(_) => self.running = None,
+            }
+        }
+    }
+
+    /// gdb does not listen while the program runs. Stops it, and gives the command that lets it go
+    /// on; None if it stays where it is.
+    pub fn interrupt_for_a_moment(&mut self) -> Option<String> {
+        let command = self.running.clone()?;
+        self.holds_stops = true;
+        self.gdb.as_ref()?.interrupt();
+        self.wait_for_stop();
+        self.holds_stops = false;
+        match self.held_stop.take() {
+            // It stopped for a reason of its own.
+            Some(stop) if mi::text(&stop, "reason") != "pause" => {
+                self.stopped(stop);
+                None
+            }
+            _ => Some(command),
+        }
+    }
+
+    /// What gdb keeps for the client is of no use once the program goes on.
+    pub fn forget_values(&mut self) {
+        for object in self.shown.take_objects() {
+            // Children go with their parents, and objects with their frames.
+            let _ = self.mi(&format!("-var-delete {}", mi::quoted(&object)));
+        }
+        self.shown.forget_frames();
+    }
+}

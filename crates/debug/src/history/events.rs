@@ -1,0 +1,175 @@
+//! What the recording says about a place: the events around, and the system call that
+//! wrote something.
+
+use crate::error::Result;
+use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
+use retake_model::table::number;
+use retake_model::{CallRef, Event, ItemDirection, StreamId};
+use retake_recording::{EventReader, Numbered, Recording};
+use std::fmt::Write;
+
+/// More events than this between a place and the call that follows it there are not.
+const MOST_BEFORE_CALL: u64 = 16;
+/// Calls that give descriptors for names: open, creat, openat, openat2, socket, accept, accept4.
+const OPENING: [u16; 7] = [
+    number::OPEN,
+    number::CREAT,
+    number::OPENAT,
+    number::OPENAT2,
+    number::SOCKET,
+    number::ACCEPT,
+    number::ACCEPT4,
+];
+const CLOSE: u16 = number::CLOSE;
+/// Calls whose first argument is the descriptor that is read: read, pread64, readv, preadv,
+/// preadv2, recvfrom, recvmsg, getdents64.
+const READING: [u16; 8] = [
+    number::READ,
+    number::PREAD64,
+    number::READV,
+    number::PREADV,
+    number::PREADV2,
+    number::RECVFROM,
+    number::RECVMSG,
+    number::GETDENTS64,
+];
+const SHOWN: TextOptions = TextOptions {
+    string_bytes: 64,
+    element_count: 16,
+    hexadecimal: Hexadecimal::Never,
+    unabbreviated: false,
+    environment: false,
+    utc_offset_s: 0,
+};
+
+/// A thread's stream, and how many events it has consumed.
+type Place = (StreamId, u64);
+
+/// The events before and after a place, of its thread.
+pub(super) fn around(
+    recording: &Recording,
+    (stream, here): Place,
+    before: u64,
+    after: u64,
+) -> Result<String> {
+    let (mut text, mut is_marked) = (String::new(), false);
+    each_event(
+        recording,
+        stream,
+        here.saturating_sub(before),
+        here.saturating_add(after),
+        &mut |numbered| {
+            if numbered.index >= here && !is_marked {
+                is_marked = true;
+                text += "         <- here\n";
+            }
+            let line = match &numbered.event {
+                Ok(event) => event_line(event, &SHOWN),
+                Err(error) => format!("malformed: {error}"),
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{:>7}  {line}", numbered.index);
+        },
+    )?;
+    if !is_marked {
+        text += "         <- here\n";
+    }
+    Ok(text)
+}
+
+/// The system call that the thread makes there, if that writes to this memory: its
+/// event, and what of it is meant.
+pub(super) fn writing_call(
+    recording: &Recording,
+    (stream, here): Place,
+    address: u64,
+    bytes: u64,
+) -> Result<Option<String>> {
+    let (mut found, mut is_over) = (None, false);
+    each_event(recording, stream, here, here.saturating_add(MOST_BEFORE_CALL), &mut |numbered| {
+        let Ok(event) = &numbered.event else { return };
+        let Event::Call(call) = event.decode() else { return };
+        if !is_over {
+            found = written_by(&call, address, bytes).map(|place| {
+                (numbered.index, call_line(&call, &SHOWN), place, descriptor_of(&call))
+            });
+        }
+        is_over = true;
+    })?;
+    let Some((index, line, place, descriptor)) = found else { return Ok(None) };
+    let mut text = format!(
+        "written by the system call of event {index}, which comes next\n  {line}\n  {place}"
+    );
+    if let Some(opened) = descriptor
+        .map(|descriptor| opened(recording, stream, index, descriptor))
+        .transpose()?
+        .flatten()
+    {
+        let _ = write!(text, "\n  descriptor {} is from {opened}", descriptor.unwrap_or_default());
+    }
+    Ok(Some(text))
+}
+
+/// The call before event `end` of a stream that made a descriptor.
+fn opened(
+    recording: &Recording,
+    stream: StreamId,
+    end: u64,
+    descriptor: u64,
+) -> Result<Option<String>> {
+    let mut found = None;
+    each_event(recording, stream, 0, end, &mut |numbered| {
+        let Ok(event) = &numbered.event else { return };
+        let is_opening = OPENING.contains(&event.number()) && event.value() as u64 == descriptor;
+        if !is_opening && event.number() != CLOSE {
+            return;
+        }
+        match event.decode() {
+            Event::Call(call) if is_opening => {
+                found = Some(format!("event {}: {}", numbered.index, call_line(&call, &SHOWN)))
+            }
+            Event::Call(call) if call.argument(0) == Some(descriptor) => found = None,
+            _ => {}
+        }
+    })?;
+    Ok(found)
+}
+
+fn each_event(
+    recording: &Recording,
+    stream: StreamId,
+    first: u64,
+    end: u64,
+    see: &mut dyn FnMut(&Numbered<'_>),
+) -> Result<()> {
+    let mut reader = EventReader::new(recording, stream)?;
+    reader.seek_before(first)?;
+    while reader.next_index() < end {
+        match reader.next()? {
+            Some(numbered) if numbered.index >= first => see(&numbered),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+/// Which part of what a call wrote lies at an address.
+fn written_by(call: &CallRef<'_>, address: u64, bytes: u64) -> Option<String> {
+    let end = address.saturating_add(bytes);
+    let item = call.items().find(|item| {
+        let (start, length) = (item.address(), u64::from(item.total_bytes()));
+        item.direction() == ItemDirection::Output
+            && start < end
+            && address < start.saturating_add(length)
+    })?;
+    let first = address.saturating_sub(item.address());
+    let last = end.min(item.address() + u64::from(item.total_bytes())) - item.address() - 1;
+    let part =
+        if first == last { format!("byte {first}") } else { format!("bytes {first} to {last}") };
+    Some(format!("{part} of {} that it wrote at {:#x}", item.total_bytes(), item.address()))
+}
+
+fn descriptor_of(call: &CallRef<'_>) -> Option<u64> {
+    READING.contains(&call.number()).then(|| call.argument(0)).flatten()
+}

@@ -1,0 +1,247 @@
+//! What the recording says about the process that is debugged: nothing here looks at a replay.
+//!
+//! * `target`: which process of it that is; `path`: what it executed; `crash`: how it died.
+//! * `events`, `outputs`: what lies around a place, and what was printed up to there.
+//! * `clock`: when things happened; `thread_names`: what its threads are called.
+//! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
+//!   run.
+//! * `scan`: walking over events without looking into them.
+
+pub(crate) mod alone;
+mod clock;
+pub(crate) mod crash;
+mod events;
+pub(crate) mod one_core;
+mod outputs;
+pub(crate) mod path;
+mod scan;
+pub(crate) mod target;
+mod thread_names;
+
+use crate::destination::Destination;
+use crate::error::{DebugError, Result};
+use clock::Clock;
+use crash::{Crash, has_end};
+use path::program_path;
+use retake_model::EventKind;
+use retake_recording::{EventReader, Recording, StreamId, StreamSummary};
+use std::cell::OnceCell;
+use std::time::Duration;
+use target::Target;
+use thread_names::ThreadNames;
+
+/// A thread's stream, and how many events it has consumed.
+pub(crate) type Consumed = (StreamId, u64);
+
+/// What there is to know of a process of a recording.
+pub(crate) struct History {
+    pub recording: Recording,
+    pub target: Target,
+    /// What was executed.
+    pub path: String,
+    /// How the process died, if it did.
+    pub crash: Option<Crash>,
+    /// Made when somebody asks for a time.
+    clock: OnceCell<Clock>,
+    names: OnceCell<ThreadNames>,
+}
+
+impl History {
+    /// Of one process.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn of(recording: &Recording, target: Target) -> Result<Self> {
+        Ok(Self {
+            recording: recording.clone(),
+            path: program_path(recording, &target),
+            crash: target.crash(recording)?,
+            target,
+            clock: OnceCell::new(),
+            names: OnceCell::new(),
+        })
+    }
+
+    /// Of another of the programs that the process executed; `None`: it executed fewer.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn with_program(&self, program: usize) -> Result<Option<Self>> {
+        let target = self.target.with_program(&self.recording, program);
+        target.map(|target| Self::of(&self.recording, target)).transpose()
+    }
+
+    /// Which recording this is, for people.
+    pub fn about(&self) -> String {
+        let metadata = self.recording.metadata();
+        let words: Vec<String> =
+            metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        let events: u64 = self.streams().map(|stream| stream.event_count).sum();
+        format!(
+            "recording {}\ncommand   {}\nprocess   {} ({events} events), {}",
+            self.recording.path().display(),
+            words.join(" "),
+            self.target.pid,
+            self.path
+        )
+    }
+
+    /// The streams of the process.
+    fn streams(&self) -> impl Iterator<Item = StreamSummary> {
+        self.recording.streams().filter(|stream| stream.info.pid == self.target.pid)
+    }
+
+    // ---- threads ----
+
+    /// What a thread, by the program's number, is called once it has consumed so many events.
+    pub fn thread_name(&self, thread: u32, events: u64) -> &str {
+        let names =
+            self.names.get_or_init(|| ThreadNames::of(&self.recording, &self.target, &self.path));
+        names.name(thread, events)
+    }
+
+    fn has_thread(&self, thread: u32) -> bool {
+        self.streams().any(|stream| stream.info.tid as u32 == thread)
+    }
+
+    // ---- places ----
+
+    /// The same place in terms of events.
+    ///
+    /// # Errors
+    /// There is no such place.
+    pub fn exact(&self, destination: Destination) -> Result<Destination> {
+        Ok(match destination {
+            Destination::Crash if self.crash.is_none() => {
+                return Err(DebugError::NoPlace("this process did not crash".to_owned()));
+            }
+            Destination::Time(time) => self.event_at(time)?,
+            Destination::Event(Some(thread), _) if !self.has_thread(thread) => {
+                return Err(DebugError::NoPlace(format!(
+                    "the process never had a thread {thread}"
+                )));
+            }
+            Destination::End
+                if !self.target.is_replaced() && !has_end(&self.recording, self.target.pid)? =>
+            {
+                self.last_event()?
+            }
+            other => other,
+        })
+    }
+
+    /// Where the first thread has consumed all there is: nothing in the process says that it ends.
+    fn last_event(&self) -> Result<Destination> {
+        let first = self.recording.streams().find(|stream| stream.info.id == self.target.stream);
+        let Some(first) = first else { return Ok(Destination::End) };
+        let mut reader = EventReader::new(&self.recording, self.target.stream)?;
+        let mut events = first.event_count;
+        reader.seek_before(events.saturating_sub(1))?;
+        while let Ok(Some(numbered)) = reader.next() {
+            if numbered.kind == Some(EventKind::End) {
+                events = numbered.index; // the recorder's word, not the thread's
+            }
+        }
+        Ok(Destination::Event(Some(first.info.tid as u32), events))
+    }
+
+    /// Places evenly spread over the events of the process, forced points among them, as
+    /// [`Destination`] reads them: thread by thread.
+    pub fn samples(&self, wanted: u64) -> Vec<String> {
+        let all: u64 = self.streams().map(|stream| stream.event_count).sum();
+        let step = all.div_ceil(wanted.max(1)).max(1);
+        let places = self.streams().flat_map(|stream| {
+            // Before the program there is nothing to look at.
+            let first =
+                if stream.info.id == self.target.stream { self.target.first_event } else { 1 };
+            let events = (first..stream.event_count).filter(move |event| event % step == 0);
+            events.map(move |event| format!("{}:{event}", stream.info.tid))
+        });
+        places.collect()
+    }
+
+    // ---- times ----
+
+    fn clock(&self) -> &Clock {
+        self.clock.get_or_init(|| Clock::of(&self.recording, self.target.pid))
+    }
+
+    /// Nanoseconds from when recording began to where a thread has consumed so many events, and to
+    /// the end of the process; as near as is known.
+    pub fn elapsed(&self, (stream, events): Consumed) -> Option<(u64, u64)> {
+        let clock = self.clock();
+        Some((clock.time(stream, events)?, clock.end()?))
+    }
+
+    /// Where the process was then.
+    fn event_at(&self, time: Duration) -> Result<Destination> {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let clock = self.clock();
+        let Some(end) = clock.end() else {
+            return Err(DebugError::NoPlace(
+                "the recording does not say when anything happened: it was cut off".to_owned(),
+            ));
+        };
+        if ns >= end {
+            return Ok(Destination::End);
+        }
+        let Some((stream, events)) = clock.place(ns) else { return Ok(Destination::Begin) };
+        let info =
+            self.recording.streams().find(|known| known.info.id == stream).map(|known| known.info);
+        Ok(info
+            .map_or(Destination::Begin, |info| Destination::Event(Some(info.tid as u32), events)))
+    }
+
+    // ---- events ----
+
+    /// The events before and after where a thread has consumed so many, in words.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn events_around(&self, place: Consumed, before: u64, after: u64) -> Result<String> {
+        events::around(&self.recording, place, before, after)
+    }
+
+    /// The system call that the thread makes there, if that writes to this memory, in words.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn writing_call(
+        &self,
+        place: Consumed,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Option<String>> {
+        events::writing_call(&self.recording, place, address, bytes)
+    }
+
+    /// The number of the last output of the process up to where its threads have consumed so many
+    /// events, and it is this turn.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn last_output(&self, living: &[Consumed], turn: u64) -> Result<Option<u64>> {
+        let mut last = None;
+        for stream in self.streams() {
+            // A thread that lives is where it is; others have ended, or begin in a later turn.
+            let (events, turn) = match living.iter().find(|(known, _)| *known == stream.info.id) {
+                Some((_, events)) => (*events, u64::MAX),
+                None => (u64::MAX, turn),
+            };
+            last = last.max(outputs::last_output(&self.recording, stream.info.id, events, turn)?);
+        }
+        Ok(last)
+    }
+
+    /// The numbers of the outputs that these threads, which have consumed so many events, are just
+    /// making: they have printed, and wait for their turn.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn outputs_under_way(&self, threads: &[Consumed]) -> Result<Vec<u64>> {
+        let outputs = threads
+            .iter()
+            .map(|(stream, events)| outputs::next_output(&self.recording, *stream, *events));
+        Ok(outputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+}

@@ -1,0 +1,186 @@
+//! Which process of a recording is debugged, and from where on.
+
+use crate::error::{DebugError, Result};
+use crate::history::crash::Crash;
+use crate::history::scan::Scan;
+use retake_model::EventKind;
+use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
+
+/// The process that a session is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The stream of its first thread, or of the one that executed the program.
+    pub stream: StreamId,
+    /// Its number while recording.
+    pub pid: i32,
+    /// How many events of that stream come before the program that is debugged.
+    pub first_event: u64,
+    /// The call that executed it: offset in the stream, and bytes. None where the recorder did, or
+    /// where it is a copy of its parent.
+    pub exec_call: Option<(u64, usize)>,
+    /// The streams from the first process to it.
+    pub path: Vec<u32>,
+    /// Which of its programs that is, from 0,
+    pub program: usize,
+    /// and all that it executed one after the other.
+    programs: Vec<ProgramStart>,
+}
+
+/// Where a program begins that a process executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ProgramStart {
+    /// The stream of the thread that executed it.
+    stream: StreamId,
+    first_event: u64,
+    exec_call: Option<(u64, usize)>,
+}
+
+impl Target {
+    /// The last program of the process with this number, or of the one that crashed, or of the
+    /// first.
+    ///
+    /// # Errors
+    /// There is none, or the recording cannot be read.
+    pub fn choose(recording: &Recording, pid: Option<i32>) -> Result<Self> {
+        let streams: Vec<StreamSummary> = recording
+            .streams()
+            .filter(|stream| stream.info.kind != StreamKind::Supervisor)
+            .collect();
+        let chosen = match pid {
+            Some(pid) => {
+                streams.iter().rfind(|stream| is_process(stream) && stream.info.pid == pid)
+            }
+            None => crashed(recording, &streams)?.or_else(|| streams.first()),
+        };
+        let named = || pid.map_or("there".to_owned(), |pid| format!("number {pid}"));
+        let chosen = chosen.ok_or_else(|| DebugError::NoSuchProcess(named()))?;
+        let programs = programs(recording, &streams, origin(&streams, chosen))?;
+        Ok(Self::of_program(&streams, chosen.info.pid, programs.len() - 1, programs))
+    }
+
+    /// Another of the programs that the process executed; `None`: it executed fewer.
+    pub fn with_program(&self, recording: &Recording, program: usize) -> Option<Self> {
+        let streams: Vec<StreamSummary> = recording.streams().collect();
+        (program < self.programs.len())
+            .then(|| Self::of_program(&streams, self.pid, program, self.programs.clone()))
+    }
+
+    fn of_program(
+        streams: &[StreamSummary],
+        pid: i32,
+        program: usize,
+        programs: Vec<ProgramStart>,
+    ) -> Self {
+        let ProgramStart { stream, first_event, exec_call } = programs[program];
+        Self {
+            stream,
+            pid,
+            first_event,
+            exec_call,
+            path: path_to(streams, stream),
+            program,
+            programs,
+        }
+    }
+
+    /// Whether the process executed another program after this one.
+    pub fn is_replaced(&self) -> bool {
+        self.program + 1 < self.programs.len()
+    }
+
+    /// How this program died, if it did.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
+        if self.is_replaced() { Ok(None) } else { Crash::find(recording, Some(self.pid)) }
+    }
+}
+
+fn is_process(stream: &StreamSummary) -> bool {
+    stream.info.kind != StreamKind::Thread
+}
+
+/// The process that crashed first.
+fn crashed<'a>(
+    recording: &Recording,
+    streams: &'a [StreamSummary],
+) -> Result<Option<&'a StreamSummary>> {
+    let Some(crash) = Crash::find(recording, None)? else { return Ok(None) };
+    Ok(streams.iter().find(|first| {
+        is_process(first) && first.info.pid == crash.pid && first.info.id <= crash.stream
+    }))
+}
+
+/// The streams from which one comes, its maker's first; all are in the order of their numbers.
+pub(crate) fn makers(
+    streams: &[StreamSummary],
+    stream: StreamId,
+) -> impl Iterator<Item = &StreamSummary> {
+    let find = |id: StreamId| {
+        streams.binary_search_by_key(&id, |one| one.info.id).ok().map(|index| &streams[index])
+    };
+    // A damaged recording may send us round in circles: makers were there before.
+    let maker = move |of: &StreamSummary| {
+        of.info.parent.filter(|parent| *parent < of.info.id).and_then(find)
+    };
+    std::iter::successors(find(stream).and_then(maker), move |of| maker(of))
+}
+
+/// The stream with which a process began. One that executed a program as another thread than the
+/// first is a process of its own in the list of streams.
+fn origin<'a>(streams: &'a [StreamSummary], process: &'a StreamSummary) -> &'a StreamSummary {
+    makers(streams, process.info.id)
+        .take_while(|maker| maker.info.pid == process.info.pid)
+        .last()
+        .unwrap_or(process)
+}
+
+/// The programs of a process: each begins with an EXEC event, but for the first of a copy of its
+/// parent, which begins with a START event.
+fn programs(
+    recording: &Recording,
+    streams: &[StreamSummary],
+    process: &StreamSummary,
+) -> Result<Vec<ProgramStart>> {
+    let own = |stream: &&StreamSummary| {
+        stream.info.id >= process.info.id && stream.info.pid == process.info.pid
+    };
+    let is_later = |stream: &&StreamSummary| origin(streams, stream).info.id != process.info.id;
+    let mut programs =
+        vec![ProgramStart { stream: process.info.id, first_event: 1, exec_call: None }];
+    // A number may be given to another process later. Threads that execute nothing say nothing of
+    // it.
+    for stream in streams
+        .iter()
+        .filter(own)
+        .filter(|stream| is_process(stream))
+        .take_while(|stream| !is_later(stream))
+    {
+        let mut scan = Scan::new(recording, stream.info.id)?;
+        let mut last_call = None;
+        while let Some(event) = scan.next() {
+            match event.kind {
+                Some(EventKind::Exec) => {
+                    // The recorder executes the first of all without a call.
+                    programs.truncate(if last_call.is_none() { 0 } else { programs.len() });
+                    programs.push(ProgramStart {
+                        stream: stream.info.id,
+                        first_event: event.index + 1,
+                        exec_call: last_call,
+                    });
+                }
+                Some(EventKind::Call) => last_call = Some((event.offset, event.size)),
+                _ => {}
+            }
+        }
+    }
+    Ok(programs)
+}
+
+fn path_to(streams: &[StreamSummary], stream: StreamId) -> Vec<u32> {
+    let mut path: Vec<u32> = makers(streams, stream).map(|maker| maker.info.id.0).collect();
+    path.reverse();
+    path.push(stream.0);
+    path
+}

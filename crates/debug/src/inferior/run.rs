@@ -1,0 +1,316 @@
+//! Going on until something stops the process.
+
+use super::{Fate, GiveUp, Inferior, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
+use crate::catches::{self, Told};
+use crate::error::Result;
+use retake_kernel::context;
+use retake_kernel::ptrace::Status;
+use retake_snapshot::{Happened, NAPS, in_runtime, search};
+use std::time::Instant;
+
+impl Inferior {
+    /// Goes on until something stops the process.
+    pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
+        if let Some(stop) = self.ending.next_word() {
+            return Ok(stop);
+        }
+        let (planting, mut ground) = self.ground();
+        if planting.must_step_off(&mut ground)? {
+            match self.step(give_up)? {
+                Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
+                Stop::Step if self.stops.breakpoints.contains(&self.program_counter()?) => {
+                    return Ok(Stop::Breakpoint);
+                }
+                Stop::Step => {}
+                stop => return Ok(stop),
+            }
+        }
+        self.run(give_up)
+    }
+
+    /// Whether the current thread is where it was to pause.
+    fn has_reached_pause(&self) -> bool {
+        let context = self.context();
+        self.pause
+            .is_some_and(|(known, events)| known == context.tid && context.event_count >= events)
+    }
+
+    /// Tells the threads that are there already which of them shall pause. One that is stepped
+    /// pauses anyway.
+    fn pass_pause_on(&self) -> Result<()> {
+        let Some((known, events)) = self.pause else { return Ok(()) };
+        match self.thread(known).filter(|tid| self.stepped != Some(*tid)) {
+            Some(tid) => Ok(self.process.pause_after(tid, Some(events))?),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells a stopped thread what it shall stop for or announce.
+    fn arm(&self, tid: i32) -> Result<()> {
+        self.stops.watchpoints.arm(tid)?;
+        let context = self.process.context(tid).unwrap_or_default();
+        let told_from = self.told.filter(|told| told.thread == context.tid).map(Told::from);
+        Ok(self.stops.catches.arm(&self.process, tid, told_from)?)
+    }
+
+    /// Lets all threads run.
+    pub fn set_off(&mut self) -> Result<()> {
+        let (planting, mut ground) = self.ground();
+        planting.plant(&mut ground)?;
+        for tid in self.process.threads().collect::<Vec<_>>() {
+            self.arm(tid)?;
+        }
+        self.pass_pause_on()?;
+        Ok(self.process.resume_all()?)
+    }
+
+    /// What stopped the process since it set off; `None`: nothing yet.
+    pub fn look(&mut self) -> Result<Option<Stop>> {
+        while let Some(happened) = self.process.next(&mut || true)? {
+            if let Some(stop) = self.interpret(happened)? {
+                self.stopped()?;
+                return Ok(Some(stop));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets all threads run until one of them stops the process.
+    pub fn run(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.set_off()?;
+        loop {
+            let Some(happened) = self.process.next(give_up)? else {
+                if let Some(stop) = self.settle()? {
+                    return Ok(stop);
+                }
+                // It may just have come to a breakpoint, which nobody has been told of.
+                let is_hit = self.planting.remaining.is_none()
+                    && self.stops.breakpoints.contains(&self.program_counter()?);
+                return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });
+            };
+            if let Some(stop) = self.interpret(happened)? {
+                self.stopped()?;
+                return Ok(stop);
+            }
+        }
+    }
+
+    pub(super) fn stopped(&mut self) -> Result<()> {
+        self.hear_others()?;
+        self.await_births()?;
+        for tid in self.process.threads().collect::<Vec<_>>() {
+            self.process.leave_probe(tid)?;
+            self.process.pause_after(tid, None)?;
+        }
+        self.planting.read_counter(&self.process.memory);
+        self.text.refresh(self.process.pid);
+        Ok(())
+    }
+
+    /// A thread that was made before here has begun, so that it is there in all visits of a place.
+    fn await_births(&mut self) -> Result<()> {
+        let since = Instant::now();
+        let (mut nap, longest) = NAPS;
+        while since.elapsed() < LONGEST_BIRTH {
+            let current = self.current;
+            let unborn: Vec<i32> = self
+                .process
+                .threads()
+                .filter(|tid| *tid != current && !self.process.is_born(*tid))
+                .collect();
+            if unborn.is_empty() {
+                break;
+            }
+            for tid in unborn {
+                self.process.resume(tid)?;
+            }
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(longest);
+            self.hear_others()?;
+        }
+        Ok(())
+    }
+
+    /// Stops all threads, and hears what those have to tell that the stop was not about.
+    pub fn hear_others(&mut self) -> Result<()> {
+        self.hear(false).map(drop)
+    }
+
+    /// Stops all threads, and hears what they have to tell: all of it, or until that stops the
+    /// process.
+    fn hear(&mut self, until_stop: bool) -> Result<Option<Stop>> {
+        self.process.stop_all()?;
+        for _ in 0..MOST_NEWS {
+            if !self.process.has_news() {
+                break;
+            }
+            let (current, was_open) = (self.current, self.ending.fate == Fate::Open);
+            if let Some(happened) = self.process.next(&mut || true)? {
+                let stop = self.interpret(happened)?;
+                if until_stop && stop.is_some() {
+                    return Ok(stop);
+                }
+            }
+            // Of other threads, on their way to where they wait: nothing that users are told,
+            // unless it is the end, which is told where it came.
+            if !was_open || self.ending.fate == Fate::Open {
+                self.current = current;
+            }
+            self.process.stop_all()?;
+        }
+        Ok(None)
+    }
+
+    pub(super) fn interpret(&mut self, happened: Happened) -> Result<Option<Stop>> {
+        match happened {
+            Happened::Planted { tid, .. } => {
+                self.current = tid;
+                Ok(Some(Stop::Breakpoint))
+            }
+            Happened::Paused { tid } => {
+                self.current = tid;
+                self.process.leave_runtime(tid)?;
+                Ok(Some(self.watch_in_call.take().map_or(Stop::Step, Stop::Watch)))
+            }
+            Happened::Announced { tid, kind, value } => self.announced(tid, kind, value),
+            Happened::Stepped { tid, watch } | Happened::Watched { tid, watch } => {
+                self.watched(tid, watch)
+            }
+            Happened::Emulates { tid, .. } => {
+                self.process.resume(tid)?;
+                Ok(None)
+            }
+            Happened::Ended | Happened::Faulted { .. } => Ok(None),
+            Happened::Gone(status) => Ok(Some(match status {
+                Status::Killed(signal) => Stop::Killed(signal),
+                Status::Exited(status) => Stop::Exited(status),
+                _ => Stop::End,
+            })),
+        }
+    }
+
+    fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
+        if let Some(caught) = catches::announced(kind, value)
+            && (self.stops.catches.wants(caught)
+                || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind)))
+        {
+            self.current = tid;
+            return Ok(Some(Stop::Caught(caught)));
+        }
+        match kind {
+            context::DEBUG_SIGNAL => {
+                self.delivered = self.delivered.with(value as i32);
+                if !self.passed.has(value as i32)
+                    || self.is_stepping
+                    || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind))
+                {
+                    self.current = tid;
+                    return Ok(Some(Stop::Signal(value as i32)));
+                }
+            }
+            context::DEBUG_DEATH => {
+                self.current = tid;
+                self.ending.fate = Fate::Dying(value as i32);
+                self.ending.is_told = false;
+                return Ok(Some(Stop::Signal(value as i32)));
+            }
+            context::DEBUG_EXIT => {
+                self.current = tid;
+                self.ending.fate = Fate::Exiting(value as i32);
+                self.ending.is_told = true;
+                return Ok(Some(Stop::End));
+            }
+            context::DEBUG_EXEC => {
+                self.current = tid;
+                self.ending.fate = Fate::Executing;
+                self.ending.is_told = true;
+                return Ok(Some(Stop::Executing));
+            }
+            context::DEBUG_THREAD_START => {
+                let context = self.process.context(tid).unwrap_or_default();
+                if let Some((_, events)) = self.pause.filter(|(known, _)| *known == context.tid) {
+                    self.process.pause_after(tid, Some(events))?;
+                }
+                self.arm(tid)?;
+            }
+            // While it waited for the child it could not be told anything.
+            context::DEBUG_VFORK => self.arm(tid)?,
+            context::DEBUG_THREAD_EXIT => {
+                self.process.let_exit(tid)?;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        self.process.resume(tid)?;
+        Ok(None)
+    }
+
+    fn watched(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
+        let Some(watchpoint) = self.stops.watchpoints.hit(watch) else {
+            self.process.resume(tid)?;
+            return Ok(None);
+        };
+        if in_runtime(self.process.registers(tid)?.rip) {
+            // The recorded kernel wrote it, so to say: the program sees it when the call returns.
+            self.watch_in_call = Some(watchpoint);
+            self.process.pause_after(tid, Some(0))?;
+            self.process.resume(tid)?;
+            return Ok(None);
+        }
+        self.current = tid;
+        Ok(Some(Stop::Watch(watchpoint)))
+    }
+
+    /// Stops the process, and brings it to a place that its user can be shown. What stopped it just
+    /// then, or on its way there, if anything did.
+    pub fn settle(&mut self) -> Result<Option<Stop>> {
+        let stop = self.hear(true)?;
+        self.stopped()?;
+        // Over its end, if it had just come there, it must not go on.
+        let stop = stop.or_else(|| self.ending.stop_at_fate());
+        if stop.is_some() {
+            return Ok(stop);
+        }
+        let all: Vec<i32> = self.process.threads().collect();
+        let mut in_program = None;
+        for &tid in &all {
+            if !in_runtime(self.process.registers(tid)?.rip) {
+                in_program = Some(tid);
+            }
+        }
+        if let Some(tid) = in_program {
+            self.current = tid;
+            let stop = self.leave_stub()?;
+            return Ok(if stop.is_some() {
+                stop
+            } else {
+                self.finish_repeated()?.filter(|stop| *stop != Stop::Breakpoint)
+            });
+        }
+        for tid in all {
+            self.process.pause_after(tid, Some(0))?;
+        }
+        self.process.resume_all()?;
+        let since = Instant::now();
+        let mut stop = None;
+        while stop.is_none()
+            && let Some(happened) = self.process.next(&mut || since.elapsed() > PATIENCE)?
+        {
+            stop = self.interpret(happened)?;
+        }
+        self.stopped()?;
+        Ok(stop.filter(|stop| *stop != Stop::Step))
+    }
+
+    fn leave_stub(&mut self) -> Result<Option<Stop>> {
+        while self.text.is_stub(self.process.registers(self.current)?.rip)
+            || search::is_in_search(&self.process.memory, self.current)
+        {
+            let stop = self.step(&mut || false)?;
+            if stop != Stop::Step {
+                return Ok(Some(stop));
+            }
+        }
+        Ok(None)
+    }
+}

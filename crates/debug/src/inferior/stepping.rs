@@ -1,0 +1,193 @@
+//! One instruction at a time.
+
+use super::{GiveUp, Inferior, Stop};
+use crate::error::Result;
+use retake_snapshot::{Happened, Memory, Process, in_runtime, search};
+
+/// Bytes.
+const LONGEST_INSTRUCTION: usize = 15;
+
+/// Bytes of the repeated string instruction with which code begins; 0 for all others.
+fn repeated_instruction(code: &[u8]) -> u64 {
+    const LEGACY_PREFIXES: [u8; 10] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3];
+    const REPEAT: [u8; 2] = [0xf2, 0xf3];
+    let mut at = code.iter().take_while(|byte| LEGACY_PREFIXES.contains(byte)).count();
+    let is_repeated = code[..at].iter().any(|byte| REPEAT.contains(byte));
+    at += usize::from(code.get(at).is_some_and(|byte| matches!(byte, 0x40..=0x4f)));
+    // MOVS, CMPS, STOS, LODS, SCAS; what reads and writes ports no program may.
+    let is_string = code.get(at).is_some_and(|opcode| matches!(opcode, 0xa4..=0xa7 | 0xaa..=0xaf));
+    if is_repeated && is_string { at as u64 + 1 } else { 0 }
+}
+
+impl Inferior {
+    /// Executes one instruction of the current thread; a system call counts as one.
+    pub fn step(&mut self, give_up: GiveUp) -> Result<Stop> {
+        self.is_stepping = true;
+        let stop = self.step_once(give_up);
+        self.is_stepping = false;
+        stop
+    }
+
+    fn step_once(&mut self, give_up: GiveUp) -> Result<Stop> {
+        if let Some(stop) = self.ending.next_word() {
+            return Ok(stop);
+        }
+        let tid = self.current;
+        let before = self.program_counter()?;
+        if in_runtime(self.process.registers(tid)?.rip) {
+            return self.finish_call(tid, give_up);
+        }
+        self.stops.watchpoints.arm(tid)?;
+        loop {
+            let real = self.process.registers(tid)?.rip;
+            let pushes = pushes_flags(&self.process.memory, real);
+            self.process.step(tid)?;
+            match self.process.next(&mut || false)? {
+                Some(Happened::Stepped { tid: stepped, watch }) if stepped == tid => {
+                    clear_pushed_flag(&self.process, tid, pushes)?;
+                    let now = self.process.registers(tid)?.rip;
+                    if let Some(watchpoint) = self.stops.watchpoints.hit(watch) {
+                        return Ok(Stop::Watch(watchpoint));
+                    }
+                    if in_runtime(now) {
+                        return self.finish_call(tid, give_up);
+                    }
+                    let is_on_its_way = self.text.is_stub(now) && self.text.shown(now) == before;
+                    // What the search displaced counts as one.
+                    if !is_on_its_way && !search::is_in_search(&self.process.memory, tid) {
+                        return Ok(Stop::Step);
+                    }
+                }
+                Some(Happened::Emulates { signal, .. }) => {
+                    return self.emulated(tid, signal, real, give_up);
+                }
+                Some(happened) => {
+                    if let Some(stop) = self.interpret(happened)? {
+                        self.stopped()?;
+                        return Ok(stop);
+                    }
+                }
+                None => return Ok(Stop::Interrupted),
+            }
+        }
+    }
+
+    /// The thread is in the runtime: until it is back in the program.
+    fn finish_call(&mut self, tid: i32, give_up: GiveUp) -> Result<Stop> {
+        self.process.pause_after(tid, Some(0))?;
+        self.stepped = Some(tid);
+        let stop = self.run(give_up);
+        self.stepped = None;
+        stop
+    }
+
+    /// The stepped instruction made the kernel send a signal that the runtime is for.
+    fn emulated(&mut self, tid: i32, signal: i32, address: u64, give_up: GiveUp) -> Result<Stop> {
+        let length = if signal == libc::SIGSEGV {
+            trapped_instruction(&self.process.memory, address)
+        } else {
+            0
+        };
+        if length == 0 {
+            return self.finish_call(tid, give_up);
+        }
+        // The runtime does what the instruction would, and goes back from its signal handler.
+        let place = address + length;
+        match self.run_to(place, give_up)? {
+            Stop::Breakpoint
+                if self.current == tid && self.process.registers(tid)?.rip == place =>
+            {
+                Ok(Stop::Step)
+            }
+            stop => Ok(stop),
+        }
+    }
+
+    /// Goes on until something stops the process, this place if nothing before.
+    fn run_to(&mut self, place: u64, give_up: GiveUp) -> Result<Stop> {
+        let is_new = self.planting.private_places.insert(place);
+        let stop = self.run(give_up);
+        if is_new {
+            self.planting.private_places.remove(&place);
+        }
+        stop
+    }
+
+    /// Goes on to the end of a repeated string instruction, and says what stopped it there. The
+    /// current thread may be in the midst of it, and traps stop only where one begins. `None`:
+    /// there is none, or a user wants to stop there.
+    pub fn finish_repeated(&mut self) -> Result<Option<Stop>> {
+        let address = self.process.registers(self.current)?.rip;
+        let length = repeated_at(&self.process.memory, address);
+        if length == 0 || self.stops.breakpoints.contains(&self.text.shown(address)) {
+            return Ok(None);
+        }
+        self.run_to(address + length, &mut || false).map(Some)
+    }
+
+    /// Whether the current thread is at a repeated string instruction, or in the midst of it.
+    pub fn is_at_repeated(&self) -> Result<bool> {
+        Ok(repeated_at(&self.process.memory, self.process.registers(self.current)?.rip) != 0)
+    }
+}
+
+fn repeated_at(memory: &Memory, address: u64) -> u64 {
+    let mut code = [0; LONGEST_INSTRUCTION];
+    let count = memory.read(address, &mut code);
+    repeated_instruction(&code[..count])
+}
+
+/// Bytes of an instruction that faults so that the runtime can answer it; 0 for all others.
+fn trapped_instruction(memory: &Memory, address: u64) -> u64 {
+    let mut code = [0; 3];
+    memory.read(address, &mut code);
+    match code {
+        [0x0f, 0x31 | 0xa2, _] | [0xcd, 0xa2 | 0x05, _] => 2,
+        [0x0f, 0x01, 0xf9] => 3,
+        _ => 0,
+    }
+}
+
+/// Bytes of flags that the instruction pushes: with a flag in them that stepping sets.
+fn pushes_flags(memory: &Memory, address: u64) -> usize {
+    let mut code = [0; 2];
+    memory.read(address, &mut code);
+    match code {
+        [0x9c, _] | [0x40..=0x4f, 0x9c] => 8,
+        [0x66, 0x9c] => 2,
+        _ => 0,
+    }
+}
+
+fn clear_pushed_flag(process: &Process, tid: i32, bytes: usize) -> Result<()> {
+    const TRAP_FLAG_BYTE: u64 = 1;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let at = process.registers(tid)?.rsp + TRAP_FLAG_BYTE;
+    let mut byte = [0];
+    process.memory.read(at, &mut byte);
+    Ok(process.memory.write(at, &[byte[0] & !1])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_instructions_are_known() {
+        let lengths: [(&[u8], u64); 8] = [
+            (&[0xf3, 0xa4, 0x90], 2),       // rep movsb
+            (&[0xf3, 0x48, 0xab], 3),       // rep stosq
+            (&[0x66, 0xf3, 0xa5], 3),       // rep movsw
+            (&[0xf2, 0xae], 2),             // repne scasb
+            (&[0xa4], 0),                   // movsb
+            (&[0xf3, 0x0f, 0x10, 0xc1], 0), // movss
+            (&[0xf3, 0x90], 0),             // pause
+            (&[0xf3], 0),
+        ];
+        for (code, length) in lengths {
+            assert_eq!(repeated_instruction(code), length, "{code:x?}");
+        }
+    }
+}

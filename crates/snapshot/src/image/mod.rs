@@ -1,0 +1,49 @@
+//! Images of processes: all that makes one, in a file, so that another session can make the same of
+//! a process of its own.
+//!
+//! * `description`: what is in one beside the contents of memory; `pieces`: how that is written.
+//! * `pages`, `write`: writing one, from a copy of the process.
+//! * `filters`: those of the program for its system calls, which no process has for itself.
+//! * `restore`: making a process of it.
+
+mod description;
+mod filters;
+mod pages;
+pub mod pieces;
+mod restore;
+mod write;
+
+pub use restore::{Surroundings, restore};
+pub use write::Image;
+
+use retake_kernel::shared::PATH_BYTES;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Why there is no image, or no process can be made of one.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// Another session could not make the same.
+    #[error("{0}")]
+    Refused(String),
+    /// The file is damaged, or cannot be written.
+    #[error(transparent)]
+    Recording(#[from] retake_recording::Error),
+    /// Something the machine refused.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, ImageError>;
+
+/// A path that the header has.
+fn path_of(bytes: &[AtomicU8; PATH_BYTES]) -> PathBuf {
+    let path: Vec<u8> =
+        bytes.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
+    PathBuf::from(OsStr::from_bytes(&path))
+}

@@ -1,0 +1,229 @@
+//! Writing an image: the copy of the process is looked at, and stays as it is.
+
+use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
+use super::filters::Filters;
+use super::pages::own_pages;
+use super::pieces::{kind, put_json};
+use super::{ImageError, Result, path_of};
+use crate::pagemap::PAGE_BYTES;
+use crate::runtime::in_runtime;
+use crate::snapshot::Snapshot;
+use retake_kernel::maps::{self, Mapping, Nature};
+use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE};
+use retake_kernel::{context, memory, process};
+use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+const PAGE: usize = PAGE_BYTES as usize;
+const ZEROS: [u8; PAGE] = [0; PAGE];
+
+/// What of a process is to be written.
+pub struct Image {
+    description: Description,
+    pid: i32,
+    /// Pages with contents of their own.
+    pages: Vec<Range<u64>>,
+    scratch: PathBuf,
+}
+
+fn refused<T>(why: impl Into<String>) -> Result<T> {
+    Err(ImageError::Refused(why.into()))
+}
+
+impl Image {
+    /// Of a copy of the process; `announced`: the signal that the runtime announced there.
+    ///
+    /// # Errors
+    /// `Refused`: it has something that another session could not make again.
+    pub fn of(snapshot: &Snapshot, announced: Option<i32>, header: &Header) -> Result<Self> {
+        let (pid, threads) = (snapshot.pid, &snapshot.threads);
+        check_domains(pid, threads.contexts(), header)?;
+        let scratch = path_of(&header.scratch);
+        let (mappings, files) = mappings_of(pid, &scratch)?;
+        let mut pages = Vec::new();
+        for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
+            pages.extend(own_pages(pid, mapping.range())?);
+        }
+        let stack_limit = process::stack_limit(pid);
+        let (filters, numbers) = Filters::of(header, &threads.filters());
+        let threads = threads.clone().with_filters(&numbers);
+        let description =
+            Description { threads, filters, announced, stack_limit, mappings, scratch: files };
+        Ok(Self { description, pid, pages, scratch })
+    }
+
+    /// Bytes of memory that are to be written.
+    pub fn bytes(&self) -> u64 {
+        self.pages.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// No space; the copy is gone.
+    pub fn write(&self, writer: &mut CheckpointWriter) -> Result<()> {
+        put_json(writer, kind::DESCRIPTION, &self.description)?;
+        for (number, file) in (0..).zip(&self.description.scratch) {
+            put_file(writer, number, &self.scratch.join(&file.name), file.bytes)?;
+        }
+        let memory = File::open(format!("/proc/{}/mem", self.pid))?;
+        let mut buffer = vec![0; MAX_PIECE_BYTES];
+        for range in &self.pages {
+            for start in range.clone().step_by(MAX_PIECE_BYTES) {
+                let bytes = MAX_PIECE_BYTES.min((range.end - start) as usize);
+                put_pages(writer, &memory, start, &mut buffer[..bytes])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whoever takes turns with other processes needs them.
+fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header) -> Result<()> {
+    let shared = HEADER_ADDRESS + offset_of!(Header, shared_domain) as u64;
+    let is_alone = header.options.load(Relaxed) & OPTION_ALONE != 0;
+    for context in contexts {
+        let mut domain = [0; 8];
+        memory::peek(pid, context + context::DOMAIN, &mut domain)?;
+        if u64::from_le_bytes(domain) == shared && !is_alone {
+            return refused(
+                "the process takes turns with others, with which it shares memory or did",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// All mappings that another session must make, and the files of the session's own that they show.
+fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<ScratchFile>)> {
+    let natures = maps::natures(pid)?;
+    let (mut mappings, mut files) = (Vec::new(), Vec::new());
+    for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
+        // The runtime's text and what is attached by number, every session has.
+        if in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
+            continue;
+        }
+        mappings.push(saved(mapping, &natures, scratch, &mut files)?);
+    }
+    Ok((mappings, files))
+}
+
+fn saved(
+    mapping: &Mapping,
+    natures: &HashMap<u64, Nature>,
+    scratch: &Path,
+    files: &mut Vec<ScratchFile>,
+) -> Result<SavedMapping> {
+    let nature = natures.get(&mapping.start).copied().unwrap_or_default();
+    let name = mapping.name.rsplit('/').next().unwrap_or_default();
+    let at = || format!("what the process has mapped at {:#x}", mapping.start);
+    if nature.has_key {
+        return refused(format!("{} is protected by a key", at()));
+    }
+    let shows = if mapping.inode == 0 && !mapping.shared {
+        Shown::Nothing { grows_down: nature.grows_down }
+    } else if name.parse::<ContentId>().is_ok() && !(mapping.shared && mapping.writable) {
+        Shown::Content {
+            content: name.to_owned(),
+            offset: mapping.offset,
+            is_shared: mapping.shared,
+        }
+    } else if !mapping.shared
+        && (ScratchFile { name: name.to_owned(), bytes: 0 }).identity().is_some()
+    {
+        Shown::Scratch { file: scratch_file(scratch, name, files)?, offset: mapping.offset }
+    } else if mapping.shared {
+        return refused(format!("{} others may change: it is shared", at()));
+    } else {
+        return refused(format!(
+            "{} is a file that is not the recording's: {}",
+            at(),
+            mapping.name
+        ));
+    };
+    Ok(SavedMapping {
+        start: mapping.start,
+        end: mapping.end,
+        protection: mapping.protection(),
+        is_sealed: nature.sealed,
+        shows,
+    })
+}
+
+fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Result<usize> {
+    if let Some(known) = files.iter().position(|file| file.name == name) {
+        return Ok(known);
+    }
+    let bytes = std::fs::metadata(scratch.join(name))?.len();
+    files.push(ScratchFile { name: name.to_owned(), bytes });
+    Ok(files.len() - 1)
+}
+
+fn put_file(writer: &mut CheckpointWriter, which: u32, path: &Path, bytes: u64) -> Result<()> {
+    let mut file = File::open(path)?.take(bytes);
+    let mut value = 0;
+    loop {
+        let mut piece = Vec::new();
+        (&mut file).take(MAX_PIECE_BYTES as u64).read_to_end(&mut piece)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if piece.iter().any(|byte| *byte != 0) {
+            writer.put(PieceName { kind: kind::SCRATCH, which, value }, &piece)?;
+        }
+        value += piece.len() as u64;
+    }
+}
+
+/// Those pages from `start` on that are not all zeros.
+fn put_pages(
+    writer: &mut CheckpointWriter,
+    memory: &File,
+    start: u64,
+    buffer: &mut [u8],
+) -> Result<()> {
+    if memory.read_exact_at(buffer, start).is_err() {
+        return put_single_pages(writer, memory, start, buffer);
+    }
+    let is_zero = |page: &[u8]| page == &ZEROS[..page.len()];
+    let pages: Vec<&[u8]> = buffer.chunks(PAGE).collect();
+    let mut at = 0;
+    for run in pages.chunk_by(|one, other| is_zero(one) == is_zero(other)) {
+        let bytes: usize = run.iter().map(|page| page.len()).sum();
+        if !is_zero(run[0]) {
+            writer.put(
+                PieceName { kind: kind::MEMORY, which: 0, value: start + at as u64 },
+                &buffer[at..at + bytes],
+            )?;
+        }
+        at += bytes;
+    }
+    Ok(())
+}
+
+/// Some of them cannot be read: they are guards.
+fn put_single_pages(
+    writer: &mut CheckpointWriter,
+    memory: &File,
+    start: u64,
+    buffer: &mut [u8],
+) -> Result<()> {
+    for (page, bytes) in (start..).step_by(PAGE).zip(buffer.chunks_mut(PAGE)) {
+        if memory.read_exact_at(bytes, page).is_ok() {
+            writer.put(PieceName { kind: kind::MEMORY, which: 0, value: page }, bytes)?;
+        } else {
+            writer.put(
+                PieceName { kind: kind::GUARD, which: 0, value: page },
+                &(page + PAGE as u64).to_le_bytes(),
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! What it means that a thread stopped.
+
+use super::control::gone_is_fine;
+use super::{Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, Thread};
+use crate::memory::TRAP;
+use crate::runtime::in_runtime;
+use retake_kernel::context;
+use retake_kernel::ptrace::{self, Status};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+impl Process {
+    /// Interprets what a thread did; `None` if it means nothing to anybody, and the thread goes on.
+    pub(super) fn happened(&mut self, tid: i32, status: Status) -> io::Result<Option<Happened>> {
+        if self.strangers.contains(&tid) {
+            return self.let_go(tid, status).map(|()| None);
+        }
+        if self.guests.contains(&tid) {
+            return self.guest(tid, status).map(|()| None);
+        }
+        if tid == self.pid && matches!(status, Status::Exited(_) | Status::Killed(_)) {
+            self.threads.clear();
+            return Ok(Some(Happened::Gone(status)));
+        }
+        if status == Status::Event(libc::PTRACE_EVENT_EXIT) {
+            return Ok(None); // see `let_exit`
+        }
+        if !self.threads.iter().any(|thread| thread.tid == tid) {
+            return self.unknown(tid, status).map(|()| None);
+        }
+        self.thread(tid)?.state = State::Stopped(None);
+        match status {
+            Status::Exited(_) | Status::Killed(_) => {
+                self.threads.retain(|thread| thread.tid != tid);
+                Ok(Some(Happened::Ended))
+            }
+            Status::Event(event) => self.event(tid, event).map(|()| None),
+            Status::Signal(libc::SIGTRAP) => self.trap(tid),
+            Status::Signal(signal) => self.signal(tid, signal),
+        }
+    }
+
+    fn event(&mut self, tid: i32, event: i32) -> io::Result<()> {
+        let child = ptrace::event_message(tid).unwrap_or(0);
+        let is_making = matches!(
+            event,
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE
+        );
+        if self.apart.is_some() && is_making {
+            // Whoever is made by a copy would live beside the one that the process itself made.
+            for pid in [child, self.pid].into_iter().filter(|pid| *pid > 0) {
+                retake_kernel::process::kill(pid, libc::SIGKILL);
+            }
+            return Ok(());
+        }
+        match event {
+            libc::PTRACE_EVENT_CLONE if self.threads.iter().any(|thread| thread.tid == child) => {}
+            libc::PTRACE_EVENT_CLONE if is_thread_of(self.pid, child) => {
+                self.threads.push(Thread {
+                    tid: child,
+                    state: State::Running,
+                    stepping: false,
+                    signal: 0,
+                });
+            }
+            libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => drop(self.guests.insert(child)),
+            libc::PTRACE_EVENT_FORK => drop(self.strangers.insert(child)),
+            // We asked for it when the thread stopped for another reason just then: what it was to
+            // do it has not done.
+            libc::PTRACE_EVENT_STOP if self.thread(tid)?.stepping => return self.step(tid),
+            _ => {}
+        }
+        self.resume(tid)
+    }
+
+    /// The first stop of what a thread has just made may come before that thread's own.
+    fn unknown(&mut self, tid: i32, status: Status) -> io::Result<()> {
+        if matches!(status, Status::Exited(_) | Status::Killed(_)) {
+            return Ok(()); // an orphan of the tree, reaped
+        }
+        if is_thread_of(self.pid, tid) {
+            self.threads.push(Thread {
+                tid,
+                state: State::Stopped(None),
+                stepping: false,
+                signal: 0,
+            });
+            return self.resume(tid);
+        }
+        // Which kind of child it is, its maker says; it stays where it is until then.
+        self.wait_for_maker(tid)
+    }
+
+    fn wait_for_maker(&mut self, child: i32) -> io::Result<()> {
+        let makers: Vec<i32> =
+            self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
+        for tid in makers {
+            if let Some((tid, status)) = ptrace::poll(tid) {
+                self.thread(tid)?.state = State::Stopped(Some(status));
+                if let Status::Event(event) = status
+                    && ptrace::event_message(tid).ok() == Some(child)
+                {
+                    self.event(tid, event)?;
+                    self.thread(tid)?.state = State::Running;
+                    break;
+                }
+            }
+        }
+        let status = Status::Event(libc::PTRACE_EVENT_STOP);
+        if self.guests.contains(&child) {
+            self.guest(child, status)
+        } else {
+            self.let_go(child, status)
+        }
+    }
+
+    /// A child with a copy of this memory: it goes its own way, without our traps.
+    fn let_go(&mut self, tid: i32, status: Status) -> io::Result<()> {
+        self.strangers.remove(&tid);
+        if matches!(status, Status::Exited(_) | Status::Killed(_)) {
+            return Ok(());
+        }
+        let memory = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem"))?;
+        for (address, original) in self.memory.covered() {
+            let _ = memory.write_all_at(original, address);
+        }
+        for (address, original) in IN_RUNTIME {
+            let _ = memory.write_all_at(&[original], address);
+        }
+        gone_is_fine(ptrace::detach(tid))
+    }
+
+    /// A child that lives in this memory: over our traps it is carried.
+    pub(super) fn guest(&mut self, tid: i32, status: Status) -> io::Result<()> {
+        match status {
+            Status::Exited(_) | Status::Killed(_) => {
+                self.guests.remove(&tid);
+                Ok(())
+            }
+            Status::Event(libc::PTRACE_EVENT_EXEC) => {
+                self.guests.remove(&tid);
+                gone_is_fine(ptrace::detach(tid))
+            }
+            Status::Signal(libc::SIGTRAP) => self.carry_over(tid),
+            Status::Signal(signal) => gone_is_fine(ptrace::resume(tid, signal)),
+            Status::Event(_) => gone_is_fine(ptrace::resume(tid, 0)),
+        }
+    }
+
+    fn carry_over(&mut self, tid: i32) -> io::Result<()> {
+        let mut registers = ptrace::registers(tid)?;
+        let address = registers.rip.wrapping_sub(1);
+        let displaced = self.memory.probes().iter().find_map(|probe| match probe.trap(address) {
+            Some(_) => probe.displaced(probe.plan.address),
+            None => probe.displaced(address),
+        });
+        if let Some(rip) = displaced {
+            ptrace::set_registers(tid, &ptrace::Registers { rip, ..registers })?;
+            return gone_is_fine(ptrace::resume(tid, 0));
+        }
+        let Some(original) = self.memory.under_trap(address) else {
+            let signal = if in_runtime(address) { 0 } else { libc::SIGTRAP };
+            return gone_is_fine(ptrace::resume(tid, signal));
+        };
+        registers.rip = address;
+        ptrace::set_registers(tid, &registers)?;
+        self.memory.write(address, &[original])?;
+        ptrace::step(tid, 0)?;
+        ptrace::wait(tid)?;
+        self.memory.write(address, &[TRAP])?;
+        gone_is_fine(ptrace::resume(tid, 0))
+    }
+
+    fn signal(&mut self, tid: i32, signal: i32) -> io::Result<Option<Happened>> {
+        let stepping = self.thread(tid)?.stepping;
+        if !self.dying && !SIGNALS_OF_INSTRUCTIONS.contains(&signal) {
+            // of this session, not of the recorded one: the log has those
+            return self.resume(tid).map(|()| None);
+        }
+        if !self.memory.probes().is_empty() {
+            let registers = ptrace::registers(tid)?;
+            if let Some(happened) = self.probe_fault(tid, &registers)? {
+                return Ok(happened);
+            }
+            if matches!(signal, libc::SIGILL | libc::SIGSEGV)
+                && self.redirected(tid, registers.rip, &registers)?
+            {
+                return Ok(None);
+            }
+        }
+        if self.reports_faults {
+            return Ok(Some(Happened::Faulted { signal }));
+        }
+        self.thread(tid)?.signal = signal;
+        if stepping {
+            return Ok(Some(Happened::Emulates { tid, signal }));
+        }
+        self.resume(tid).map(|()| None)
+    }
+
+    fn trap(&mut self, tid: i32) -> io::Result<Option<Happened>> {
+        const HARDWARE: [i32; 2] = [2 /* TRAP_TRACE */, 4 /* TRAP_HWBKPT */];
+        const STATUS: usize = 6;
+        let stepping = self.thread(tid)?.stepping;
+        let info = ptrace::siginfo(tid)?;
+        let code = i32::from_le_bytes([info[8], info[9], info[10], info[11]]);
+        let mut registers = ptrace::registers(tid)?;
+        if HARDWARE.contains(&code) {
+            let status = ptrace::debug_register(tid, STATUS)?;
+            ptrace::set_debug_register(tid, STATUS, 0)?;
+            let watch = status & 0xf;
+            if stepping {
+                return Ok(Some(Happened::Stepped { tid, watch }));
+            }
+            if watch != 0 {
+                return Ok(Some(Happened::Watched { tid, watch }));
+            }
+        }
+        let address = registers.rip.wrapping_sub(1);
+        if address == context::PAUSE {
+            return Ok(Some(Happened::Paused { tid }));
+        }
+        if address == context::DEBUG_EVENT {
+            return Ok(Some(Happened::Announced {
+                tid,
+                kind: registers.rdi,
+                value: registers.rsi,
+            }));
+        }
+        if let Some(happened) = self.probe_trap(tid, &registers)? {
+            return Ok(happened);
+        }
+        self.stopped_at_probe = None;
+        if self.memory.under_trap(address).is_some() {
+            registers.rip = address;
+            ptrace::set_registers(tid, &registers)?;
+            return Ok(Some(Happened::Planted { tid, address }));
+        }
+        let is_opened = match &mut self.closed {
+            Some(closed) => closed.open_at(&self.memory, address)?,
+            None => false,
+        };
+        if is_opened {
+            ptrace::set_registers(tid, &ptrace::Registers { rip: address, ..registers })?;
+            let go_on = if stepping { Self::step } else { Self::resume };
+            return go_on(self, tid).map(|()| None);
+        }
+        self.signal(tid, libc::SIGTRAP)
+    }
+}
+
+fn is_thread_of(pid: i32, tid: i32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).exists()
+}

@@ -1,0 +1,254 @@
+//! The replayed process under ptrace: its threads, its memory, its traps; nothing yet of what they
+//! mean.
+//!
+//! Two traps are always in the runtime's text: where a thread passes on its way back to the program
+//! when it was asked to pause, and where the runtime announces what is about to happen. Processes
+//! that live in this one's memory until they execute a program (children of vfork) are traced too,
+//! because they run into the same traps; nobody is told about them.
+
+mod apart;
+mod control;
+mod happened;
+mod probes;
+
+use crate::closed::ClosedText;
+use crate::memory::{Memory, TRAP};
+use crate::probe::Why;
+use crate::runtime::in_runtime;
+use retake_kernel::context::{self, Context};
+use retake_kernel::ptrace::{self, Registers, Status};
+use retake_kernel::shared::Slot;
+use std::collections::{BTreeSet, HashSet};
+use std::io;
+use std::mem::offset_of;
+use std::time::{Duration, Instant};
+
+/// Where traps always are in the runtime's text, and what is under them.
+const IN_RUNTIME: [(u64, u8); 2] = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
+const SIGNALS_OF_INSTRUCTIONS: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+/// As long we look all the time for what happens next: most things happen at once.
+const EAGER: Duration = Duration::from_micros(200);
+/// A killed process does not take longer to be gone, unless the machine is in trouble.
+const LONGEST_END: Duration = Duration::from_secs(5);
+/// A child of vfork does within this time what it can do without the other threads, also where the
+/// machine has much else to do.
+const GUEST_PATIENCE: Duration = Duration::from_millis(50);
+const LONGEST_NAP: Duration = Duration::from_millis(4);
+
+/// What a thread did that the layer above must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happened {
+    /// It stands at a planted trap.
+    Planted { tid: i32, address: u64 },
+    /// It was asked to pause on its way back to the program.
+    Paused { tid: i32 },
+    /// The runtime says what comes: `context::EVENT_*` and its value.
+    Announced { tid: i32, kind: u64, value: u64 },
+    /// It executed one instruction. `watch`: bits of the watchpoints that this set off.
+    Stepped { tid: i32, watch: u64 },
+    /// Watchpoints were set off.
+    Watched { tid: i32, watch: u64 },
+    /// It stepped into something that the runtime handles with this signal.
+    Emulates { tid: i32, signal: i32 },
+    /// An instruction raised this signal, and nobody handles it: see [`Process::reports_faults`].
+    Faulted { signal: i32 },
+    /// The thread has ended.
+    Ended,
+    /// The whole process has.
+    Gone(Status),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    /// With what stopped it, if nobody has looked at that yet.
+    Stopped(Option<Status>),
+}
+
+#[derive(Debug)]
+struct Thread {
+    tid: i32,
+    state: State,
+    /// It was resumed for one instruction.
+    stepping: bool,
+    /// A signal that it gets when it is resumed.
+    signal: i32,
+}
+
+/// The process and all its threads.
+#[derive(Debug)]
+pub struct Process {
+    /// The number of its first thread.
+    pub pid: i32,
+    /// Its memory, with our traps.
+    pub memory: Memory,
+    threads: Vec<Thread>,
+    guests: HashSet<i32>,
+    /// Children that have their own memory, to be let go as soon as they stop.
+    strangers: HashSet<i32>,
+    /// The last [`Happened::Planted`] was at a probe: why it stopped.
+    pub stopped_at_probe: Option<Why>,
+    /// The process is dying: signals are its own.
+    pub dying: bool,
+    /// Signals of instructions are told, and not delivered.
+    pub reports_faults: bool,
+    /// It runs beside another process.
+    apart: Option<apart::Apart>,
+    /// Text that it has not executed yet, if anybody wants to know.
+    pub closed: Option<ClosedText>,
+}
+
+impl Process {
+    /// Takes hold of a process with one thread, which waits in the runtime.
+    ///
+    /// # Errors
+    /// The machine forbids it.
+    pub fn attach(pid: i32) -> io::Result<Self> {
+        ptrace::seize(pid)?;
+        ptrace::interrupt(pid)?;
+        while ptrace::wait(pid)? != Status::Event(libc::PTRACE_EVENT_STOP) {
+            ptrace::resume(pid, 0)?;
+        }
+        let process = Self::of_stopped(pid)?;
+        for (address, _) in IN_RUNTIME {
+            process.memory.write(address, &[TRAP])?;
+        }
+        Ok(process)
+    }
+
+    /// A traced process whose only thread is stopped.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn of_stopped(pid: i32) -> io::Result<Self> {
+        let memory = Memory::of(pid)?;
+        let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
+        let (guests, strangers) = (HashSet::new(), HashSet::new());
+        Ok(Self {
+            pid,
+            memory,
+            threads: vec![first],
+            guests,
+            strangers,
+            stopped_at_probe: None,
+            dying: false,
+            reports_faults: false,
+            apart: None,
+            closed: None,
+        })
+    }
+
+    /// The numbers of its threads, the kernel's: of a process that was stopped, all that can be
+    /// looked at.
+    pub fn threads(&self) -> impl Iterator<Item = i32> + '_ {
+        self.threads.iter().filter(|thread| thread.state != State::Running).map(|thread| thread.tid)
+    }
+
+    /// Whether no thread runs, nor waits for a child in its memory.
+    pub fn is_stopped(&self) -> bool {
+        self.threads.iter().all(|thread| thread.state != State::Running)
+    }
+
+    /// Adds a thread that is traced and stopped.
+    pub fn adopt(&mut self, tid: i32) {
+        self.threads.push(Thread { tid, state: State::Stopped(None), stepping: false, signal: 0 });
+    }
+
+    /// Whether a stopped thread has something to tell.
+    pub fn has_news(&self) -> bool {
+        self.threads.iter().any(|thread| matches!(thread.state, State::Stopped(Some(_))))
+    }
+
+    fn thread(&mut self, tid: i32) -> io::Result<&mut Thread> {
+        self.threads
+            .iter_mut()
+            .find(|thread| thread.tid == tid)
+            .ok_or_else(|| io::Error::other(format!("there is no thread {tid}")))
+    }
+
+    /// Ends it, wherever it is.
+    pub fn end(&mut self) {
+        for &pid in self.guests.iter().chain([&self.pid]) {
+            retake_kernel::process::kill(pid, libc::SIGKILL);
+        }
+        // The first thread's end is told once all others' have been heard.
+        let since = Instant::now();
+        while since.elapsed() < LONGEST_END {
+            match self.poll() {
+                Some((tid, Status::Exited(_) | Status::Killed(_))) if tid == self.pid => break,
+                Some(_) => {}
+                None => std::thread::sleep(Duration::from_micros(50)),
+            }
+        }
+        self.threads.clear();
+    }
+
+    /// Lets all threads, which are stopped, go on as if they had never been traced.
+    ///
+    /// # Errors
+    /// They cannot be let go.
+    pub fn let_all_go(&mut self) -> io::Result<()> {
+        self.memory.remove_probes();
+        self.memory.plant(&BTreeSet::new());
+        for (address, original) in IN_RUNTIME {
+            self.memory.write(address, &[original])?;
+        }
+        // The first one may have ended, and wait for its process to.
+        let all: BTreeSet<i32> = self.threads().chain([self.pid]).collect();
+        self.threads.clear();
+        all.into_iter().try_for_each(|tid| control::gone_is_fine(ptrace::detach(tid)))
+    }
+
+    // ---- registers ----
+
+    /// The registers of a stopped thread, wherever it is.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn registers(&self, tid: i32) -> io::Result<Registers> {
+        ptrace::registers(tid)
+    }
+
+    /// The runtime's context of a thread; `None` before it has one.
+    pub fn context(&self, tid: i32) -> Option<Context> {
+        let registers = ptrace::registers(tid).ok()?;
+        in_runtime(registers.gs_base)
+            .then(|| Context::read(self.pid, registers.gs_base).ok())
+            .flatten()
+    }
+
+    /// Whether a thread has begun: the runtime has made it known under a number of its own.
+    pub fn is_born(&self, tid: i32) -> bool {
+        let Some(context) = self.context(tid).filter(|context| context.tid != 0) else {
+            return false;
+        };
+        let mut owner = [0; 4];
+        let at = context.slot.wrapping_add(offset_of!(Slot, tid) as u64);
+        self.memory.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
+    }
+
+    /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`:
+    /// not at all.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn pause_after(&self, tid: i32, events: Option<u64>) -> io::Result<()> {
+        let registers = ptrace::registers(tid)?;
+        if !in_runtime(registers.gs_base) {
+            return Ok(());
+        }
+        let value = events.map_or(0, |events| events.saturating_add(1));
+        self.memory.write(registers.gs_base + context::PAUSE_AT, &value.to_le_bytes())
+    }
+
+    /// Takes a thread that paused out of the runtime: to where it was going.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn leave_runtime(&self, tid: i32) -> io::Result<()> {
+        let registers = ptrace::registers(tid)?;
+        let context = Context::read(self.pid, registers.gs_base)?;
+        ptrace::set_registers(tid, &context.program_registers(&registers))
+    }
+}

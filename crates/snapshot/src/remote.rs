@@ -1,0 +1,116 @@
+//! System calls that a stopped thread makes for us, and what is built from them: copies of
+//! processes, and their threads.
+
+use retake_kernel::context;
+use retake_kernel::ptrace::{self, Registers, Status};
+use std::io;
+
+const CLONE_PARENT: u64 = 0x8000;
+/// CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD, CLONE_SYSVSEM.
+const CLONE_OF_THREAD: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000;
+const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+const PR_SYS_DISPATCH_ON: u64 = 1;
+/// In no system call: nothing is to be restarted.
+const NO_CALL: u64 = u64::MAX;
+
+/// Makes a stopped thread make a system call, with six arguments at most. Its registers are as
+/// before then. Also: the process or thread that the call made.
+///
+/// # Errors
+/// It is gone.
+pub fn call<const COUNT: usize>(
+    tid: i32,
+    number: i64,
+    arguments: [u64; COUNT],
+) -> io::Result<(i64, Option<i32>)> {
+    const RETURNED: u64 = context::REMOTE_CALL + 3;
+    let before = ptrace::registers(tid)?;
+    let [rdi, rsi, rdx, r10, r8, r9] =
+        std::array::from_fn(|index| arguments.get(index).copied().unwrap_or(0));
+    let during = Registers {
+        rip: context::REMOTE_CALL,
+        rax: number as u64,
+        orig_rax: NO_CALL,
+        rdi,
+        rsi,
+        rdx,
+        r10,
+        r8,
+        r9,
+        ..before
+    };
+    ptrace::set_registers(tid, &during)?;
+    ptrace::resume(tid, 0)?;
+    let mut child = None;
+    loop {
+        match ptrace::wait(tid)? {
+            Status::Signal(libc::SIGTRAP) if ptrace::registers(tid)?.rip == RETURNED => break,
+            Status::Event(libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_CLONE) => {
+                child = ptrace::event_message(tid).ok()
+            }
+            Status::Exited(_) | Status::Killed(_) => return Err(io::ErrorKind::NotFound.into()),
+            _ => {}
+        }
+        ptrace::resume(tid, 0)?;
+    }
+    let result = ptrace::registers(tid)?.rax as i64;
+    ptrace::set_registers(tid, &before)?;
+    Ok((result, child))
+}
+
+/// What a call returned, as an error if it is one.
+///
+/// # Errors
+/// It is one.
+pub fn checked(result: i64) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(()) }
+}
+
+/// A copy of a process, with a copy of this thread alone, traced and stopped where the thread is.
+///
+/// # Errors
+/// No process, no memory.
+pub fn fork(tid: i32) -> io::Result<i32> {
+    let (result, child) =
+        call(tid, libc::SYS_clone, [CLONE_PARENT | libc::SIGCHLD as u64, 0, 0, 0, 0])?;
+    checked(result)?;
+    let child =
+        child.ok_or_else(|| io::Error::other("the copy of the process was not announced"))?;
+    while ptrace::wait(child)? != Status::Event(libc::PTRACE_EVENT_STOP) {
+        ptrace::resume(child, 0)?;
+    }
+    ptrace::set_registers(child, &ptrace::registers(tid)?)?;
+    Ok(child)
+}
+
+/// One more thread of a stopped process, traced and stopped before it has done anything.
+///
+/// # Errors
+/// No thread, no memory.
+pub fn thread(tid: i32) -> io::Result<i32> {
+    let (result, child) = call(tid, libc::SYS_clone, [CLONE_OF_THREAD, 0, 0, 0, 0])?;
+    checked(result)?;
+    let child = child.ok_or_else(|| io::Error::other("the new thread was not announced"))?;
+    while ptrace::wait(child)? != Status::Event(libc::PTRACE_EVENT_STOP) {
+        ptrace::resume(child, 0)?;
+    }
+    Ok(child)
+}
+
+/// Gives a thread the interception of system calls again, which does not survive a copy.
+///
+/// # Errors
+/// The kernel has no such thing.
+pub fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()> {
+    let arguments = [PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, bytes, 0];
+    checked(call(tid, libc::SYS_prctl, arguments)?.0)
+}
+
+/// Gives a thread its alternate signal stack; `description` is the address of the kernel's
+/// structure for it.
+///
+/// # Errors
+/// It cannot be one.
+pub fn set_signal_stack(tid: i32, description: u64) -> io::Result<()> {
+    checked(call(tid, libc::SYS_sigaltstack, [description, 0, 0, 0, 0])?.0)
+}

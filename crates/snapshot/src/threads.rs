@@ -1,0 +1,450 @@
+//! What the kernel and the shared header keep of the threads of a stopped process, so that they can
+//! be made anew in a copy of its memory.
+
+use crate::process::Process;
+use crate::remote;
+use crate::slots::{address_of_slot, slot_of};
+use retake_kernel::context::{self, Context};
+use retake_kernel::ptrace::{self, Registers};
+use retake_kernel::shared::{self, Header, MAX_SLOTS, RUNTIME_TEXT, TURN_GATES};
+use retake_supervisor::runtime_image;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+/// Offset in a thread's region of the runtime: from its context to its signal stack.
+const SIGNAL_STACK: u64 = 0x40000;
+const SIGNAL_STACK_BYTES: u64 = 0x10000;
+/// From there to the end of a stack that is hardly ever used up.
+pub(crate) const SCRATCH: u64 = 0x10000;
+
+/// The threads. The one that the stop was about comes first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Threads {
+    all: Vec<Thread>,
+    turns: SharedTurns,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Thread {
+    #[serde(with = "words")]
+    registers: Registers,
+    #[serde(with = "digits")]
+    extended: Vec<u8>,
+    mask: u64,
+    slot: SlotState,
+}
+
+/// The part of a slot that changes while its thread lives.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct SlotState {
+    index: usize,
+    state: u32,
+    stream: u32,
+    baton_state: u32,
+    event_count: u64,
+    recorded: (u32, u32),
+    filter: u32,
+}
+
+impl SlotState {
+    fn of(header: &Header, index: usize) -> Self {
+        let slot = &header.slots[index];
+        Self {
+            index,
+            state: slot.state.load(Acquire),
+            stream: slot.stream.load(Relaxed),
+            baton_state: slot.baton.state.load(Relaxed),
+            event_count: slot.event_count.load(Relaxed),
+            recorded: (slot.recorded_pid.load(Relaxed), slot.recorded_tid.load(Relaxed)),
+            filter: slot.filter.load(Relaxed),
+        }
+    }
+
+    fn put_back(&self, header: &Header, pid: i32, tid: i32) {
+        let slot = &header.slots[self.index];
+        slot.stream.store(self.stream, Relaxed);
+        slot.pid.store(pid as u32, Relaxed);
+        slot.tid.store(tid as u32, Relaxed);
+        slot.baton.state.store(self.baton_state, Relaxed);
+        slot.event_count.store(self.event_count, Relaxed);
+        slot.recorded_pid.store(self.recorded.0, Relaxed);
+        slot.recorded_tid.store(self.recorded.1, Relaxed);
+        slot.filter.store(self.filter, Relaxed);
+        slot.state.store(self.state, Release);
+    }
+}
+
+/// The count of turns that lies in the header: that of a process which mapped memory shared. Where
+/// nobody else ever sees that memory the process can be copied, and nobody else takes these turns.
+/// `None`: others do, or may.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SharedTurns(Option<u64>);
+
+impl SharedTurns {
+    fn of(header: &Header) -> Self {
+        let is_alone = header.options.load(Relaxed) & shared::OPTION_ALONE != 0;
+        Self(is_alone.then(|| header.shared_domain.completed.load(Acquire)))
+    }
+
+    fn put_back(&self, header: &Header) {
+        if let Some(completed) = self.0 {
+            header.shared_domain.completed.store(completed, Release);
+        }
+    }
+}
+
+impl Threads {
+    /// Those of a process that is stopped. `None`: one has no slot.
+    ///
+    /// # Errors
+    /// One is gone.
+    pub fn of(process: &Process, header: &Header, current: i32) -> io::Result<Option<Self>> {
+        let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
+        let mut all = Vec::new();
+        for tid in [current].into_iter().chain(others) {
+            let Some(slot) = slot_of(process, tid) else { return Ok(None) };
+            all.push(Thread {
+                registers: restartable(ptrace::registers(tid)?),
+                extended: ptrace::extended_state(tid)?,
+                mask: ptrace::signal_mask(tid)?,
+                slot: SlotState::of(header, slot),
+            });
+        }
+        Ok(Some(Self { all, turns: SharedTurns::of(header) }))
+    }
+
+    /// The extended registers of the thread that the stop was about.
+    pub fn extended(&self) -> &[u8] {
+        &self.all[0].extended
+    }
+
+    /// The addresses of their contexts.
+    pub fn contexts(&self) -> impl Iterator<Item = u64> {
+        self.all.iter().map(|thread| thread.registers.gs_base)
+    }
+
+    /// Their streams, and the addresses of their contexts.
+    pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.all.iter().map(|thread| (thread.slot.stream, thread.registers.gs_base))
+    }
+
+    /// Which filters of the program their system calls pass: of each thread, where in the header
+    /// the last one is, plus 1; 0: none.
+    pub fn filters(&self) -> Vec<u32> {
+        self.all.iter().map(|thread| thread.slot.filter).collect()
+    }
+
+    /// The same with other filters.
+    #[must_use]
+    pub fn with_filters(mut self, filters: &[u32]) -> Self {
+        for (thread, filter) in self.all.iter_mut().zip(filters) {
+            thread.slot.filter = *filter;
+        }
+        self
+    }
+
+    /// Makes all of them in a process with a copy of the memory, which has one thread. Their
+    /// numbers, in the same order.
+    ///
+    /// # Errors
+    /// No thread, no memory.
+    pub fn make_in(&self, process: &mut Process) -> io::Result<Vec<i32>> {
+        let pid = process.pid;
+        let text_bytes = runtime_image::text().len() as u64;
+        remote::intercept_calls(pid, RUNTIME_TEXT, text_bytes)?;
+        let mut tids = vec![pid];
+        for saved in &self.all[1..] {
+            let tid = remote::thread(pid)?;
+            process.adopt(tid);
+            remote::intercept_calls(tid, RUNTIME_TEXT, text_bytes)?;
+            saved.give_signal_stack(process, tid)?;
+            tids.push(tid);
+        }
+        for (saved, &tid) in self.all.iter().zip(&tids) {
+            saved.put_back(tid)?;
+        }
+        Ok(tids)
+    }
+
+    /// The first thread of a process that is no copy has another's signal stack.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn give_first_signal_stack(&self, process: &Process) -> io::Result<()> {
+        self.all[0].give_signal_stack(process, process.pid)
+    }
+
+    /// Puts what the header has of them back, for process `pid` with these threads in place of
+    /// `old`.
+    pub fn put_into_header(&self, header: &Header, old: i32, pid: i32, tids: &[i32]) {
+        let kept = |index: usize| self.all.iter().any(|thread| thread.slot.index == index);
+        for (index, slot) in header.used_slots().iter().enumerate() {
+            let used = matches!(
+                slot.state.load(Acquire),
+                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_EXITED
+            );
+            if used && slot.pid.load(Relaxed) as i32 == old && !kept(index) {
+                slot.pid.store(0, Relaxed);
+                shared::push_ready(header, index);
+            }
+        }
+        // Ready are also those of threads that there were not yet where the process was in the
+        // meantime.
+        let indices: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
+        shared::withdraw_ready(header, &indices);
+        for (thread, &tid) in self.all.iter().zip(tids) {
+            thread.slot.put_back(header, pid, tid);
+        }
+        self.turns.put_back(header);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether a copy can run beside the process. Not where turns are counted in the header: there
+    /// is but one count.
+    pub fn can_run_beside(&self) -> bool {
+        self.turns.0.is_none()
+    }
+
+    /// Gives the threads of a copy, which runs beside the process, slots of their own.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn put_into_slots(
+        &self,
+        header: &Header,
+        process: &Process,
+        tids: &[i32],
+        indices: &[usize],
+    ) -> io::Result<()> {
+        for ((thread, &tid), &index) in self.all.iter().zip(tids).zip(indices) {
+            let (slot, original) = (&header.slots[index], &header.slots[thread.slot.index]);
+            for (own, word) in [
+                (&slot.pid_space.own, &original.pid_space.own),
+                (&slot.pid_space.inner_tid, &original.pid_space.inner_tid),
+                (&slot.ties, &original.ties),
+            ] {
+                own.store(word.load(Relaxed), Relaxed);
+            }
+            slot.affinity.take(&original.affinity);
+            slot.request.kind.store(0, Relaxed);
+            slot.request.reply.store(1, Relaxed);
+            SlotState { index, ..thread.slot }.put_back(header, process.pid, tid);
+            process.memory.write(
+                thread.registers.gs_base + context::SLOT,
+                &address_of_slot(index).to_le_bytes(),
+            )?;
+        }
+        Ok(())
+    }
+
+    // ---- those that come from a file ----
+
+    /// What makes no sense about them, if anything does.
+    pub fn fault(&self) -> Option<&'static str> {
+        let indices: HashSet<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
+        let is_dead = |thread: &&Thread| {
+            !matches!(thread.slot.state, shared::SLOT_LIVE | shared::SLOT_EXITED)
+        };
+        if self.all.is_empty()
+            || indices.len() != self.all.len()
+            || indices.iter().any(|index| *index >= MAX_SLOTS)
+        {
+            return Some("its threads have no slots of their own");
+        }
+        self.all.iter().find(is_dead).map(|_| "a thread of it does not live")
+    }
+
+    /// Whether the contexts, which are in memory, name the same slots.
+    pub fn own_their_slots(&self, process: &Process) -> bool {
+        self.all.iter().all(|thread| {
+            let slot =
+                Context::read(process.pid, thread.registers.gs_base).map(|context| context.slot);
+            slot.is_ok_and(|slot| slot == address_of_slot(thread.slot.index))
+        })
+    }
+
+    /// Takes the slots that they had for the process `pid`. False: another process has one of them
+    /// here.
+    pub fn claim_slots(&self, header: &Header, pid: i32) -> bool {
+        let most = self.all.iter().map(|thread| thread.slot.index + 1).max().unwrap_or(0) as u32;
+        let before = header.slots_used.fetch_max(most, AcqRel);
+        for index in before..most {
+            // Nobody has had it: what of them is not ours is for others.
+            shared::push_ready(header, index as usize);
+        }
+        let indices: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
+        shared::withdraw_ready(header, &indices);
+        for &index in &indices {
+            let slot = &header.slots[index];
+            let is_taken =
+                matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
+                    && slot.pid.load(Relaxed) as i32 != pid;
+            if is_taken {
+                return false;
+            }
+            // A thread that has ended may be made again by whoever looks for a slot: not this one.
+            slot.pid.store(pid as u32, Relaxed);
+            slot.state.store(shared::SLOT_CLAIMED, Release);
+            slot.request.kind.store(0, Relaxed);
+            slot.request.reply.store(1, Relaxed);
+            slot.console.waiting.store(0, Relaxed);
+            slot.affinity.home.store(0, Relaxed);
+            slot.affinity.core_count.store(0, Relaxed);
+            slot.exec_pending.store(0, Relaxed);
+        }
+        true
+    }
+
+    /// Whoever waits at a gate of the header is counted there; here nobody has been yet.
+    pub fn wait_at_gates(&self, header: &Header) {
+        if self.turns.0.is_some() {
+            debug_assert_eq!(header.shared_domain.gates.len(), TURN_GATES);
+            for gate in &header.shared_domain.gates {
+                gate.waiters.fetch_add(1, AcqRel);
+            }
+        }
+    }
+}
+
+impl Thread {
+    fn put_back(&self, tid: i32) -> io::Result<()> {
+        ptrace::set_extended_state(tid, &self.extended)?;
+        ptrace::set_signal_mask(tid, self.mask)?;
+        ptrace::set_registers(tid, &self.registers)
+    }
+
+    fn give_signal_stack(&self, process: &Process, tid: i32) -> io::Result<()> {
+        let context = self.registers.gs_base;
+        let description: Vec<u8> = [context + SIGNAL_STACK, 0, SIGNAL_STACK_BYTES]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        process.memory.write(context + SCRATCH, &description)?;
+        remote::set_signal_stack(tid, context + SCRATCH)
+    }
+}
+
+/// As if an interrupted system call had not begun: it is made again. (Where it already goes on as
+/// `restart_syscall`, that will find nothing to restart, which ends the wait; whoever waits looks
+/// again.)
+fn restartable(registers: Registers) -> Registers {
+    const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
+    let none = u64::MAX;
+    if registers.orig_rax != none && RESTARTS.contains(&(registers.rax as i64)) {
+        return Registers {
+            rax: registers.orig_rax,
+            rip: registers.rip - 2,
+            orig_rax: none,
+            ..registers
+        };
+    }
+    Registers { orig_rax: none, ..registers }
+}
+
+/// Registers, as a list in the order of the kernel's structure.
+mod words {
+    use retake_kernel::ptrace::Registers;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[rustfmt::skip]
+    pub fn serialize<S: Serializer>(registers: &Registers, serializer: S) -> Result<S::Ok,
+        S::Error> {
+        let Registers {
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+        } = *registers;
+        [
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+        ].serialize(serializer)
+    }
+
+    #[rustfmt::skip]
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Registers, D::Error> {
+        let [
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+        ] = <[u64; 27]>::deserialize(deserializer)?;
+        Ok(Registers {
+            r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip,
+                cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs,
+        })
+    }
+}
+
+/// Bytes, as hexadecimal digits.
+mod digits {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::fmt::Write;
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(2 * bytes.len());
+        for byte in bytes {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let pairs = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap_or(""), 16));
+        pairs.collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(index: usize) -> Thread {
+        let registers: Registers =
+            words::deserialize(&serde_json::json!((0..27).collect::<Vec<u64>>())).unwrap();
+        let slot = SlotState {
+            index,
+            state: shared::SLOT_LIVE,
+            stream: 3,
+            baton_state: 1,
+            event_count: 9,
+            recorded: (4, 5),
+            filter: 0,
+        };
+        Thread { registers, extended: vec![0, 0xff, 7], mask: u64::MAX, slot }
+    }
+
+    #[test]
+    fn threads_come_back_from_text() {
+        let threads = Threads { all: vec![thread(0), thread(7)], turns: SharedTurns(Some(8)) };
+        let text = serde_json::to_string(&threads).unwrap();
+        let again: Threads = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+        assert!(again.fault().is_none() && again.extended() == [0, 0xff, 7]);
+        assert_eq!(
+            (again.all[1].registers.r15, again.all[1].registers.gs, again.all[1].registers.rip),
+            (0, 26, 16)
+        );
+    }
+
+    #[test]
+    fn threads_that_make_no_sense_are_found() {
+        let of = |all: Vec<Thread>| Threads { all, turns: SharedTurns(None) };
+        assert!(of(vec![]).fault().is_some());
+        assert!(of(vec![thread(1), thread(1)]).fault().is_some());
+        assert!(of(vec![thread(MAX_SLOTS)]).fault().is_some());
+        let mut dead = thread(1);
+        dead.slot.state = shared::SLOT_READY;
+        assert!(of(vec![dead]).fault().is_some());
+        for text in ["0g", "\u{fc}"] {
+            assert!(digits::deserialize(&serde_json::json!(text)).is_err(), "{text}");
+        }
+    }
+}
