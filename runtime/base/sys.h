@@ -14,6 +14,8 @@
 #define MAP_GROWSDOWN 0x100u
 #define MAP_NORESERVE 0x4000u
 #define MAP_FIXED_NOREPLACE 0x100000u
+#define O_NONBLOCK 04000
+#define O_NOFOLLOW 0400000
 #define O_CLOEXEC 02000000
 
 static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)

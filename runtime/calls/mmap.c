@@ -336,7 +336,8 @@ static i64 open_content(const u8 *content)
 {
 	char path[1200];
 	*put_hex(put_text(path, HEADER->store), content, 32) = 0;
-	return sys4(NR_openat, -100L, path, O_CLOEXEC, 0);
+	/* Whatever lies there: a pipe must not hold us up, nor a link lead elsewhere. */
+	return sys4(NR_openat, -100L, path, O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
 }
 
 static u32 is_unchanged(const struct process *process, const struct mapping_body *body)

@@ -48,8 +48,8 @@ fn kill_recorders(name: &str, command: &[&str], times: u64) {
 /// The guardian of a killed recorder goes on for a moment.
 fn wait_for_completion(place: &Place) {
     cli_support::started::wait_until("the recording to be completed", LIMIT, || {
-        let text = fs::read_to_string(place.work("made/recording.json")).unwrap_or_default();
-        text.contains("its guardian completed")
+        let told = place.run_within(&["info", "./made"], LIMIT);
+        told.stdout.contains("its guardian completed") && !told.stderr.contains("still being")
     });
 }
 

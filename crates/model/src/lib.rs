@@ -10,6 +10,7 @@ mod account;
 mod bytes;
 pub mod calendar;
 mod call;
+mod contents;
 pub mod describe;
 pub mod description;
 pub mod divergence;
@@ -35,6 +36,7 @@ mod status;
 pub mod table;
 pub mod text;
 
+pub use contents::contents_of;
 pub use divergence::{Divergence, Mismatch};
 pub use dropped::{Dropped, Ranges};
 pub use event::{CallRef, Event, EventError, EventKind, EventRef, parse_event};

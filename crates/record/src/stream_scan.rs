@@ -6,7 +6,7 @@ use crate::thread_account::EventCounts;
 use retake_contract::events::event as layout;
 use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
 use retake_model::table::number;
-use retake_model::{ContentId, Event, EventKind, Ranges, parse_event};
+use retake_model::{ContentId, Event, EventKind, Ranges, contents_of, parse_event};
 use retake_recording::ChunkEvents;
 use std::collections::BTreeSet;
 
@@ -163,27 +163,15 @@ impl Findings {
             self.is_opaque = true;
             return;
         };
-        match event.decode() {
-            Event::Exec(exec) => self.contents.extend(
-                exec.mappings().map(|mapping| mapping.content).filter(|content| !content.is_none()),
-            ),
-            Event::Call(call) => {
-                if let Some((_, ticket)) = call.console() {
-                    let console = if self.exec.is_some() {
-                        &mut self.console
-                    } else {
-                        &mut self.console_before
-                    };
-                    console.add(ticket, ticket.saturating_add(1));
-                }
-                self.children.extend(call.child().map(|child| child.0));
-                for mapping in call.items().filter_map(|item| item.mapping()) {
-                    self.contents.insert(mapping.content);
-                    self.contents.extend(mapping.overlays.iter().map(|overlay| overlay.content));
-                }
-            }
-            _ => {}
+        let event = event.decode();
+        self.contents.extend(contents_of(&event));
+        let Event::Call(call) = event else { return };
+        if let Some((_, ticket)) = call.console() {
+            let console =
+                if self.exec.is_some() { &mut self.console } else { &mut self.console_before };
+            console.add(ticket, ticket.saturating_add(1));
         }
+        self.children.extend(call.child().map(|child| child.0));
     }
 }
 

@@ -18,6 +18,7 @@ mod catalogue;
 mod checkpoint_file;
 mod checkpoints;
 mod codec;
+mod complete;
 mod contents;
 mod error;
 mod event_reader;

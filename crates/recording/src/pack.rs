@@ -43,11 +43,15 @@ type ProgressCallback<'a> = &'a mut dyn FnMut(Progress);
 /// or not at all.
 ///
 /// # Errors
-/// `AlreadyExists`; `Damaged` or `BadContent` if a chunk or a file is damaged (what opening the
-/// recording left out is not missed here: look at its warnings); `NoSpace`; `Io`.
+/// `AlreadyExists`; `Damaged`, `BadContent` or `NoContent` if a chunk or a file is damaged or
+/// missing (what opening the recording left out is not missed here: look at its warnings);
+/// `NoSpace`; `Io`.
 pub fn pack(recording: &Recording, output: &Path, progress: ProgressCallback<'_>) -> Result<()> {
     if fs::symlink_metadata(output).is_ok() {
         return Err(Error::AlreadyExists { path: output.to_path_buf() });
+    }
+    if let Some(id) = recording.missing_contents()?.into_iter().next() {
+        return Err(Error::NoContent { path: recording.path().to_path_buf(), id });
     }
     let folder =
         output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

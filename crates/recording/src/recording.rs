@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, PlacedFrame, stated_version};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::opened::{Shared, StreamSummary, catalogue_of, summarise};
-use crate::scan::check_unindexed;
 use crate::source::{Source, open_regular};
 use crate::stream_info::StreamId;
 use crate::stream_reader::StreamReader;
@@ -101,35 +100,6 @@ impl Recording {
         StreamReader::new(Arc::clone(&self.shared), stream)
     }
 
-    /// Reads everything and returns all that is damaged, beginning with what opening found.
-    ///
-    /// # Errors
-    /// Only what the system says: damage is in the list.
-    pub fn check(&self) -> Result<Vec<Warning>> {
-        let mut warnings = Warnings::default();
-        self.shared.warnings.iter().cloned().for_each(|warning| warnings.push(warning));
-        // Without an index, opening has read all frames.
-        let has_index = !self
-            .shared
-            .warnings
-            .iter()
-            .any(|warning| matches!(warning, Warning::NoIndex { .. } | Warning::BeingRecorded));
-        if has_index {
-            check_unindexed(&self.shared.source, &mut |result| note_damage(result, &mut warnings))?;
-        }
-        let mut bytes = Vec::new();
-        for summary in self.streams() {
-            let mut reader = self.stream(summary.info.id)?;
-            for index in 0..summary.chunk_count {
-                note_damage(reader.read_chunk(index, &mut bytes).map(drop), &mut warnings)?;
-            }
-        }
-        for (id, _) in self.contents()? {
-            note_damage(self.copy_content(id, &mut std::io::sink()).map(drop), &mut warnings)?;
-        }
-        Ok(warnings.into_list())
-    }
-
     /// The files the recording holds, with their sizes in bytes.
     pub fn contents(&self) -> Result<Vec<(ContentId, u64)>> {
         crate::contents::list(&self.shared)
@@ -161,19 +131,6 @@ impl Recording {
             output.write_all(block).map_err(write)
         })
     }
-}
-
-fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
-    match result {
-        Err(Error::Damaged { place, reason, .. }) => {
-            warnings.push(Warning::Damaged { place, reason })
-        }
-        Err(error @ (Error::BadContent { .. } | Error::NoContent { .. })) => {
-            warnings.push(Warning::BadContent { reason: error.to_string() });
-        }
-        result => return result,
-    }
-    Ok(())
 }
 
 /// Refuses what does not begin like a recording, or like one of another version.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::ContentId;
 use crate::error::FramePlace;
 use crate::stream_info::StreamId;
 
@@ -56,6 +57,27 @@ pub enum Warning {
         /// How many are not listed.
         count: u64,
     },
+    /// A file that a program mapped is not there.
+    MissingContent {
+        /// Which.
+        id: ContentId,
+    },
+    /// A stream ends within an event: its thread was killed there, or the rest is lost.
+    CutEvent {
+        /// Which.
+        stream: StreamId,
+        /// How many whole ones it has.
+        events: u64,
+    },
+    /// An event is none that a recorder writes.
+    MalformedEvent {
+        /// Its stream.
+        stream: StreamId,
+        /// Its number there.
+        index: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A file the recording holds is not what its name says.
     BadContent {
         /// What is wrong.
@@ -94,6 +116,18 @@ impl fmt::Display for Warning {
                 )
             }
             Self::More { count } => write!(formatter, "and {count} more"),
+            Self::MissingContent { id } => {
+                write!(formatter, "a file that a program mapped is missing: {id}")
+            }
+            Self::CutEvent { stream, events } => {
+                write!(
+                    formatter,
+                    "stream {stream} ends within an event, behind {events} whole ones"
+                )
+            }
+            Self::MalformedEvent { stream, index, reason } => {
+                write!(formatter, "event {index} of stream {stream} is malformed: {reason}")
+            }
             Self::BadContent { reason } => {
                 write!(formatter, "a file of the recording is damaged: {reason}")
             }

@@ -25,6 +25,8 @@ pub struct Report {
     actual: u64,
     place: String,
     message: Option<String>,
+    /// It is about a file of the recording, and not about a thread.
+    is_of_file: bool,
     is_sync: bool,
 }
 
@@ -45,6 +47,7 @@ impl Report {
             actual: divergence.actual.load(Relaxed),
             place: place(slot.pid.load(Relaxed) as i32, program_counter),
             message: None,
+            is_of_file: false,
             is_sync,
         }
     }
@@ -56,6 +59,25 @@ impl Report {
             expected: slot.baton.turn.load(Relaxed),
             actual: elapsed.as_millis() as u64,
             ..Self::new(windows, slot)
+        }
+    }
+
+    /// Of a file that is not what was recorded.
+    pub(crate) fn of_file(error: &retake_recording::Error) -> Self {
+        Self {
+            stream: 0,
+            pid: 0,
+            event: 0,
+            offset: 0,
+            why: 0,
+            number: 0,
+            arguments: [0; 6],
+            expected: 0,
+            actual: 0,
+            place: String::new(),
+            message: Some(error.to_string()),
+            is_of_file: true,
+            is_sync: false,
         }
     }
 
@@ -122,6 +144,13 @@ fn difference(why: Option<Why>) -> &'static str {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (true, Some(message)) = (self.is_of_file, &self.message) {
+            return write!(
+                f,
+                "a file of the recording is not what was recorded: {message}\n  try       retake \
+                info --verify"
+            );
+        }
         writeln!(
             f,
             "replay diverged at event {} of stream {} (process {}, stream offset {})",

@@ -202,6 +202,7 @@ impl Running {
             self.windows.unblock_console();
             if let Some(status) = status
                 && live_slots(self.header()) == 0
+                && self.service.has_verified()
             {
                 // A report may have come with the end of the process it is about.
                 return if let Some(report) = self.divergence() {

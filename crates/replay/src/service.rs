@@ -21,6 +21,8 @@ pub(crate) struct Service {
     stop: Arc<AtomicBool>,
     findings: Arc<Findings>,
     threads: Vec<JoinHandle<()>>,
+    /// Reads the recording's files, and ends.
+    verifier: JoinHandle<()>,
 }
 
 /// What the threads look for, and what they have found.
@@ -45,7 +47,12 @@ impl Service {
                 std::thread::spawn(move || run(&windows, &stop, &findings))
             })
             .collect();
-        Self { windows: Arc::clone(windows), stop, findings, threads }
+        let verifier = {
+            let (windows, findings) = (Arc::clone(windows), Arc::clone(&findings));
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || verify_contents(&windows, &stop, &findings))
+        };
+        Self { windows: Arc::clone(windows), stop, findings, threads, verifier }
     }
 
     /// The first divergence, if there was one.
@@ -73,8 +80,14 @@ impl Service {
         self.findings.held.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Whether all files have been found to be what was recorded, or one not to be.
+    pub fn has_verified(&self) -> bool {
+        self.verifier.is_finished()
+    }
+
     pub fn stop(self) {
         self.stop.store(true, Release);
+        let _ = self.verifier.join();
         for thread in self.threads {
             futex::wake(&self.windows.session.header().request_doorbell, i32::MAX);
             let _ = thread.join();
@@ -91,6 +104,26 @@ impl Findings {
         self.wanted()
             .as_ref()
             .is_some_and(|wanted| wanted.stream == stream && wanted.events == events)
+    }
+}
+
+/// The runtime maps a folder's files as they are; those of a packed recording were checked when
+/// they were taken out of it.
+fn verify_contents(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
+    let recording = windows.recording();
+    if recording.is_packed() {
+        return;
+    }
+    let contents = recording.contents().unwrap_or_default();
+    for (id, _) in contents {
+        if stop.load(Acquire) {
+            return;
+        }
+        if let Err(error) = recording.copy_content(id, &mut std::io::sink()) {
+            let mut report = findings.report.lock().unwrap_or_else(PoisonError::into_inner);
+            report.get_or_insert_with(|| Report::of_file(&error));
+            return;
+        }
     }
 }
 

@@ -1,0 +1,91 @@
+//! The files of a recording: what is missing, changed or something else is told, by whoever reads
+//! all of it and by replay.
+
+mod cli_support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cli_support::Place;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A recording in the folder `made`, and its largest file: the C library.
+fn recorded(name: &str) -> (Place, PathBuf) {
+    let place = Place::new(name);
+    place.run_well(&["record", "-o", "made", "echo", "hello"]);
+    let files = fs::read_dir(place.work("made/files")).unwrap().flatten();
+    let largest = files.max_by_key(|entry| entry.metadata().unwrap().len()).unwrap();
+    // The store has it too, under another name.
+    let copy = place.work("copy");
+    fs::copy(largest.path(), &copy).unwrap();
+    fs::remove_file(largest.path()).unwrap();
+    fs::rename(&copy, largest.path()).unwrap();
+    (place, largest.path())
+}
+
+/// `info --verify` and `pack` refuse it with a word of `because`, and replay does not end well.
+fn is_noticed(place: &Place, because: &str) {
+    let verified = place.run_within(&["info", "--verify", "made"], LIMIT);
+    assert_eq!(verified.status, Some(125), "{verified:?}");
+    let told = verified.stdout + &verified.stderr;
+    assert!(told.contains(because), "{told}");
+    let packed = place.run_within(&["pack", "made", "-o", "packed"], LIMIT);
+    assert_eq!(packed.status, Some(125), "{packed:?}");
+    assert!(!place.work("packed").exists());
+    let replayed = place.run_within(&["replay", "made"], LIMIT);
+    assert!(matches!(replayed.status, Some(120 | 125)), "{replayed:?}");
+    assert!(replayed.stderr.contains("error: "), "{replayed:?}");
+}
+
+#[test]
+fn whole_ones_are_right() {
+    let (place, _) = recorded("files-whole");
+    place.run_well(&["info", "--verify", "made"]);
+    assert_eq!(place.run_within(&["replay", "made"], LIMIT).stdout, "hello\n");
+    place.run_well(&["pack", "made", "-o", "packed"]);
+}
+
+#[test]
+fn a_missing_one_is_noticed() {
+    let (place, file) = recorded("files-missing");
+    fs::remove_file(file).unwrap();
+    is_noticed(&place, "missing");
+}
+
+#[test]
+fn a_changed_one_is_noticed() {
+    let (place, file) = recorded("files-changed");
+    let mut bytes = fs::read(&file).unwrap();
+    // Where nothing of it is used.
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    is_noticed(&place, "damaged");
+}
+
+#[test]
+fn a_short_one_is_noticed() {
+    let (place, file) = recorded("files-short");
+    fs::File::options().write(true).open(file).unwrap().set_len(100).unwrap();
+    is_noticed(&place, "damaged");
+}
+
+#[test]
+fn a_pipe_in_place_of_one_holds_nobody_up() {
+    let (place, file) = recorded("files-pipe");
+    fs::remove_file(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    is_noticed(&place, "missing");
+}
+
+#[test]
+fn a_link_in_place_of_one_is_not_followed() {
+    let (place, file) = recorded("files-link");
+    let elsewhere = place.work("elsewhere");
+    fs::rename(&file, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    is_noticed(&place, "missing");
+}

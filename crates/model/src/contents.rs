@@ -1,0 +1,23 @@
+//! Which files events speak of.
+
+use crate::event::Event;
+use crate::ids::ContentId;
+
+/// The files whose contents an event has mapped.
+pub fn contents_of(event: &Event<'_>) -> Vec<ContentId> {
+    let mut contents = Vec::new();
+    match event {
+        Event::Exec(exec) => contents.extend(
+            exec.mappings().map(|mapping| mapping.content).filter(|content| !content.is_none()),
+        ),
+        Event::Call(call) => {
+            for mapping in call.items().filter_map(|item| item.mapping()) {
+                contents.push(mapping.content);
+                contents.extend(mapping.overlays.iter().map(|overlay| overlay.content));
+            }
+        }
+        _ => {}
+    }
+    contents.retain(|content| !content.is_none());
+    contents
+}

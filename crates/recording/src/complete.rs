@@ -1,0 +1,131 @@
+//! Whether a recording is whole: undamaged, with all that its events speak of, and with streams
+//! that end where events do.
+
+use std::collections::BTreeSet;
+
+use retake_model::Event;
+
+use crate::ContentId;
+use crate::error::{Error, Result};
+use crate::event_reader::EventReader;
+use crate::recording::Recording;
+use crate::scan::check_unindexed;
+use crate::stream_info::StreamId;
+use crate::warning::{Warning, Warnings};
+
+/// What the events of a recording say of the rest of it.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Files that programs mapped.
+    pub contents: BTreeSet<ContentId>,
+    /// Streams that end within an event, and how many whole ones are before that.
+    pub cut: Vec<(StreamId, u64)>,
+    /// Events that are malformed: stream, number, and what is wrong.
+    pub malformed: Vec<(StreamId, u64, String)>,
+}
+
+impl Findings {
+    /// Reads all events that can be read.
+    ///
+    /// # Errors
+    /// What the system says. Damage ends a stream.
+    pub fn of(recording: &Recording) -> Result<Self> {
+        let mut findings = Self::default();
+        for stream in recording.streams() {
+            findings.read(recording, stream.info.id)?;
+        }
+        Ok(findings)
+    }
+
+    fn read(&mut self, recording: &Recording, stream: StreamId) -> Result<()> {
+        let mut reader = EventReader::new(recording, stream)?;
+        loop {
+            match reader.next() {
+                Ok(Some(numbered)) => match numbered.event {
+                    Ok(event) => self.note(&event.decode()),
+                    Err(error) => {
+                        self.malformed.push((stream, numbered.index, error.to_string()));
+                    }
+                },
+                Ok(None) => break,
+                Err(Error::Malformed { index, error, .. }) => {
+                    self.malformed.push((stream, index, error.to_string()));
+                    return Ok(()); // nothing behind it can be found
+                }
+                Err(Error::Damaged { .. }) => return Ok(()), // told where chunks are read
+                Err(error) => return Err(error),
+            }
+        }
+        if reader.is_cut() {
+            self.cut.push((stream, reader.next_index()));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: &Event<'_>) {
+        self.contents.extend(retake_model::contents_of(event));
+    }
+}
+
+impl Recording {
+    /// Reads everything and returns all that is damaged, beginning with what opening found.
+    ///
+    /// # Errors
+    /// Only what the system says: damage is in the list.
+    pub fn check(&self) -> Result<Vec<Warning>> {
+        let mut warnings = Warnings::default();
+        self.shared.warnings.iter().cloned().for_each(|warning| warnings.push(warning));
+        // Without an index, opening has read all frames.
+        let has_index = !self
+            .shared
+            .warnings
+            .iter()
+            .any(|warning| matches!(warning, Warning::NoIndex { .. } | Warning::BeingRecorded));
+        if has_index {
+            check_unindexed(&self.shared.source, &mut |result| note_damage(result, &mut warnings))?;
+        }
+        let mut bytes = Vec::new();
+        for summary in self.streams() {
+            let mut reader = self.stream(summary.info.id)?;
+            for index in 0..summary.chunk_count {
+                note_damage(reader.read_chunk(index, &mut bytes).map(drop), &mut warnings)?;
+            }
+        }
+        for (id, _) in self.contents()? {
+            note_damage(self.copy_content(id, &mut std::io::sink()).map(drop), &mut warnings)?;
+        }
+        let findings = Findings::of(self)?;
+        for id in findings.contents.into_iter().filter(|id| !self.has_content(*id)) {
+            warnings.push(Warning::MissingContent { id });
+        }
+        for (stream, events) in findings.cut {
+            warnings.push(Warning::CutEvent { stream, events });
+        }
+        for (stream, index, reason) in findings.malformed {
+            warnings.push(Warning::MalformedEvent { stream, index, reason });
+        }
+        Ok(warnings.into_list())
+    }
+
+    /// The files that programs mapped and that the recording does not have.
+    ///
+    /// # Errors
+    /// Events cannot be read.
+    pub fn missing_contents(&self) -> Result<Vec<ContentId>> {
+        let needed = Findings::of(self)?.contents;
+        Ok(needed.into_iter().filter(|id| !self.has_content(*id)).collect())
+    }
+}
+
+fn note_damage(result: Result<()>, warnings: &mut Warnings) -> Result<()> {
+    match result {
+        Err(Error::Damaged { place, reason, .. }) => {
+            warnings.push(Warning::Damaged { place, reason })
+        }
+        Err(error @ (Error::BadContent { .. } | Error::NoContent { .. })) => {
+            warnings.push(Warning::BadContent { reason: error.to_string() });
+        }
+        result => return result,
+    }
+    Ok(())
+}
