@@ -51,6 +51,7 @@ pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
         output: None,
         arguments: &arguments,
         environment: &environment,
+        confined_to: None,
     })?)
 }
 

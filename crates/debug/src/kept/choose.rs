@@ -186,6 +186,7 @@ impl Session {
         let summary = summary_of(&mut reader)?;
         let around = Surroundings {
             header: running.header(),
+            scratch: running.scratch().to_owned(),
             recording: &self.recording,
             console: &mut self.console,
         };

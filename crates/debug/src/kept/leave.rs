@@ -143,7 +143,7 @@ impl Session {
         let Some(running) = &self.running else {
             return Err(DebugError::CannotKeep("the replay has ended".to_owned()));
         };
-        let image = Image::of(checkpoint, running.header())?;
+        let image = Image::of(checkpoint, running)?;
         if image.bytes() > most {
             let [bytes, most] = [image.bytes(), most].map(|bytes| bytes >> 20);
             return Err(DebugError::CannotKeep(format!(

@@ -11,20 +11,18 @@ use crate::error::{DebugError, Result};
 use crate::process::in_runtime;
 use crate::timeline::Checkpoint;
 use retake_kernel::maps::{self, Mapping, Nature};
-use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE, PATH_BYTES};
+use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE};
 use retake_kernel::{context, memory, process};
 use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
+use retake_replay::Running;
 use serde::Serialize;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::mem::offset_of;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 const PAGE: usize = super::image::PAGE_BYTES as usize;
@@ -48,7 +46,8 @@ impl Image {
     ///
     /// # Errors
     /// `CannotKeep`: it has something that another session could not make again.
-    pub fn of(checkpoint: &Checkpoint, header: &Header) -> Result<Self> {
+    pub fn of(checkpoint: &Checkpoint, running: &Running) -> Result<Self> {
+        let header = running.header();
         let (pid, threads) = (checkpoint.snapshot.pid, &checkpoint.snapshot.threads);
         let announced = match checkpoint.announced() {
             None => None,
@@ -61,7 +60,7 @@ impl Image {
             }
         };
         check_domains(pid, threads.contexts(), header)?;
-        let scratch = path_of(&header.scratch);
+        let scratch = running.scratch().to_owned();
         let (mappings, files) = mappings_of(pid, &scratch)?;
         let mut pages = Vec::new();
         for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
@@ -133,13 +132,6 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
         }
     }
     Ok(())
-}
-
-/// A path that the header has.
-pub(super) fn path_of(bytes: &[AtomicU8; PATH_BYTES]) -> PathBuf {
-    let path: Vec<u8> =
-        bytes.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
-    PathBuf::from(OsStr::from_bytes(&path))
 }
 
 /// All mappings that another session must make, and the files of the session's own that they show.
