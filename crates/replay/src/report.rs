@@ -1,6 +1,5 @@
 //! What is told about a divergence.
 
-use crate::warden::X86_64;
 use crate::windows::Windows;
 use retake_contract::context::registers;
 use retake_contract::header::Why;
@@ -91,7 +90,7 @@ impl Report {
 /// A call of any architecture, for people.
 fn call_name(notice: &Notice) -> String {
     let number = notice.number;
-    if notice.architecture != X86_64 {
+    if !notice.is_of_64_bits() {
         return format!("call {number} of 32-bit programs");
     }
     let row = u16::try_from(number).ok().and_then(retake_model::table::call);

@@ -165,7 +165,9 @@ impl Running {
         let service = Service::start(&windows, wanted);
         child.start()?;
         let listener = child.listener().map_err(ReplayError::Confinement)?;
-        let warden = Warden::start(listener, &windows, service.findings())?;
+        let findings = Arc::clone(service.findings());
+        let told = move |report| findings.keep(report);
+        let warden = Warden::start(listener, &windows, told)?;
         let watch = process::watch(child.pid)?;
         Ok(Self { windows, service, warden, guardian, root: child.pid, watch, _host: host })
     }

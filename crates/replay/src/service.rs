@@ -89,8 +89,8 @@ impl Service {
 
 impl Findings {
     /// Keeps a report, if it is the first.
-    pub fn keep(&self, fresh: impl FnOnce() -> Report) {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(fresh);
+    pub fn keep(&self, report: Report) {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
     }
 
     fn wanted(&self) -> MutexGuard<'_, Option<Wanted>> {
@@ -125,7 +125,7 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
         None => {}
         Some(Found::Stuck(index, elapsed)) => {
             let slot = &windows.session.header().slots[index];
-            keep_first(windows, findings, index, slot, || Report::stuck(windows, slot, elapsed));
+            keep_first(windows, findings, index, Report::stuck(windows, slot, elapsed));
         }
         Some(Found::CutOff(cut_off)) => {
             *findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut_off);
@@ -137,14 +137,13 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
 fn answer(windows: &Windows, index: usize, findings: &Findings) {
     let slot = &windows.session.header().slots[index];
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
+    let keep = |report| keep_first(windows, findings, index, report);
     match slot.request.kind.load(Acquire) {
         shared::REQUEST_WINDOW => match windows.next(slot.stream.load(Relaxed), argument(0)) {
             Ok(Some((id, bytes))) => windows.answer(slot, (i64::from(id), bytes as i64)),
             Ok(None) => windows.answer(slot, (-1, 0)),
             Err(error) => {
-                keep_first(windows, findings, index, slot, || {
-                    Report::unreadable(windows, slot, &error)
-                });
+                keep(Report::unreadable(windows, slot, &error));
                 windows.answer(slot, (-1, 0));
             }
         },
@@ -165,9 +164,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (answer, 0));
         }
         // Not answered: the process stays where it is until everything is ended.
-        shared::REQUEST_DIVERGED => {
-            keep_first(windows, findings, index, slot, || Report::new(windows, slot))
-        }
+        shared::REQUEST_DIVERGED => keep(Report::new(windows, slot)),
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
             if let Err(error) = &result {
@@ -209,16 +206,11 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
     }
 }
 
-fn keep_first(
-    windows: &Windows,
-    findings: &Findings,
-    index: usize,
-    slot: &shared::Slot,
-    fresh: impl FnOnce() -> Report,
-) {
+fn keep_first(windows: &Windows, findings: &Findings, index: usize, report: Report) {
     if findings.copies.has(index) {
+        let slot = &windows.session.header().slots[index];
         process::kill(windows.process_of(slot), libc::SIGKILL);
         return;
     }
-    findings.keep(fresh);
+    findings.keep(report);
 }

@@ -3,7 +3,6 @@
 //! replay makes: a recording that does attacks. It is reported, and ended before the call was made.
 
 use crate::report::Report;
-use crate::service::Findings;
 use crate::windows::Windows;
 use retake_contract::header::{
     GRANT_MAPS, GRANT_MEMORY, GRANT_PAGEMAP, GRANT_SCRATCH, GRANT_STORED,
@@ -18,8 +17,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-pub(crate) const X86_64: u32 = 0xc000_003e;
-
 /// To be stopped with [`Warden::stop`].
 pub(crate) struct Warden {
     stop: File,
@@ -27,17 +24,18 @@ pub(crate) struct Warden {
 }
 
 impl Warden {
+    /// `told` gets a report of each attack.
     pub fn start(
         listener: Listener,
         windows: &Arc<Windows>,
-        findings: &Arc<Findings>,
+        told: impl Fn(Report) + Send + 'static,
     ) -> io::Result<Self> {
         let (stopped, stop) = process::pipe()?;
-        let (windows, findings) = (Arc::clone(windows), Arc::clone(findings));
+        let windows = Arc::clone(windows);
         let thread = std::thread::spawn(move || {
             // An error leaves the callers waiting, which is no more than they may.
             while let Ok(Some(notice)) = listener.next(stopped.as_fd()) {
-                answer(&listener, &notice, &windows, &findings);
+                answer(&listener, &notice, &windows, &told);
             }
         });
         Ok(Self { stop, thread })
@@ -49,7 +47,7 @@ impl Warden {
     }
 }
 
-fn answer(listener: &Listener, notice: &Notice, windows: &Windows, findings: &Findings) {
+fn answer(listener: &Listener, notice: &Notice, windows: &Windows, told: &dyn Fn(Report)) {
     match file_for(notice, windows) {
         Some(Ok(file)) if listener.is_waiting(notice) => listener.hand_over(notice, &file),
         Some(Ok(_)) => {}
@@ -58,7 +56,7 @@ fn answer(listener: &Listener, notice: &Notice, windows: &Windows, findings: &Fi
             listener.let_pass(notice);
         }
         None => {
-            findings.keep(|| Report::attack(windows, notice));
+            told(Report::attack(windows, notice));
             // It is not answered, and goes no further. First those go that could hear of its end.
             crate::end_everything(windows.session.header(), windows.host());
             if listener.is_waiting(notice) {
@@ -70,7 +68,7 @@ fn answer(listener: &Listener, notice: &Notice, windows: &Windows, findings: &Fi
 
 /// What a call is to get a descriptor of; `None`: it is another call.
 fn file_for(notice: &Notice, windows: &Windows) -> Option<io::Result<File>> {
-    if notice.architecture != X86_64 {
+    if !notice.is_of_64_bits() {
         return None;
     }
     let words = notice.arguments;
@@ -104,7 +102,7 @@ fn open_plain(path: &Path, writes: bool) -> io::Result<File> {
 /// Whether a call reaches nothing but the process that makes it, and what this one has made for the
 /// replay. What it depends on are numbers, which nobody can change any more.
 fn concerns_itself(notice: &Notice) -> bool {
-    if notice.architecture != X86_64 {
+    if !notice.is_of_64_bits() {
         return false;
     }
     match i64::from(notice.number) {

@@ -13,7 +13,8 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-const X86_64: u32 = 0xc000_003e;
+/// The architecture of 64-bit programs, `AUDIT_ARCH_X86_64`.
+pub(super) const X86_64: u32 = 0xc000_003e;
 
 /// Of an argument of a call the low 32 bits: the kernel reads no more of those that rules look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

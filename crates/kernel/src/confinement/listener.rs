@@ -1,5 +1,6 @@
 //! Who hears of the calls that a filter does not let pass.
 
+use super::filter::X86_64;
 use crate::check;
 use std::fs::File;
 use std::io;
@@ -24,12 +25,18 @@ pub struct Notice {
     pub tid: i32,
     /// The call's number; which call that is depends on the architecture.
     pub number: i32,
-    /// The architecture, `AUDIT_ARCH_*`.
-    pub architecture: u32,
+    architecture: u32,
     /// Behind the instruction that makes it.
     pub address: u64,
     /// As the kernel has taken them from the registers.
     pub arguments: [u64; 6],
+}
+
+impl Notice {
+    /// Whether it is a call of 64-bit programs: else its number means another one.
+    pub fn is_of_64_bits(&self) -> bool {
+        self.architecture == X86_64
+    }
 }
 
 /// Hears of calls.
