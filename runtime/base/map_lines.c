@@ -1,9 +1,16 @@
 /* Walks /proc/self/maps. Private stack; the walk needs 16 KB of it. */
 #include "base/map_lines.h"
+#include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 
 #define BUFFER_BYTES 0x4000
+
+i64 open_own(u64 grant, const char *path)
+{
+	return recording() ? sys4(NR_openat, -100L, path, 02000000 /* O_CLOEXEC */, 0)
+			   : sys0(grant);
+}
 
 u64 hexadecimal(const char **text)
 {
@@ -43,7 +50,7 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 {
 	char buffer[BUFFER_BYTES + 1];
 	u64 held = 0;
-	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", O_CLOEXEC, 0);
+	i64 maps = open_own(GRANT_MAPS, "/proc/self/maps");
 	if (maps < 0)
 		return;
 	for (;;) {
@@ -111,7 +118,7 @@ void walk_writable(
 	u64 from, u64 to, void (*visit)(void *closure, u64 start, u64 end), void *closure)
 {
 	struct writable_walk walk = {from, to, visit, closure};
-	i64 maps = sys4(NR_openat, -100L, "/proc/self/maps", O_CLOEXEC, 0);
+	i64 maps = open_own(GRANT_MAPS, "/proc/self/maps");
 	u32 known = maps >= 0 && query_writable(maps, &walk);
 	if (maps >= 0)
 		sys1(NR_close, maps);

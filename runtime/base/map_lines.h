@@ -9,6 +9,8 @@ struct map_line {
 	const char *permissions; /* four letters */
 	const char *rest;	 /* from the space before the device to the end of the line */
 };
+/* A file of this process in /proc, for reading. At replay the kernel opens none. */
+i64 open_own(u64 grant, const char *path);
 u64 hexadecimal(const char **text);
 struct map_line read_map_line(const char *text);
 void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *closure);

@@ -259,8 +259,6 @@ static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
 	struct context *context = first_context(slot);
 	sys2(NR_munmap, PAGE_BYTES, RUNTIME_TEXT - PAGE_BYTES);
 	sys2(NR_munmap, RUNTIME_END, ADDRESS_END - RUNTIME_END);
-	u64 limit[2] = {0, 0};
-	sys4(NR_prlimit64, 0, 4 /* RLIMIT_CORE */, limit, NULL);
 	if (slot->state != SLOT_LIVE)
 		begin_root(context);
 	else {

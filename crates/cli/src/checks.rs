@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use retake_kernel::{cpuid, maps, probe, shared};
+use retake_kernel::{confinement, cpuid, maps, probe, shared};
 use retake_recording::Location;
 use retake_supervisor::{Options, Session, SessionError, this_processor};
 use rustix::fs::{Access, access, statvfs};
@@ -73,6 +73,7 @@ pub fn all() -> Vec<Check> {
         vdso(),
         cpuid_faulting(),
         seccomp(),
+        confinement(),
         disk(),
         debugger(),
         tracing_in_kernel(),
@@ -235,6 +236,27 @@ fn seccomp() -> Check {
             format!("a filter is active (mode {mode}); calls it forbids fail in recordings too"),
         )
         .mend("in a container --security-opt seccomp=unconfined, if recording fails"),
+    }
+}
+
+/// Only replay needs it.
+fn confinement() -> Check {
+    let check = |state, detail| Check::new("confinement of replay", state, detail);
+    match (confinement::is_available(), confinement::landlock_version()) {
+        (Err(error), _) => check(
+            State::Missing,
+            format!("no filter can tell of system calls: {error}; nothing is replayed"),
+        )
+        .mend(
+            "a kernel with CONFIG_SECCOMP_FILTER; in a container --security-opt seccomp=unconfined",
+        ),
+        (Ok(()), 0) => {
+            check(State::Limited, "filters of system calls, but no Landlock beside them".to_owned())
+                .mend("booting with lsm=landlock,… on a kernel with CONFIG_SECURITY_LANDLOCK")
+        }
+        (Ok(()), version) => {
+            check(State::Ok, format!("filters of system calls, Landlock version {version}"))
+        }
     }
 }
 

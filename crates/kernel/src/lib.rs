@@ -3,6 +3,7 @@
 
 pub mod call_tracer;
 pub mod clock;
+pub mod confinement;
 pub mod context;
 pub mod cpuid;
 pub mod futex;

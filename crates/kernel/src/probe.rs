@@ -58,6 +58,7 @@ pub fn tracing() -> io::Result<()> {
         output: None,
         arguments: &[],
         environment: &[],
+        confined_to: None,
     };
     let child = process::prepare(&program)?;
     let attached = Attached::seize(child.pid);

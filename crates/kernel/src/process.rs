@@ -1,12 +1,15 @@
 //! Starting processes, and watching them.
 
 use crate::check;
+use crate::confinement::filter::Rule;
+use crate::confinement::{Confinement, Listener, receive_listener};
 use crate::inheritance::{self, Limits};
 use retake_contract::context::{FORCE_SIGNAL, FORCE_VALUE};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// A child that waits for [`Prepared::start`] before it executes its program.
@@ -15,6 +18,7 @@ pub struct Prepared {
     pub pid: i32,
     go: File,
     failure: File,
+    listener: Option<OwnedFd>,
 }
 
 /// What to execute.
@@ -30,9 +34,17 @@ pub struct Program<'a> {
     pub output: Option<i32>,
     pub arguments: &'a [CString],
     pub environment: &'a [CString],
+    /// The calls that it may make from before its exec on. It has no other descriptors then than
+    /// standard output and error, a standard input that is empty, and `by_descriptor`; and it
+    /// leaves no core.
+    pub confined_to: Option<&'a [Rule]>,
 }
 
-pub(crate) fn pipe() -> io::Result<(File, File)> {
+/// A pipe: where is read, and where is written.
+///
+/// # Errors
+/// No descriptor.
+pub fn pipe() -> io::Result<(File, File)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel writes two descriptors, which are new and ours.
     unsafe {
@@ -54,8 +66,14 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     let (failure_read, failure_write) = pipe()?;
     let arguments = pointers(program.arguments);
     let environment = pointers(program.environment);
+    let nothing = File::open("/dev/null")?;
+    let (confinement, listener) = program
+        .confined_to
+        .map(|rules| Confinement::new(rules, failure_write.as_raw_fd()))
+        .transpose()?
+        .unzip();
     // SAFETY: the child calls only functions that are safe after fork in a process with threads:
-    // close, read, dup2, signal, exec, write, _exit.
+    // close, read, dup2, signal, those of `confine`, exec, write, _exit.
     let pid = unsafe { libc::fork() };
     check(i64::from(pid))?;
     if pid == 0 {
@@ -77,27 +95,62 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
                 }
             }
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            match program.by_descriptor {
-                Some(descriptor) => libc::syscall(
-                    libc::SYS_execveat,
-                    descriptor,
-                    c"".as_ptr(),
-                    arguments.as_ptr(),
-                    environment.as_ptr(),
-                    libc::AT_EMPTY_PATH,
-                ),
-                None => i64::from(libc::execve(
-                    program.path.as_ptr(),
-                    arguments.as_ptr(),
-                    environment.as_ptr(),
-                )),
+            let confined = confinement
+                .as_ref()
+                .map_or(Ok(()), |confinement| confine(confinement, program, &nothing));
+            let code = match confined {
+                Ok(()) => exec(program, &arguments, &environment),
+                Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
             };
-            let code = *libc::__errno_location();
             libc::write(failure_write.as_raw_fd(), (&raw const code).cast(), 4);
             libc::_exit(127);
         }
     }
-    Ok(Prepared { pid, go: go_write, failure: failure_read })
+    Ok(Prepared { pid, go: go_write, failure: failure_read, listener })
+}
+
+/// In the child: leaves it nothing but what [`Program::confined_to`] says.
+fn confine(confinement: &Confinement, program: &Program<'_>, nothing: &File) -> io::Result<()> {
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: plain system calls; the kernel reads the limit. What the parent has open stays open
+    // there.
+    unsafe {
+        check(i64::from(libc::dup2(nothing.as_raw_fd(), libc::STDIN_FILENO)))?;
+        let everything = libc::CLOSE_RANGE_CLOEXEC as i32;
+        check(i64::from(libc::close_range(3, u32::MAX, everything)))?;
+        if let Some(descriptor) = program.by_descriptor {
+            check(i64::from(libc::fcntl(descriptor, libc::F_SETFD, 0)))?;
+        }
+        check(i64::from(libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core)))?;
+    }
+    confinement.enter()
+}
+
+/// In the child: executes its program; why that failed, as an `errno`.
+fn exec(
+    program: &Program<'_>,
+    arguments: &[*const libc::c_char],
+    environment: &[*const libc::c_char],
+) -> i32 {
+    // SAFETY: both lists end with a null pointer, and what they point to lives in copied memory.
+    unsafe {
+        match program.by_descriptor {
+            Some(descriptor) => libc::syscall(
+                libc::SYS_execveat,
+                descriptor,
+                c"".as_ptr(),
+                arguments.as_ptr(),
+                environment.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            ),
+            None => i64::from(libc::execve(
+                program.path.as_ptr(),
+                arguments.as_ptr(),
+                environment.as_ptr(),
+            )),
+        };
+        *libc::__errno_location()
+    }
 }
 
 impl Prepared {
@@ -107,6 +160,15 @@ impl Prepared {
     /// It is gone.
     pub fn start(&mut self) -> io::Result<()> {
         self.go.write_all(&[1])
+    }
+
+    /// Who hears of the calls that it may not make; to be asked for once it was started.
+    ///
+    /// # Errors
+    /// It could not be confined, for what reason the kernel says; or it is not to be confined.
+    pub fn listener(&mut self) -> io::Result<Listener> {
+        let channel = self.listener.take().ok_or(io::ErrorKind::NotFound)?;
+        receive_listener(&channel).map_err(|error| self.failure().unwrap_or(error))
     }
 
     /// After it ended without an exec: why the exec failed.
@@ -306,6 +368,13 @@ pub fn computed(pid: i32) -> Duration {
 /// Whether a process or thread has ended, be it that nobody has taken its status yet.
 pub fn is_gone(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))
+}
+
+/// Which file a process executes: device and inode; `None` if it has ended, or may not be looked
+/// at.
+pub fn executed(pid: i32) -> Option<(u64, u64)> {
+    let about = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((about.dev(), about.ino()))
 }
 
 /// Whether a process still has an address space: one that is being killed gives it up before it

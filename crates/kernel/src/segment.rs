@@ -157,3 +157,12 @@ impl Drop for Segment {
         unsafe { libc::shmdt(self.address.as_ptr().cast()) };
     }
 }
+
+/// Whether this process has made the segment of this number.
+pub fn is_own(id: i32) -> bool {
+    // SAFETY: an all-zero structure of integers is valid.
+    let mut about: libc::shmid_ds = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills one structure of that type.
+    let found = unsafe { libc::shmctl(id, libc::IPC_STAT, &mut about) } == 0;
+    found && about.shm_cpid as u32 == std::process::id()
+}

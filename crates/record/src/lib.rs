@@ -386,6 +386,7 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
         output: None,
         arguments: &arguments,
         environment: &environment,
+        confined_to: None,
     };
     Ok(process::prepare(&program)?)
 }

@@ -24,10 +24,9 @@ const ROOM_BELOW: u64 = 0x20_0000;
 /// among them.
 const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
-/// Answers REQUEST_WATCH: 0, or -1 when the process cannot be looked at.
-pub(crate) fn answer(slot: &shared::Slot) -> i64 {
+/// Answers REQUEST_WATCH of a thread of a process: 0, or -1 when the process cannot be looked at.
+pub(crate) fn answer(pid: i32, slot: &shared::Slot) -> i64 {
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
-    let pid = slot.pid.load(Relaxed) as i32;
     match examine(pid, argument(0)).and_then(|bytes| memory::write(pid, argument(1), &bytes)) {
         Ok(()) => 0,
         Err(_) => -1, // the runtime does without: a trap and single steps

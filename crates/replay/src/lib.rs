@@ -1,19 +1,23 @@
 //! Replaying a recording: processes made of the runtime alone, fed with their streams.
 //!
 //! The kernel executes nothing but the runtime. The recording is the only input, standard output
-//! and error are the only outputs. That holds for what was recorded, not for what somebody has put
-//! into a recording: its code runs natively, and can reach the runtime's own system-call
-//! instruction.
+//! and error are the only outputs. That holds also for what somebody has put into a recording: its
+//! code runs natively, but the kernel lets it make no other calls than the runtime needs
+//! (`confined`, `warden`; docs/SECURITY.md). The shared header can be written to by that code: no
+//! process number or path in there is believed.
 
 #![forbid(unsafe_code)]
 
+mod confined;
 mod copies;
 mod forced;
+mod host;
 mod report;
 mod running;
 mod service;
 mod standstill;
 mod status;
+mod warden;
 mod windows;
 
 pub use copies::CopySlots;
@@ -22,13 +26,13 @@ pub use running::{Held, Purpose, Running, Wanted};
 pub use standstill::{CutOff, Waiting};
 pub use status::Status;
 
+use host::Host;
 use retake_kernel::memory;
 use retake_kernel::process;
-use retake_kernel::shared::{self, Header, store_bytes};
+use retake_kernel::shared::{self, Header};
 use retake_recording::{Recording, StreamId};
 use retake_supervisor::SessionError;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -85,6 +89,12 @@ pub enum ReplayError {
         is no one order in which to look at them\n  try       recording again without --policy"
     )]
     Parallel,
+    /// Nothing is replayed that could reach beyond the replay.
+    #[error(
+        "the kernel does not confine replayed processes: {0}\n  try       `retake doctor`, which \
+        says what is missing"
+    )]
+    Confinement(io::Error),
     /// Something the machine refused.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -173,12 +183,6 @@ fn host_descriptor(file: &std::fs::File) -> io::Result<std::fs::File> {
 /// The slot of the first process.
 const ROOT_SLOT: usize = 0;
 
-fn store_path(target: &[std::sync::atomic::AtomicU8], path: &Path) {
-    let mut bytes = path.as_os_str().as_bytes().to_vec();
-    bytes.extend(b"/\0");
-    store_bytes(target, &bytes);
-}
-
 /// The folder where every content lies under its number.
 fn lay_out_files(recording: &Recording, folder: &Path) -> Result<PathBuf, ReplayError> {
     let cache = folder.join("files");
@@ -207,13 +211,13 @@ fn live_slots(header: &Header) -> usize {
         .count()
 }
 
-fn end_everything(header: &Header) {
+fn end_everything(header: &Header, host: Host) {
     for _ in 0..200 {
         let mut alive = false;
         for slot in header.used_slots() {
             let pid = slot.pid.load(Relaxed) as i32;
             if matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
-                && pid > 0
+                && host.has(pid)
             {
                 alive |= process::kill(pid, libc::SIGKILL)
                     && process::state(pid).is_some_and(|state| state != 'Z');

@@ -3,13 +3,17 @@
 use crate::windows::Windows;
 use retake_contract::context::registers;
 use retake_contract::header::Why;
-use retake_kernel::maps;
+use retake_kernel::confinement::Notice;
 use retake_kernel::shared::Slot;
+use retake_kernel::{maps, process};
 use retake_model::EventKind;
 use retake_recording::Policy;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+
+/// Of the instruction that makes a call.
+const CALL_BYTES: u64 = 2;
 
 /// A divergence, described for people.
 #[derive(Debug, Clone)]
@@ -27,6 +31,7 @@ pub struct Report {
     message: Option<String>,
     /// It is about a file of the recording, and not about a thread.
     is_of_file: bool,
+    attack: Option<String>,
     is_sync: bool,
 }
 
@@ -48,6 +53,7 @@ impl Report {
             place: place(slot.pid.load(Relaxed) as i32, program_counter),
             message: None,
             is_of_file: false,
+            attack: None,
             is_sync,
         }
     }
@@ -77,13 +83,41 @@ impl Report {
             place: String::new(),
             message: Some(error.to_string()),
             is_of_file: true,
+            attack: None,
             is_sync: false,
+        }
+    }
+
+    /// Of a process that made a call that no replay makes.
+    pub(crate) fn attack(windows: &Windows, notice: &Notice) -> Self {
+        let pid = process::group_leader(notice.tid).unwrap_or(notice.tid);
+        let slots = windows.session.header().used_slots();
+        let found = |slot: &&Slot| {
+            let number = if notice.tid == pid { &slot.pid } else { &slot.tid };
+            number.load(Relaxed) as i32 == notice.tid
+        };
+        let slot = slots.iter().find(found).unwrap_or(&slots[0]);
+        Self {
+            arguments: notice.arguments,
+            place: place(pid, notice.address.saturating_sub(CALL_BYTES)),
+            attack: Some(call_name(notice)),
+            ..Self::new(windows, slot)
         }
     }
 
     pub(crate) fn unreadable(windows: &Windows, slot: &Slot, error: &std::io::Error) -> Self {
         Self { message: Some(error.to_string()), ..Self::new(windows, slot) }
     }
+}
+
+/// A call of any architecture, for people.
+fn call_name(notice: &Notice) -> String {
+    let number = notice.number;
+    if !notice.is_of_64_bits() {
+        return format!("call {number} of 32-bit programs");
+    }
+    let row = u16::try_from(number).ok().and_then(retake_model::table::call);
+    row.map_or_else(|| format!("call {number}"), |row| row.name.to_owned())
 }
 
 fn place(pid: i32, program_counter: u64) -> String {
@@ -142,6 +176,27 @@ fn difference(why: Option<Why>) -> &'static str {
     }
 }
 
+impl Report {
+    fn fmt_call(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, argument) in self.arguments.iter().enumerate() {
+            write!(f, "{}{argument:#x}", if i == 0 { "(" } else { ", " })?;
+        }
+        write!(f, ") from {}", self.place)
+    }
+
+    fn fmt_attack(&self, call: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "the recording attacks: its code makes a system call that no replay makes\n  in        \
+            process {} (stream {})",
+            self.pid, self.stream
+        )?;
+        write!(f, "  at        {call}")?;
+        self.fmt_call(f)?;
+        write!(f, "\n  done      nothing: the process was ended before the kernel made the call")
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let (true, Some(message)) = (self.is_of_file, &self.message) {
@@ -150,6 +205,9 @@ impl fmt::Display for Report {
                 "a file of the recording is not what was recorded: {message}\n  try       retake \
                 info --verify"
             );
+        }
+        if let Some(call) = &self.attack {
+            return self.fmt_attack(call, f);
         }
         writeln!(
             f,
@@ -181,11 +239,8 @@ impl fmt::Display for Report {
         };
         writeln!(f, "  differs   {}", difference(why))?;
         writeln!(f, "  expected  {expected}\n  actual    {actual}")?;
-        write!(f, "  at        call {}(", self.number)?;
-        for (i, argument) in self.arguments.iter().enumerate() {
-            write!(f, "{}{argument:#x}", if i == 0 { "" } else { ", " })?;
-        }
-        write!(f, ") from {}", self.place)?;
+        write!(f, "  at        call {}", self.number)?;
+        self.fmt_call(f)?;
         if self.is_sync {
             write!(
                 f,

@@ -1,13 +1,16 @@
 //! A replay that has been started: the tree of processes, and the threads here that answer them.
 
+use crate::confined;
 use crate::copies::CopySlots;
+use crate::host::Host;
 use crate::report::Report;
 use crate::service::Service;
 use crate::status::Status;
+use crate::warden::Warden;
 use crate::windows::Windows;
 use crate::{
     Onlooker, Outcome, ROOT_SLOT, ReplayError, Request, end_children, end_everything,
-    host_descriptor, lay_out_files, live_slots, store_path,
+    host_descriptor, lay_out_files, live_slots,
 };
 use retake_kernel::guardian::Guardian;
 use retake_kernel::process::{self, Prepared, Program};
@@ -85,6 +88,7 @@ fn options(recording: &Recording, request: Request, whole_inputs: bool) -> Optio
 pub struct Running {
     windows: Arc<Windows>,
     service: Service,
+    warden: Warden,
     guardian: Guardian,
     root: i32,
     watch: OwnedFd,
@@ -134,8 +138,13 @@ impl Running {
             header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
             set_alone(header, wanted.is_alone);
         }
+        let host = host_descriptor(&memory::executable_file(
+            c"retake-replay",
+            runtime_image::EXECUTABLE,
+        )?)?;
+        let known_by = Host::of(&host)?;
         let clean_up = || {
-            end_everything(header);
+            end_everything(header, known_by);
             // Nobody is left who could be told of what cannot be removed.
             let _ = std::fs::remove_dir_all(folder);
         };
@@ -143,24 +152,29 @@ impl Running {
         process::adopt_orphans();
         let files = lay_out_files(&recording, folder)?;
         let scratch = folder.join("scratch");
-        store_path(&header.store, &files);
-        store_path(&header.scratch, &scratch);
         header.slots_used.store(ROOT_SLOT as u32 + 1, Release);
-        let host = host_descriptor(&memory::executable_file(
-            c"retake-replay",
-            runtime_image::EXECUTABLE,
-        )?)?;
         header.host_descriptor.store(host.as_raw_fd(), Relaxed);
         let mut child = prepare_root(&session, &host, output.as_ref())?;
         match wanted {
             None => signals::pass_to(child.pid),
             Some(_) => process::own_group(child.pid),
         }
-        let windows = Arc::new(Windows::new(recording, session, files, scratch, onlooker, dropped));
+        let folders = (files, scratch);
+        let windows =
+            Arc::new(Windows::new(recording, session, known_by, folders, onlooker, dropped));
         let service = Service::start(&windows, wanted);
         child.start()?;
+        let listener = child.listener().map_err(ReplayError::Confinement)?;
+        let findings = Arc::clone(service.findings());
+        let told = move |report| findings.keep(report);
+        let warden = Warden::start(listener, &windows, told)?;
         let watch = process::watch(child.pid)?;
-        Ok(Self { windows, service, guardian, root: child.pid, watch, _host: host })
+        Ok(Self { windows, service, warden, guardian, root: child.pid, watch, _host: host })
+    }
+
+    /// The folder for copies of the files that processes share.
+    pub fn scratch(&self) -> &Path {
+        self.windows.scratch()
     }
 
     /// The shared memory of the tree.
@@ -255,20 +269,21 @@ impl Running {
     /// Ends what is known to have ended by itself.
     pub fn finish(self) {
         self.service.stop();
+        self.warden.stop();
         self.guardian.dismiss().wait();
     }
 
     /// As [`Running::end`], and whatever else is a child of this process by now: a replayed one may
     /// be so young that nothing names it.
     pub(crate) fn end_with_children(self) {
-        end_everything(self.header());
+        end_everything(self.header(), self.windows.host());
         end_children(self.guardian.pid());
         self.end();
     }
 
     /// Ends everything, wherever it is.
     pub fn end(self) {
-        end_everything(self.header());
+        end_everything(self.header(), self.windows.host());
         process::reap(self.root);
         process::reap_adopted(-1);
         self.finish();
@@ -293,6 +308,7 @@ fn prepare_root(
     let arguments: Vec<CString> =
         arguments.into_iter().map(|a| CString::new(a).expect("no NUL")).collect();
     let output = output.map(AsRawFd::as_raw_fd);
+    let rules = confined::rules(host.as_raw_fd() as u32);
     let program = Program {
         limits: None,
         path: c"",
@@ -300,6 +316,7 @@ fn prepare_root(
         output,
         arguments: &arguments,
         environment: &[],
+        confined_to: Some(&rules),
     };
     let child = process::prepare(&program)?;
     let slot = &session.header().slots[ROOT_SLOT];

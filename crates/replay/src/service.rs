@@ -27,7 +27,7 @@ pub(crate) struct Service {
 
 /// What the threads look for, and what they have found.
 #[derive(Default)]
-struct Findings {
+pub(crate) struct Findings {
     wanted: Mutex<Option<Wanted>>,
     report: Mutex<Option<Report>>,
     held: Mutex<Option<Held>>,
@@ -53,6 +53,11 @@ impl Service {
             std::thread::spawn(move || verify_contents(&windows, &stop, &findings))
         };
         Self { windows: Arc::clone(windows), stop, findings, threads, verifier }
+    }
+
+    /// What its threads look for, and what they have found.
+    pub fn findings(&self) -> &Arc<Findings> {
+        &self.findings
     }
 
     /// The first divergence, if there was one.
@@ -96,6 +101,11 @@ impl Service {
 }
 
 impl Findings {
+    /// Keeps a report, if it is the first.
+    pub fn keep(&self, report: Report) {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
+    }
+
     fn wanted(&self) -> MutexGuard<'_, Option<Wanted>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,11 +158,11 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
         None => {}
         Some(Found::Stuck(index, elapsed)) => {
             let slot = &windows.session.header().slots[index];
-            keep_first(findings, index, slot, || Report::stuck(windows, slot, elapsed));
+            keep_first(windows, findings, index, Report::stuck(windows, slot, elapsed));
         }
         Some(Found::CutOff(cut_off)) => {
             *findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut_off);
-            crate::end_everything(windows.session.header());
+            crate::end_everything(windows.session.header(), windows.host());
         }
     }
 }
@@ -160,12 +170,13 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
 fn answer(windows: &Windows, index: usize, findings: &Findings) {
     let slot = &windows.session.header().slots[index];
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
+    let keep = |report| keep_first(windows, findings, index, report);
     match slot.request.kind.load(Acquire) {
         shared::REQUEST_WINDOW => match windows.next(slot.stream.load(Relaxed), argument(0)) {
             Ok(Some((id, bytes))) => windows.answer(slot, (i64::from(id), bytes as i64)),
             Ok(None) => windows.answer(slot, (-1, 0)),
             Err(error) => {
-                keep_first(findings, index, slot, || Report::unreadable(windows, slot, &error));
+                keep(Report::unreadable(windows, slot, &error));
                 windows.answer(slot, (-1, 0));
             }
         },
@@ -186,9 +197,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (answer, 0));
         }
         // Not answered: the process stays where it is until everything is ended.
-        shared::REQUEST_DIVERGED => {
-            keep_first(findings, index, slot, || Report::new(windows, slot))
-        }
+        shared::REQUEST_DIVERGED => keep(Report::new(windows, slot)),
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
             if let Err(error) = &result {
@@ -216,11 +225,13 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
         }
         shared::REQUEST_DEBUG if findings.wants(slot.stream.load(Relaxed), argument(0)) => {
             // Answered by Running::release.
-            let held = Held { pid: slot.pid.load(Relaxed) as i32, slot: index };
+            let held = Held { pid: windows.process_of(slot), slot: index };
             *findings.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         }
         shared::REQUEST_DEBUG => windows.answer(slot, (0, 0)),
-        shared::REQUEST_WATCH => windows.answer(slot, (forced::answer(slot), 0)),
+        shared::REQUEST_WATCH => {
+            windows.answer(slot, (forced::answer(windows.process_of(slot), slot), 0))
+        }
         other => {
             eprintln!("retake: unknown request {other} of the runtime");
             windows.answer(slot, (-1, 0));
@@ -228,15 +239,11 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
     }
 }
 
-fn keep_first(
-    findings: &Findings,
-    index: usize,
-    slot: &shared::Slot,
-    fresh: impl FnOnce() -> Report,
-) {
+fn keep_first(windows: &Windows, findings: &Findings, index: usize, report: Report) {
     if findings.copies.has(index) {
-        process::kill(slot.pid.load(Relaxed) as i32, libc::SIGKILL);
+        let slot = &windows.session.header().slots[index];
+        process::kill(windows.process_of(slot), libc::SIGKILL);
         return;
     }
-    findings.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(fresh);
+    findings.keep(report);
 }

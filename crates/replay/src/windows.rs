@@ -3,6 +3,7 @@
 
 mod feed;
 
+use crate::host::Host;
 use crate::{Onlooker, Stage, Standing};
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
@@ -11,7 +12,7 @@ use retake_recording::{ContentId, Recording, StreamId};
 use retake_supervisor::Session;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +36,7 @@ struct Feeds {
 pub(crate) struct Windows {
     recording: Recording,
     pub session: Session,
-    #[allow(dead_code, reason = "keeps the folder's name for messages")]
+    host: Host,
     files: PathBuf,
     scratch: PathBuf,
     feeds: Mutex<Feeds>,
@@ -58,8 +59,8 @@ impl Windows {
     pub fn new(
         recording: Recording,
         session: Session,
-        files: PathBuf,
-        scratch: PathBuf,
+        host: Host,
+        (files, scratch): (PathBuf, PathBuf),
         onlooker: Option<Arc<dyn Onlooker>>,
         dropped: Dropped,
     ) -> Self {
@@ -72,6 +73,7 @@ impl Windows {
         let this = Self {
             recording,
             session,
+            host,
             files,
             scratch,
             feeds,
@@ -87,6 +89,33 @@ impl Windows {
         let first = this.console_behind(0);
         this.session.header().console_printed.store(first, Release);
         this
+    }
+
+    /// What every process of the replay executes.
+    pub fn host(&self) -> Host {
+        self.host
+    }
+
+    /// The process that a slot names, if it is one of the replay's; else 0, which no process has.
+    /// What is in a slot a replayed process can have written there.
+    pub fn process_of(&self, slot: &shared::Slot) -> i32 {
+        let pid = slot.pid.load(Relaxed) as i32;
+        if self.host.is_executed_by(pid) { pid } else { 0 }
+    }
+
+    /// Where a stored file lies: its content in words.
+    pub fn stored_path(&self, words: &[u64; 6]) -> PathBuf {
+        self.files.join(digits(&words[..4]))
+    }
+
+    /// The folder for copies of shared files.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    /// Where the copy of a shared file lies.
+    pub fn scratch_path(&self, device: u64, inode: u64) -> PathBuf {
+        self.scratch.join(digits(&[device, inode]))
     }
 
     /// Whether a process is to be left out, because it was when the recording was made.
@@ -186,16 +215,11 @@ impl Windows {
         if known && self.is_unchanged(device, inode) {
             return Ok(false);
         }
-        let name: String = [device, inode]
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let path = self.scratch.join(name);
+        let path = self.scratch_path(device, inode);
         let _guard = lock(&self.shared_files);
         if path.exists() {
             let bytes = if known {
-                std::fs::metadata(self.files.join(content.to_string()))?.len()
+                std::fs::symlink_metadata(self.files.join(content.to_string()))?.len()
             } else {
                 0
             };
@@ -225,11 +249,7 @@ impl Windows {
     /// Copies an input of the call that a replayed thread is about to make out of its memory.
     pub fn hand_over_input(&self, slot: &shared::Slot, address: u64, bytes: u64) -> io::Result<()> {
         let Some(onlooker) = &self.onlooker else { return Ok(()) };
-        let data = retake_kernel::memory::read_vec(
-            slot.pid.load(Relaxed) as i32,
-            address,
-            bytes as usize,
-        )?;
+        let data = retake_kernel::memory::read_vec(self.process_of(slot), address, bytes as usize)?;
         onlooker.take_input(StreamId(slot.stream.load(Relaxed)), &data)
     }
 
@@ -242,7 +262,7 @@ impl Windows {
             _ => Stage::UsesMappedFile,
         };
         let stream = StreamId(slot.stream.load(Relaxed));
-        onlooker.look(&Standing { pid: slot.pid.load(Relaxed) as i32, stream, events, stage })
+        onlooker.look(&Standing { pid: self.process_of(slot), stream, events, stage })
     }
 
     /// When everybody who could print waits for a number that never comes, goes on with the next
@@ -300,6 +320,11 @@ impl Windows {
             self.with_staging(|staging| lock(&feed).read_ahead(staging));
         }
     }
+}
+
+/// The name of a file that numbers name.
+fn digits(words: &[u64]) -> String {
+    words.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -52,6 +52,7 @@ pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
         output: None,
         arguments: &arguments,
         environment: &environment,
+        confined_to: None,
     })?)
 }
 

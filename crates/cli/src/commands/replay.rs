@@ -28,8 +28,8 @@ use crate::text;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 No file, process or network of the original is needed, and system calls act on nothing outside. What the program printed is \
-printed again, byte for byte and in the recorded order, and replay ends as the program ended. The recorded program runs here \
-with your rights, and not in a sandbox: a recording that somebody made for that purpose can do harm.
+printed again, byte for byte and in the recorded order, and replay ends as the program ended. The recorded program runs here, \
+and the kernel lets it make no system calls but those that replay needs: one that tries others is ended.
 
 Every system call, its input and the noted states of memory are compared with the recording. Should anything differ, replay \
 stops, says where and what, and ends with status 120.

@@ -204,6 +204,7 @@ impl Kept {
         let console = &mut replay.console;
         let around = Surroundings {
             header: running.header(),
+            scratch: running.scratch().to_owned(),
             recording: &replay.history.recording,
             other: &mut |name, bytes| printed::take(console, name, bytes),
         };

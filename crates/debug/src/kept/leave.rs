@@ -148,7 +148,12 @@ impl Kept {
         let Some(running) = &replay.running else {
             return Err(DebugError::CannotKeep("the replay has ended".to_owned()));
         };
-        let image = Image::of(&checkpoint.snapshot, announced(checkpoint)?, running.header())?;
+        let image = Image::of(
+            &checkpoint.snapshot,
+            announced(checkpoint)?,
+            running.header(),
+            running.scratch(),
+        )?;
         if image.bytes() > most {
             let [bytes, most] = [image.bytes(), most].map(|bytes| bytes >> 20);
             return Err(DebugError::CannotKeep(format!(

@@ -16,13 +16,7 @@ mod write;
 pub use restore::{Surroundings, restore};
 pub use write::Image;
 
-use retake_kernel::shared::PATH_BYTES;
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Why there is no image, or no process can be made of one.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +34,3 @@ pub enum ImageError {
 
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, ImageError>;
-
-/// A path that the header has.
-fn path_of(bytes: &[AtomicU8; PATH_BYTES]) -> PathBuf {
-    let path: Vec<u8> =
-        bytes.iter().map(|byte| byte.load(Relaxed)).take_while(|byte| *byte != 0).collect();
-    PathBuf::from(OsStr::from_bytes(&path))
-}

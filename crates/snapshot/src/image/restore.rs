@@ -6,31 +6,30 @@
 //! which are forgotten, and the windows of the streams, which are read from the recording again, to
 //! the same addresses.
 
+use super::Result;
 use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
 use super::pieces::{kind, read_json};
-use super::{Result, path_of};
 use crate::pagemap::PAGE_BYTES;
 use crate::process::Process;
 use crate::remote::{self, checked};
 use crate::threads::SCRATCH;
+use retake_contract::header::{GRANT_SCRATCH, GRANT_STORED};
 use retake_kernel::context::{self, WINDOW_PLACES};
 use retake_kernel::shared::{
     HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT,
 };
 use retake_model::table::number;
-use retake_recording::{CheckpointReader, PieceName, Recording, StreamId};
+use retake_recording::{CheckpointReader, ContentId, PieceName, Recording, StreamId};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const MAP_PRIVATE_FIXED: u64 = (libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
 const MAP_SHARED_FIXED: u64 = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
 const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 const MAP_GROWSDOWN: u64 = libc::MAP_GROWSDOWN as u64;
 const NO_DESCRIPTOR: u64 = u64::MAX;
-const AT_FDCWD: u64 = -100i64 as u64;
 const SYS_MSEAL: i64 = number::MSEAL as i64;
 const MADV_GUARD_INSTALL: u64 = 102;
 /// The runtime attaches no window that is larger.
@@ -41,10 +40,21 @@ const PIECE_BYTES: usize = 1 << 20;
 pub struct Surroundings<'a> {
     /// What all processes of the session share.
     pub header: &'a Header,
+    /// The folder for copies of shared files.
+    pub scratch: PathBuf,
     /// What it replays.
     pub recording: &'a Recording,
     /// Takes a piece that is none of the image's; whether there is a place for it.
     pub other: &'a mut dyn FnMut(PieceName, &[u8]) -> io::Result<bool>,
+}
+
+/// A file that the supervisor opens for its processes: the call, and its arguments.
+type Granted = (u64, [u64; 4]);
+
+fn granted_content(content: ContentId) -> Granted {
+    let word =
+        |at: usize| u64::from_le_bytes(std::array::from_fn(|index| content.0[8 * at + index]));
+    (GRANT_STORED, std::array::from_fn(word))
 }
 
 /// A process being made.
@@ -52,10 +62,8 @@ struct Maker<'a> {
     process: &'a mut Process,
     around: Surroundings<'a>,
     description: Description,
-    store: PathBuf,
-    scratch: PathBuf,
     /// The file that was mapped last: several mappings of one follow each other.
-    opened: Option<(PathBuf, u64)>,
+    opened: Option<(Granted, u64)>,
 }
 
 /// Makes a process, stopped with one thread that has executed nothing, what the rest of a
@@ -84,8 +92,7 @@ pub fn restore<'a>(
         return Err(reader.bad("there is no room for its filters of system calls").into());
     };
     description.threads = description.threads.with_filters(&filters);
-    let (store, scratch) = (path_of(&around.header.store), path_of(&around.header.scratch));
-    let mut maker = Maker { process, around, description, store, scratch, opened: None };
+    let mut maker = Maker { process, around, description, opened: None };
     maker.clear()?;
     maker.fill(reader)?;
     if !maker.description.threads.own_their_slots(maker.process) {
@@ -157,8 +164,8 @@ impl Maker<'_> {
     /// Those who have mapped an old one go on seeing that: each is made under another name first.
     fn make_scratch_files(&self) -> io::Result<Vec<(File, ScratchFile)>> {
         let make = |saved: &ScratchFile| {
-            std::fs::create_dir_all(&self.scratch)?;
-            let path = self.scratch.join(new_name(saved));
+            std::fs::create_dir_all(&self.around.scratch)?;
+            let path = self.around.scratch.join(new_name(saved));
             let file = std::fs::OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -173,7 +180,10 @@ impl Maker<'_> {
 
     fn publish(&self, files: &[(File, ScratchFile)]) -> io::Result<()> {
         for (_, saved) in files {
-            std::fs::rename(self.scratch.join(new_name(saved)), self.scratch.join(&saved.name))?;
+            std::fs::rename(
+                self.around.scratch.join(new_name(saved)),
+                self.around.scratch.join(&saved.name),
+            )?;
             if let Some(identity) = saved.identity() {
                 self.around.header.note_shared_file(identity.0, identity.1);
             }
@@ -206,11 +216,17 @@ impl Maker<'_> {
             }
             Shown::Content { content, offset, is_shared } => {
                 let flags = if *is_shared { MAP_SHARED_FIXED } else { MAP_PRIVATE_FIXED };
-                (flags, self.open(&self.store.join(content), libc::O_RDONLY)?, *offset)
+                let content = content
+                    .parse()
+                    .map_err(|_| io::Error::other("a file of it has no content's name"))?;
+                (flags, self.open(granted_content(content))?, *offset)
             }
             Shown::Scratch { file, offset } => {
-                let path = self.scratch.join(&self.description.scratch[*file].name);
-                (MAP_PRIVATE_FIXED, self.open(&path, libc::O_RDWR)?, *offset)
+                let (device, inode) = self.description.scratch[*file]
+                    .identity()
+                    .ok_or_else(|| io::Error::other("a file of it has no number"))?;
+                let file = (GRANT_SCRATCH, [device, inode, 0, 0]);
+                (MAP_PRIVATE_FIXED, self.open(file)?, *offset)
             }
         };
         let arguments =
@@ -227,18 +243,15 @@ impl Maker<'_> {
     }
 
     /// The process's descriptor of a file.
-    fn open(&mut self, path: &Path, how: i32) -> io::Result<u64> {
-        if let Some((_, descriptor)) = self.opened.as_ref().filter(|(known, _)| known == path) {
+    fn open(&mut self, file: Granted) -> io::Result<u64> {
+        if let Some((_, descriptor)) = self.opened.as_ref().filter(|(known, _)| *known == file) {
             return Ok(*descriptor);
         }
         if let Some((_, descriptor)) = self.opened.take() {
             self.call(libc::SYS_close, [descriptor])?;
         }
-        let room = self.room()?;
-        self.process.memory.write(room, &[path.as_os_str().as_bytes(), &[0]].concat())?;
-        let descriptor =
-            self.call(libc::SYS_openat, [AT_FDCWD, room, (how | libc::O_CLOEXEC) as u64])?;
-        self.opened = Some((path.to_owned(), descriptor));
+        let descriptor = self.call(file.0 as i64, file.1)?;
+        self.opened = Some((file, descriptor));
         Ok(descriptor)
     }
 

@@ -4,7 +4,7 @@ use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Sh
 use super::filters::Filters;
 use super::pages::own_pages;
 use super::pieces::{kind, put_json};
-use super::{ImageError, Result, path_of};
+use super::{ImageError, Result};
 use crate::pagemap::PAGE_BYTES;
 use crate::runtime::in_runtime;
 use crate::snapshot::Snapshot;
@@ -41,12 +41,17 @@ impl Image {
     /// Of a copy of the process; `announced`: the signal that the runtime announced there.
     ///
     /// # Errors
-    /// `Refused`: it has something that another session could not make again.
-    pub fn of(snapshot: &Snapshot, announced: Option<i32>, header: &Header) -> Result<Self> {
+    /// `Refused`: it has something that another session could not make again. `scratch`: the folder
+    /// for copies of shared files.
+    pub fn of(
+        snapshot: &Snapshot,
+        announced: Option<i32>,
+        header: &Header,
+        scratch: &Path,
+    ) -> Result<Self> {
         let (pid, threads) = (snapshot.pid, &snapshot.threads);
         check_domains(pid, threads.contexts(), header)?;
-        let scratch = path_of(&header.scratch);
-        let (mappings, files) = mappings_of(pid, &scratch)?;
+        let (mappings, files) = mappings_of(pid, scratch)?;
         let mut pages = Vec::new();
         for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
             pages.extend(own_pages(pid, mapping.range())?);

@@ -1,0 +1,232 @@
+//! Recordings that somebody made to do harm: their replay touches nothing outside, says what it
+//! met, and ends with 120. The programs are in `tests/attacks/`: they do nothing while they are
+//! recorded.
+
+mod cli_support;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cli_support::{Place, Ran, compile_program};
+use retake_testing::needs;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const DIVERGED: i32 = 120;
+/// What replay says of a call that no replay makes.
+const TOLD: &str = "the recording attacks";
+
+/// What an attack could touch.
+struct Outside {
+    folder: PathBuf,
+    kept: PathBuf,
+    listener: TcpListener,
+    process: Child,
+    segment: String,
+}
+
+impl Outside {
+    fn new(place: &Place) -> Self {
+        let folder = place.work("../outside");
+        fs::create_dir_all(&folder).unwrap();
+        let kept = folder.join("kept");
+        fs::write(&kept, "as it was").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let process = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+        let made = Command::new("ipcmk").args(["-M", "4096"]).output().unwrap();
+        let said = String::from_utf8(made.stdout).unwrap();
+        let segment = said.split_whitespace().last().unwrap().to_owned();
+        Self { folder, kept, listener, process, segment }
+    }
+
+    /// The arguments of the attacker.
+    fn named(&self, attack: &str) -> [String; 4] {
+        let creates = ["open_write", "x32", "by_interrupt", "by_sysenter", "executes"];
+        let path = if creates.iter().any(|prefix| attack.starts_with(prefix)) {
+            self.folder.join("made")
+        } else {
+            self.kept.clone()
+        };
+        let path = path.to_str().unwrap().to_owned();
+        [attack.to_owned(), path, self.process.id().to_string(), self.segment.clone()]
+    }
+
+    fn assert_untouched(&mut self, after: &str) {
+        let entries: Vec<_> = fs::read_dir(&self.folder).unwrap().flatten().collect();
+        assert_eq!(entries.len(), 1, "{after}: {entries:?}");
+        assert_eq!(fs::read_to_string(&self.kept).unwrap(), "as it was", "{after}");
+        let connected = self.listener.accept().map(drop).map_err(|error| error.kind());
+        assert_eq!(connected, Err(std::io::ErrorKind::WouldBlock), "{after}");
+        assert_eq!(self.process.try_wait().unwrap(), None, "{after}: a process was ended");
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        assert!(status.contains("TracerPid:\t0\n"), "{after}: a process is traced");
+        let ipcs = Command::new("ipcs").args(["-m", "-i", &self.segment]).output().unwrap();
+        let about = String::from_utf8(ipcs.stdout).unwrap();
+        assert!(about.contains("nattch=0"), "{after}: {about}");
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = Command::new("ipcrm").args(["-m", &self.segment]).status();
+    }
+}
+
+fn attacker(place: &Place) -> String {
+    let executable = place.work("attacker");
+    compile_program("attacks/attacker", &["-O1", "-Wall", "-Werror"], &executable);
+    executable.to_str().unwrap().to_owned()
+}
+
+/// Records an attack, made somewhere in the program.
+fn record(place: &Place, program: &str, arguments: &[String], place_in_program: &str) {
+    let mut command = vec!["record", "-o", "attack", "--", program];
+    command.extend(arguments.iter().map(String::as_str));
+    command.extend((!place_in_program.is_empty()).then_some(place_in_program));
+    let _ = fs::remove_dir_all(place.work("attack"));
+    let recorded = place.run_within(&command, LIMIT);
+    assert_eq!((recorded.status, recorded.stdout.as_str()), (Some(0), "went on\n"), "{recorded:?}");
+}
+
+fn assert_told(ran: &Ran, attack: &str) {
+    assert_eq!(ran.status, Some(DIVERGED), "{attack}: {ran:?}");
+    assert!(ran.stderr.contains(TOLD), "{attack}: {ran:?}");
+    assert!(!ran.stdout.contains("went on"), "{attack}: {ran:?}");
+}
+
+/// Attacks, and what is said of each; empty: what else differs may be told.
+const ATTACKS: &[(&str, &str)] = &[
+    ("open_write", "openat("),
+    ("open_read", "openat("),
+    ("x32", "call 1073742081("),
+    ("removes", "unlink("),
+    ("connects", "socket("),
+    ("kills", "kill("),
+    ("kills_thread", "tgkill("),
+    ("traces", "ptrace("),
+    ("mounts", "mount("),
+    ("attaches", "shmat("),
+    ("removes_segment", "shmctl("),
+    ("rings", "io_uring_setup("),
+    ("unshares", "clone("),
+    ("tells_all", "clone("),
+    ("forks_unseen", "clone3("),
+    ("limits", "prlimit64("),
+    ("truncates", "ftruncate("),
+    ("types", "ioctl("),
+    ("writes_memory", "process_vm_writev("),
+    ("executes", "execve("),
+    ("executes_beside", "execveat("),
+    ("by_interrupt", "of 32-bit programs("),
+    ("by_itself", "unlink("),
+    ("by_all", "unlink("),
+    ("by_sigreturn", "unlink("),
+    ("by_sysenter", ""),
+    ("by_vsyscall", ""),
+    ("names_others", ""),
+];
+
+#[test]
+fn a_recording_that_attacks_touches_nothing() {
+    let place = Place::new("attack");
+    let program = attacker(&place);
+    let mut outside = Outside::new(&place);
+    for (attack, told) in ATTACKS {
+        record(&place, &program, &outside.named(attack), "");
+        let replayed = place.run_within(&["replay", "attack"], LIMIT);
+        outside.assert_untouched(attack);
+        assert_eq!(replayed.status, Some(DIVERGED), "{attack}: {replayed:?}");
+        if !told.is_empty() {
+            assert_told(&replayed, attack);
+            assert!(replayed.stderr.contains(told), "{attack}: {replayed:?}");
+        }
+    }
+}
+
+#[test]
+fn whatever_a_replayed_process_becomes_or_makes_is_confined() {
+    let place = Place::new("attack-descendants");
+    let program = attacker(&place);
+    let mut outside = Outside::new(&place);
+    for way in ["fork", "thread", "exec"] {
+        record(&place, &program, &outside.named("removes"), way);
+        let replayed = place.run_within(&["replay", "attack"], LIMIT);
+        outside.assert_untouched(way);
+        assert_told(&replayed, way);
+    }
+}
+
+#[test]
+fn other_ways_to_replay_are_confined_too() {
+    needs!("gdb");
+    let place = Place::new("attack-debug");
+    let program = attacker(&place);
+    let mut outside = Outside::new(&place);
+    for attack in ["removes", "kills", "by_interrupt", "names_others"] {
+        record(&place, &program, &outside.named(attack), "");
+        let ways: &[&[&str]] = &[
+            &["backtrace", "attack"],
+            &["debug", "attack", "--", "-batch", "-ex", "continue"],
+            &["debug", "--at", "end", "attack", "--", "-batch", "-ex", "reverse-stepi"],
+            &["checkpoint", "attack", "--every", "10"],
+            &["trace", "--from", "attack", "-o", "trace.ds"],
+        ];
+        for way in ways {
+            let ran = place.run_within(way, LIMIT);
+            outside.assert_untouched(&format!("{attack}, {way:?}: {ran:?}"));
+            assert!(!ran.stdout.contains("went on"), "{attack}, {way:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stored_program_that_was_changed_is_confined() {
+    let place = Place::new("attack-patched");
+    let executable = place.work("patched");
+    compile_program("attacks/patched", &["-O1"], &executable);
+    let mut outside = Outside::new(&place);
+    let path = outside.kept.to_str().unwrap().to_owned();
+    record(&place, executable.to_str().unwrap(), &[path], "");
+    const MARK: &[u8] = b"RTKPATCH\x66\x90";
+    const CALL: &[u8] = &[0x0f, 0x05];
+    let mut changed = 0;
+    for name in place.files_of("attack") {
+        let file = place.work("attack").join("files").join(name);
+        let mut bytes = fs::read(&file).unwrap();
+        let Some(at) = bytes.windows(MARK.len()).position(|window| window == MARK) else {
+            continue;
+        };
+        bytes[at + 8..at + MARK.len()].copy_from_slice(CALL);
+        // The store has the same file.
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, bytes).unwrap();
+        changed += 1;
+    }
+    assert!(changed > 0, "no stored file has the mark");
+    let replayed = place.run_within(&["replay", "attack"], LIMIT);
+    outside.assert_untouched("patched");
+    // The runtime sees this call, unlike those of the attacker.
+    assert_eq!((replayed.status, replayed.stdout.as_str()), (Some(DIVERGED), ""), "{replayed:?}");
+}
+
+#[test]
+fn what_the_user_has_open_a_replayed_process_has_not() {
+    let place = Place::new("attack-descriptors");
+    let program = attacker(&place);
+    let mut outside = Outside::new(&place);
+    record(&place, &program, &outside.named("few_descriptors"), "");
+    let script = "exec 9<>\"$1\"; exec \"$0\" replay attack";
+    let kept = outside.kept.to_str().unwrap().to_owned();
+    let mut command =
+        place.command_of("sh", &["-c", script, env!("CARGO_BIN_EXE_retake"), kept.as_str()]);
+    let output = command.output().unwrap();
+    outside.assert_untouched("few_descriptors");
+    // The attacker makes this call if it has found one descriptor, of the runtime's executable.
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("kill("), "{said}");
+}

@@ -1,0 +1,115 @@
+//! Answers the calls of replayed processes that their filter does not let pass by itself: opens
+//! what belongs to the replay, and lets pass what concerns the caller alone. Anything else no
+//! replay makes: a recording that does attacks. It is reported, and ended before the call was made.
+
+use crate::report::Report;
+use crate::windows::Windows;
+use retake_contract::header::{
+    GRANT_MAPS, GRANT_MEMORY, GRANT_PAGEMAP, GRANT_SCRATCH, GRANT_STORED,
+};
+use retake_kernel::confinement::{Listener, Notice};
+use retake_kernel::{process, segment};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// To be stopped with [`Warden::stop`].
+pub(crate) struct Warden {
+    stop: File,
+    thread: JoinHandle<()>,
+}
+
+impl Warden {
+    /// `told` gets a report of each attack.
+    pub fn start(
+        listener: Listener,
+        windows: &Arc<Windows>,
+        told: impl Fn(Report) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (stopped, stop) = process::pipe()?;
+        let windows = Arc::clone(windows);
+        let thread = std::thread::spawn(move || {
+            // An error leaves the callers waiting, which is no more than they may.
+            while let Ok(Some(notice)) = listener.next(stopped.as_fd()) {
+                answer(&listener, &notice, &windows, &told);
+            }
+        });
+        Ok(Self { stop, thread })
+    }
+
+    pub fn stop(self) {
+        drop(self.stop);
+        let _ = self.thread.join();
+    }
+}
+
+fn answer(listener: &Listener, notice: &Notice, windows: &Windows, told: &dyn Fn(Report)) {
+    match file_for(notice, windows) {
+        Some(Ok(file)) if listener.is_waiting(notice) => listener.hand_over(notice, &file),
+        Some(Ok(_)) => {}
+        Some(Err(error)) => listener.fail(notice, error.raw_os_error().unwrap_or(libc::EIO)),
+        None if concerns_itself(notice) && listener.is_waiting(notice) => {
+            listener.let_pass(notice);
+        }
+        None => {
+            told(Report::attack(windows, notice));
+            // It is not answered, and goes no further. First those go that could hear of its end.
+            crate::end_everything(windows.session.header(), windows.host());
+            if listener.is_waiting(notice) {
+                process::kill(notice.tid, libc::SIGKILL);
+            }
+        }
+    }
+}
+
+/// What a call is to get a descriptor of; `None`: it is another call.
+fn file_for(notice: &Notice, windows: &Windows) -> Option<io::Result<File>> {
+    if !notice.is_of_64_bits() {
+        return None;
+    }
+    let words = notice.arguments;
+    let own = |name: &str, writes: bool| {
+        let path = format!("/proc/{}/{name}", notice.tid);
+        OpenOptions::new().read(true).write(writes).open(path)
+    };
+    match notice.number as u64 {
+        GRANT_STORED => Some(open_plain(&windows.stored_path(&words), false)),
+        GRANT_SCRATCH => Some(open_plain(&windows.scratch_path(words[0], words[1]), true)),
+        GRANT_MAPS => Some(own("maps", false)),
+        GRANT_PAGEMAP => Some(own("pagemap", false)),
+        GRANT_MEMORY => Some(own("mem", true)),
+        _ => None,
+    }
+}
+
+/// A file of that very name, and nothing that opening or mapping does something else with.
+fn open_plain(path: &Path, writes: bool) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    Ok(file)
+}
+
+/// Whether a call reaches nothing but the process that makes it, and what this one has made for the
+/// replay. What it depends on are numbers, which nobody can change any more.
+fn concerns_itself(notice: &Notice) -> bool {
+    if !notice.is_of_64_bits() {
+        return false;
+    }
+    match i64::from(notice.number) {
+        libc::SYS_shmat => segment::is_own(notice.arguments[0] as i32),
+        libc::SYS_tgkill | libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => {
+            process::group_leader(notice.tid) == Some(notice.arguments[0] as i32)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,16 @@
+/* patched PATH: harmless. Whoever puts a `syscall` where the two bytes behind the mark are has it
+ * removed. */
+#include <stdio.h>
+
+int main(int count, char **arguments)
+{
+	if (count != 2)
+		return 2;
+	long result = 87; /* unlink */
+	__asm__ volatile(".byte 0x48, 0xb9\n\t.ascii \"RTKPATCH\"\n\t.byte 0x66, 0x90"
+			 : "+a"(result)
+			 : "D"(arguments[1])
+			 : "rcx", "r11", "memory");
+	puts("went on");
+	return 0;
+}
