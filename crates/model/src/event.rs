@@ -6,7 +6,8 @@
 
 use retake_contract::context::{deferred_signal, fault, forced_body, registers};
 use retake_contract::events::{
-    TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, event as layout,
+    TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED,
+    event as layout,
 };
 
 use crate::dropped::Dropped;
@@ -77,6 +78,11 @@ pub enum Event<'log> {
     Tsc {
         counter: u64,
         aux: Option<u64>,
+    },
+    /// Another instruction was answered, by its name.
+    Answer {
+        instruction: &'static str,
+        value: u64,
     },
     Exec(ExecRef<'log>),
     /// The first event of a stream.
@@ -326,9 +332,16 @@ impl<'log> EventRef<'log> {
                 hash: read_u64(body, 0),
                 pages: read_u64(body, 8),
             },
-            EventKind::Tsc => {
-                Event::Tsc { counter: value, aux: (self.number == 1).then(|| read_u64(body, 0)) }
+            EventKind::Tsc if self.number == TSC_RANDOM => {
+                Event::Answer { instruction: "rdrand", value }
             }
+            EventKind::Tsc if self.number == TSC_PROCESSOR => {
+                Event::Answer { instruction: "rdpid", value }
+            }
+            EventKind::Tsc => Event::Tsc {
+                counter: value,
+                aux: (self.number == TSC_RDTSCP).then(|| read_u64(body, 0)),
+            },
             EventKind::Exec => Event::Exec(ExecRef::new(body)),
             EventKind::Start => Event::Start {
                 parent: (value as u32 != u32::MAX).then_some(StreamId(value as u32)),
@@ -379,7 +392,7 @@ impl<'log> EventRef<'log> {
             EventKind::Signal | EventKind::Fatal => SIGINFO_BYTES,
             EventKind::Exit | EventKind::Start => 16,
             EventKind::Compare => 24,
-            EventKind::Tsc if self.number == 1 => 8,
+            EventKind::Tsc if self.number == TSC_RDTSCP => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
             EventKind::Dropped => Dropped::body_bytes(body),
