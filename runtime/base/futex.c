@@ -34,7 +34,7 @@ u64 now_ns(void)
 	return now.seconds * 1000000000UL + now.nanoseconds;
 }
 
-void fail(const char *message)
+void complain(const char *message)
 {
 	u64 length = 0;
 	while (message[length])
@@ -43,6 +43,11 @@ void fail(const char *message)
 	sys3(NR_write, 2, prefix, sizeof prefix - 1);
 	sys3(NR_write, 2, message, length);
 	sys3(NR_write, 2, "\n", 1);
+}
+
+void fail(const char *message)
+{
+	complain(message);
 	for (;;)
 		sys1(NR_exit_group, 125);
 }

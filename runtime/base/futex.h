@@ -8,6 +8,8 @@ void futex_wake(u32 *word, i32 count);
 /* On the monotonic clock. */
 u64 now_ns(void);
 /* A bug, or the machine cannot go on: say so and end the process. */
+/* On the program's standard error. */
+void complain(const char *message);
 void fail(const char *message) NORETURN;
 
 #endif

@@ -50,6 +50,8 @@ struct process {
 	u32 stored_count; /* record: files that the supervisor stored for it */
 	/* Record: there is code that may call the kernel where nothing is patched. */
 	u32 unknown_calls;
+	/* Record: nobody knows how often a handler may return. */
+	u32 frames_kept;
 	struct signal_action actions[65];
 	u64 break_start, break_end; /* replay: the emulated program break */
 	u32 region_count;	    /* regions ever handed out */

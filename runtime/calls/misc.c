@@ -14,6 +14,7 @@
 
 #define EINVAL 22
 #define EPERM 1
+#define EFAULT 14
 #define ENODEV 19
 #define EOPNOTSUPP 95
 #define ESRCH 3
@@ -137,6 +138,19 @@ enum {
 	ARCH_REQ_XCOMP_PERM = 0x1023,
 };
 
+/* %gs is the runtime's: for the program it is 0 and stays so. */
+static u32 own_gs(struct call *call)
+{
+	const u64 base = 0;
+	call_prepare(call);
+	if (recording())
+		call->result = 0;
+	if (copy_user((void *)call->arguments[1], &base, sizeof base))
+		call->result = -EFAULT;
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
 u32 handle_arch_prctl(struct call *call)
 {
 	switch ((u32)call->arguments[0]) {
@@ -148,8 +162,8 @@ u32 handle_arch_prctl(struct call *call)
 			sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
 		call_finish(call, NULL, 0);
 		return leave_with_result(call);
-	case ARCH_SET_GS:
-	case ARCH_GET_GS: return answer_call(call, -EPERM); /* %gs is the runtime's */
+	case ARCH_SET_GS: return answer_call(call, call->arguments[1] ? -EPERM : 0);
+	case ARCH_GET_GS: return own_gs(call);
 	case ARCH_GET_CPUID: return answer_call(call, 1);
 	case ARCH_SET_CPUID: return answer_call(call, -ENODEV);
 	case ARCH_REQ_XCOMP_PERM:

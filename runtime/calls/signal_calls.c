@@ -6,6 +6,7 @@
 #include "calls/process.h"
 #include "log/log.h"
 #include "mode/call.h"
+#include "place/interception.h"
 #include "signals/signal.h"
 
 #define EINTR 4
@@ -74,6 +75,10 @@ u32 handle_rt_sigprocmask(struct call *call)
 		result = -EFAULT;
 	if (result == 0 || result == -EFAULT)
 		context->sigmask = fresh;
+	/* As getcontext and swapcontext do it. */
+	if (context->handler_depth && call->arguments[2] &&
+		(!call->arguments[1] || (u32)call->arguments[0] == 2))
+		expect_returns(context);
 	if (recording())
 		call->result = result;
 	else if (result != call->result)

@@ -15,6 +15,25 @@
 
 static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
 
+/* Handlers whose contexts the program switches between return in another order than they began, and
+ * perhaps more than once. */
+static void handler_returned(struct context *context)
+{
+	u64 frame = context->frames[context->handler_depth % FRAMES_KNOWN];
+	if (!context->handler_depth || frame != context->regs.rsp - sizeof frame)
+		expect_returns(context);
+	else if (!--context->handler_depth)
+		arm_interception(context);
+}
+
+/* As the kernel says that it cannot go back. */
+static void bad_frame(struct context *context)
+{
+	const struct deferred_signal raised = {.info = {.number = SIGSEGV, .code = SI_KERNEL}};
+	context->fault_made = 1;
+	raise_fault(context, &raised, 0);
+}
+
 /* The program returns from a handler. The event holds nothing, but signals before and after it must
  * be told apart. */
 u32 handle_rt_sigreturn(struct call *call)
@@ -23,12 +42,14 @@ u32 handle_rt_sigreturn(struct call *call)
 	struct user_context user;
 	call_prepare(call);
 	call_finish(call, NULL, 0);
-	if (context->handler_depth && !--context->handler_depth)
-		arm_interception(context);
+	handler_returned(context);
 	if (copy_user(&user, (const void *)context->regs.rsp, sizeof user) ||
-		!restore_extended(user.machine.extended))
-		die_by_signal(context, SIGSEGV);
-	u64 flags = (user.machine.regs.eflags & 0x40dd5UL) | 0x202;
+		!restore_extended(user.machine.extended)) {
+		bad_frame(context);
+		return LEAVE_FULL;
+	}
+	u64 flags = (context->regs.eflags & ~(u64)FLAG_OF_FRAME) |
+		    (user.machine.regs.eflags & FLAG_OF_FRAME);
 	context->regs = user.machine.regs;
 	context->regs.eflags = flags;
 	context->sigmask = user.mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));

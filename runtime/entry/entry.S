@@ -66,6 +66,12 @@ runtime_pause:
 	jmp entry_passage
 
 	.text
+/* Flags as compiled code wants them, on a stack of ours. */
+	.macro CALM_FLAGS
+	pushq $2
+	popfq
+	.endm
+
 /* A system call. rax = number, rcx = address after the program's `syscall`. */
 	.globl entry_syscall
 entry_syscall:
@@ -76,7 +82,9 @@ entry_syscall:
 	mov %rcx, %gs:RCX
 	pushfq
 	popq %gs:EFLAGS
-	cld
+	testl $FLAG_ODD, %gs:EFLAGS
+	jnz calm_syscall
+syscall_calm:
 	mov %r8, %gs:R8
 	mov %r9, %gs:R9
 	mov %r10, %gs:R10
@@ -93,14 +101,20 @@ entry_syscall:
 	mov %r15, %gs:R15
 	mov %rbp, %gs:RBP
 	mov %rbx, %gs:RBX
+	/* From the master handler, which has saved them all. */
+	.globl entry_syscall_saved
+entry_syscall_saved:
 	mov %gs:CONTEXT_SELF, %rdi
 	call runtime_syscall
 	test %eax, %eax
 	jnz leave_full
 	jmp leave_kept
-	/* Direction flag set: leave_full restores all registers, so all have to be saved. */
-2:	bt $10, %eax
-	jc 1b
+calm_syscall:
+	CALM_FLAGS
+	jmp syscall_calm
+	/* Odd flags: leave_full restores all registers, so all have to be saved. */
+2:	test $FLAG_ODD, %eax
+	jnz 1b
 	mov %gs:CONTEXT_SELF, %rdi
 	call replay_plain
 	test %eax, %eax
@@ -118,8 +132,8 @@ leave_fast:
 leave_kept:
 	/* Fast: the compiled code kept the callee-saved registers. */
 	mov %gs:EFLAGS, %r11
-	bt $10, %r11d
-	jc leave_full /* direction flag set: only popf restores it */
+	test $FLAG_ODD, %r11d
+	jnz leave_full /* only popf restores them */
 	mov %r11d, %eax
 	shr $11, %eax
 	and $1, %eax
@@ -146,8 +160,10 @@ leave_kept:
 	mov %rcx, %gs:RIP
 	pushfq
 	popq %gs:EFLAGS
-	cld
-	mov %gs:CONTEXT_SCRATCH, %rcx
+	testl $FLAG_ODD, %gs:EFLAGS
+	jz 1f
+	CALM_FLAGS
+1:	mov %gs:CONTEXT_SCRATCH, %rcx
 	mov %rcx, %gs:RCX
 	mov %rax, %gs:RAX
 	mov %r8, %gs:R8
@@ -163,6 +179,8 @@ leave_kept:
 	mov %rbp, %gs:RBP
 	mov %rbx, %gs:RBX
 	mov %rdx, %gs:RDX
+	.globl \name\()_saved
+\name\()_saved:
 	mov %gs:CONTEXT_SELF, %rdi
 	mov $\which, %esi
 	call runtime_instruction
@@ -187,11 +205,10 @@ leave_kept:
 	.macro SECTION_ENTRY name, function
 	SECTION_NAME \name
 	mov %rax, %gs:RAX
-	lahf
-	seto %al
-	mov %rax, %gs:EFLAGS
 	mov %rsp, %gs:RSP
 	mov %gs:CONTEXT_STACK_TOP, %rsp
+	pushfq
+	popq %gs:EFLAGS
 	mov %rdx, %gs:RDX
 	mov %rsi, %gs:RSI
 	mov %rdi, %gs:RDI
@@ -199,10 +216,17 @@ leave_kept:
 	mov %r9, %gs:R9
 	mov %r10, %gs:R10
 	mov %r11, %gs:R11
+	testl $FLAG_ODD, %gs:EFLAGS
+	jnz 3f
 	mov %gs:CONTEXT_SELF, %rdi
 	call \function
-	mov %gs:EFLAGS, %rax
+	mov %gs:EFLAGS, %edx
+	mov %edx, %eax
+	shr $11, %eax
+	and $1, %eax
 	add $0x7f, %al /* overflow flag */
+	mov %edx, %eax
+	mov %al, %ah
 	sahf
 	mov %gs:RAX, %rax
 	mov %gs:RDX, %rdx
@@ -215,6 +239,21 @@ leave_kept:
 	mov %gs:RSP, %rsp
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
+	/* Only popf restores the flags, and leave_full all registers. */
+3:	CALM_FLAGS
+	mov %gs:CONTEXT_SCRATCH, %rcx
+	mov %rcx, %gs:RCX
+	mov %r12, %gs:R12
+	mov %r13, %gs:R13
+	mov %r14, %gs:R14
+	mov %r15, %gs:R15
+	mov %rbp, %gs:RBP
+	mov %rbx, %gs:RBX
+	.globl \name\()_saved
+\name\()_saved:
+	mov %gs:CONTEXT_SELF, %rdi
+	call \function
+	jmp leave_full
 	.endm
 	SECTION_ENTRY section_begin, section_begins
 	SECTION_ENTRY section_end, section_ends
@@ -238,18 +277,7 @@ fault_entry:
 	call runtime_fault
 	jmp leave_full
 
-/* Every register exactly as struct context says. */
-	.globl restore_full
-restore_full:
-leave_full:
-	mov %gs:CONTEXT_STACK_TOP, %rsp
-	mov %gs:CONTEXT_PAUSE_AT, %rax
-	dec %rax
-	cmp %rax, %gs:CONTEXT_EVENT_COUNT
-	jae runtime_pause
-restore_registers:
-	pushq %gs:EFLAGS
-	popfq
+	.macro RESTORE_GENERAL
 	mov %gs:R8, %r8
 	mov %gs:R9, %r9
 	mov %gs:R10, %r10
@@ -265,11 +293,45 @@ restore_registers:
 	mov %gs:RDX, %rdx
 	mov %gs:RAX, %rax
 	mov %gs:RCX, %rcx
-	mov %gs:RSP, %rsp
-	jmp *%gs:RIP
+	.endm
 
+/* Every register exactly as struct context says. */
+	.globl restore_full, restore_jump, restore_stepping, restore_stepping_end
+restore_full:
+leave_full:
+	mov %gs:CONTEXT_STACK_TOP, %rsp
+	mov %gs:CONTEXT_PAUSE_AT, %rax
+	dec %rax
+	cmp %rax, %gs:CONTEXT_EVENT_COUNT
+	jae runtime_pause
+restore_registers:
+	testl $FLAG_TRAP, %gs:EFLAGS
+	jnz restore_stepping
+	pushq %gs:EFLAGS
+	popfq
+	RESTORE_GENERAL
+	mov %gs:RSP, %rsp
+restore_jump:
+	jmp *%gs:RIP
+	/* As the kernel does it: the first trap comes behind an instruction of the program. */
+restore_stepping:
+	CALM_FLAGS /* iret refuses the nested-task flag */
+	pushq $0x2b /* ss */
+	pushq %gs:RSP
+	pushq %gs:EFLAGS
+	pushq $0x33 /* cs */
+	pushq %gs:RIP
+	RESTORE_GENERAL
+restore_stepping_end:
+	iretq
+
+/* The kernel leaves the program's alignment check as it was. It leaves the nested-task flag too, on
+ * the way in and on the way back, so here nothing else may change. */
 	.globl signal_entry
 signal_entry:
+	pushfq
+	andl $~FLAG_ALIGNMENT, (%rsp)
+	popfq
 	jmp master_handler
 
 /* From the bootstrap in the vDSO's padding, right after exec: r12 = header segment, r13 = slot,

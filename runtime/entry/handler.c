@@ -10,6 +10,7 @@
 #include "base/user.h"
 #include "calls/unreached.h"
 #include "entry/entry.h"
+#include "entry/stepped.h"
 #include "log/log.h"
 #include "mode/call.h"
 #include "order/baton.h"
@@ -17,6 +18,8 @@
 #include "order/section.h"
 #include "place/forced.h"
 #include "place/instruction.h"
+#include "place/stepping.h"
+#include "place/trapped.h"
 #include "signals/frame.h"
 #include "signals/signal.h"
 
@@ -54,10 +57,51 @@ static void dispatched_call(struct context *context, struct registers *regs, u64
 {
 	context->slot->slow_calls++;
 	regs->rcx = after;
-	regs->rip = (u64)entry_syscall;
+	if (regs->eflags & FLAG_TRAP) {
+		regs->rip = after;
+		regs->r11 = regs->eflags;
+		enter_saved(context, regs, entry_syscall_saved);
+	} else
+		regs->rip = (u64)entry_syscall;
 }
 
-static u32 emulate_instruction(struct context *context, struct registers *regs)
+/* The program has set the trap flag. */
+static u32 steps(const struct registers *regs) { return (regs->eflags & FLAG_TRAP) != 0; }
+
+enum emulated { NOT_EMULATED, EMULATED, EMULATED_CALL, EMULATED_REFUSAL };
+
+#define ILL_ILLOPN 2
+#define INVALID_OPCODE 6 /* exceptions of the processor */
+#define GENERAL_PROTECTION 13
+
+/* What the kernel makes of a fault that the program does not see as it happened. */
+static void replace_fault(struct context *context, struct siginfo *info, struct fault *fault,
+	struct siginfo fresh, u64 trap)
+{
+	context->fault_made = 1;
+	*info = fresh;
+	*fault = (struct fault){.error_code = 0, .trap_number = trap, .address = 0};
+}
+
+static enum emulated emulate_trapped_at(
+	struct context *context, struct registers *regs, struct siginfo *info, struct fault *fault)
+{
+	struct trapped trapped = trapped_at(regs->rip);
+	if (trapped.kind == TRAPPED_NONE)
+		return NOT_EMULATED;
+	if (trapped.kind == TRAPPED_BASE) {
+		/* As on a processor without it. */
+		replace_fault(context, info, fault,
+			(struct siginfo){
+				.number = SIGILL, .code = ILL_ILLOPN, .fields = {regs->rip}},
+			INVALID_OPCODE);
+		return EMULATED_REFUSAL;
+	}
+	emulate_trapped(context, regs, &trapped);
+	return EMULATED;
+}
+
+static enum emulated emulate_instruction(struct context *context, struct registers *regs)
 {
 	u8 code[3] = {0};
 	memcpy(code, (const void *)regs->rip, 2); /* it was just executed: it can be read */
@@ -67,24 +111,24 @@ static u32 emulate_instruction(struct context *context, struct registers *regs)
 	if ((code[0] == 0x0f || is_trap) && code[1] == 0x31) {
 		emulate_tsc(context, regs, 0);
 		regs->rip += 2;
-		return 1;
+		return EMULATED;
 	}
 	if (is_trap && code[1] == 0x05) { /* a `syscall` */
 		dispatched_call(context, regs, regs->rip + 2);
-		return 1;
+		return EMULATED_CALL;
 	}
 	if ((code[0] == 0x0f || is_trap) && code[1] == 0xa2) { /* CPUID */
 		emulate_cpuid(regs);
 		regs->rip += 2;
-		return 1;
+		return EMULATED;
 	}
 	if ((is_trap && code[1] == 0xf9) ||
 		(code[0] == 0x0f && code[1] == 0x01 && *(const u8 *)(regs->rip + 2) == 0xf9)) {
 		emulate_tsc(context, regs, 1);
 		regs->rip += 3;
-		return 1;
+		return EMULATED;
 	}
-	return 0;
+	return NOT_EMULATED;
 }
 
 static void defer(
@@ -101,12 +145,35 @@ static void defer(
 	context->deferred_count++;
 }
 
+#define ARCHITECTURE_I386 0x40000003UL
+#define GATE_ERROR (8 * 0x80 + 2)
 #define INSTRUCTION_FETCH 0x10 /* in the error code of a page fault */
 
+/* The program was to go on where there can be no code, by what it wrote into a signal frame. */
+static void refuse_place(struct context *context, struct siginfo *info, struct registers *regs)
+{
+	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
+	replace_fault(context, info, &raised->fault,
+		(struct siginfo){.number = SIGSEGV, .code = SI_KERNEL}, GENERAL_PROTECTION);
+	raised->info = *info;
+	struct registers own = context->regs;
+	enter_saved(context, regs, fault_entry);
+	context->regs = own;
+}
+
 static void synchronous_fault(
-	struct context *context, const struct siginfo *info, struct user_context *user)
+	struct context *context, struct siginfo *info, struct user_context *user)
 {
 	struct machine_context *machine = &user->machine;
+	struct fault fault = {machine->error_code, machine->trap_number, machine->fault_address};
+	context->fault_made = 0;
+	if (own_step(context, info, &machine->regs))
+		return;
+	if (machine->regs.rip == (u64)restore_jump ||
+		machine->regs.rip == (u64)restore_stepping_end) {
+		refuse_place(context, info, &machine->regs);
+		return;
+	}
 	if (in_text(machine->regs.rip)) {
 		const char *fixup = fixup_of(machine->regs.rip);
 		if (!fixup)
@@ -119,16 +186,32 @@ static void synchronous_fault(
 		unreached_show(context);
 		return;
 	}
-	if (info->number == SIGSEGV && info->code == 0x80 &&
-		emulate_instruction(context, &machine->regs))
-		return;
-	context->regs = machine->regs;
+	if (info->number == SIGSEGV && info->code == SI_KERNEL) {
+		enum emulated how = emulate_instruction(context, &machine->regs);
+		if (how == NOT_EMULATED)
+			how = emulate_trapped_at(context, &machine->regs, info, &fault);
+		if (how == EMULATED_CALL || (how == EMULATED && !steps(&machine->regs)))
+			return;
+		if (how == EMULATED)
+			step_emulated(info, &fault, machine->regs.rip);
+	}
 	context->deferred[MAX_DEFERRED - 1].info = *info;
-	context->deferred[MAX_DEFERRED - 1].fault =
-		(struct fault){machine->error_code, machine->trap_number, machine->fault_address};
-	machine->regs.rip = (u64)fault_entry;
-	machine->regs.rsp = context->stack_top;
-	machine->regs.eflags &= ~0x500UL; /* direction and trap flag */
+	context->deferred[MAX_DEFERRED - 1].fault = fault;
+	enter_saved(context, &machine->regs, fault_entry);
+}
+
+/* `int $0x80` makes a call of 32-bit programs: the kernel without those lets it fault. */
+static void refuse_gate(struct context *context, struct siginfo *info, struct registers *regs)
+{
+	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
+	if (recording())
+		complain("int $0x80 is not supported: it faults, as without 32-bit programs");
+	regs->rip -= 2;
+	replace_fault(context, info, &raised->fault,
+		(struct siginfo){.number = SIGSEGV, .code = SI_KERNEL}, GENERAL_PROTECTION);
+	raised->fault.error_code = GATE_ERROR;
+	raised->info = *info;
+	enter_saved(context, regs, fault_entry);
 }
 
 static u32 is_synchronous(const struct siginfo *info)
@@ -141,10 +224,16 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 {
 	struct context *context = context_self();
 	struct registers *regs = &user->machine.regs;
+	if (regs->rip >= (u64)restore_stepping && regs->rip <= (u64)restore_stepping_end &&
+		!is_synchronous(info))
+		regs->rip = (u64)restore_full; /* what follows may change the flags */
 	if (forced_handler(context, info, regs, user->machine.extended))
 		return;
 	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
-		dispatched_call(context, regs, regs->rip);
+		if (info->fields[1] >> 32 == ARCHITECTURE_I386)
+			refuse_gate(context, info, regs);
+		else
+			dispatched_call(context, regs, regs->rip);
 		return;
 	}
 	if (is_synchronous(info)) {
@@ -163,7 +252,6 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 		forced_deliver(context, regs);
 }
 
-/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
 /* The program faulted: its handler runs now, or it dies at the faulting instruction. */
 void runtime_fault(struct context *context)
 {

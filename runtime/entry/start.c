@@ -10,6 +10,7 @@
 #include "base/user.h"
 #include "calls/process.h"
 #include "calls/unreached.h"
+#include "entry/auxiliary.h"
 #include "entry/entry.h"
 #include "gen/numbers.h"
 #include "log/log.h"
@@ -28,7 +29,6 @@
 #define REGION_BYTES 0x70000UL
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_CPUID 0x1012
-#define AT_SYSINFO_EHDR 33
 #define ADDRESS_END 0x7ffffffff000UL
 
 _Static_assert(sizeof(struct process) <= DATA_BYTES, "fits in what entry.S maps");
@@ -67,22 +67,14 @@ static void trap_instructions(void)
 static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
 	const struct exec_mapping *mappings, u64 mapping_count)
 {
-	/* The kernel's start-up block: arguments, environment, auxiliary vector. */
-	u64 at = stack_pointer, pair[2];
-	for (u32 zeros = 0; zeros < 2; at += 8) {
-		if (copy_user(pair, (const void *)at, 8))
-			return;
-		zeros += at > stack_pointer && pair[0] == 0;
-	}
-	do {
-		if (copy_user(pair, (const void *)at, sizeof pair) || !pair[0])
-			return;
-		at += sizeof pair;
-	} while (pair[0] != AT_SYSINFO_EHDR);
-	process->vdso_start = pair[1];
-	process->vdso_end = pair[1] + bytes;
+	struct auxiliary header;
+	u64 at;
+	if (!auxiliary_find(stack_pointer, AT_SYSINFO_EHDR, &header, &at))
+		return;
+	process->vdso_start = header.value;
+	process->vdso_end = header.value + bytes;
 	for (u64 i = 0; i < mapping_count; i++)
-		if (mappings[i].start == pair[1])
+		if (mappings[i].start == header.value)
 			process->vdso_end = mappings[i].end;
 }
 
@@ -151,6 +143,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	overlay_first(context->process, slot->request.arguments[2], slot->request.arguments[3]);
 	patch_vdso(context, vdso);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
+	auxiliary_restrict(stack_pointer);
 	context->process->clocks = vdso;
 	descriptors_inherit(context->process, &context->slot->carried.uses);
 	slot->exec_pending = 0;
@@ -242,6 +235,7 @@ void replay_exec(struct context *context, const struct event *event)
 	sys4(NR_prlimit64, 0, 3, limits, NULL);
 	context->process->break_start = context->process->break_end = body->break_start;
 	note_vdso(context->process, body->stack_pointer, 0, mappings, body->mapping_count);
+	auxiliary_restrict(body->stack_pointer);
 	context->regs.rip = body->program_counter;
 	context->regs.rsp = body->stack_pointer;
 	context->regs.eflags = 0x202;

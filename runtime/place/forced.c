@@ -201,9 +201,9 @@ static u32 offers_baton(const struct context *context)
 static void stop_stepping(struct context *context, struct registers *regs)
 {
 	struct force *force = &context->force;
-	regs->eflags &= ~TRAP_FLAG;
+	regs->eflags &= ~FLAG_TRAP;
 	regs->rip = place_in_program(context, regs->rip);
-	context->regs.eflags &= ~TRAP_FLAG;
+	context->regs.eflags &= ~FLAG_TRAP;
 	force->stage = FORCE_NONE;
 	force->finishing = 0;
 	sys2(NR_munmap, scratch_page(context), PAGE_BYTES + TRACE_BYTES);
@@ -240,11 +240,11 @@ u32 forced_deliver(struct context *context, struct registers *regs)
 
 void force_to_entry(struct context *context, struct registers *regs)
 {
-	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
+	regs->eflags &= ~(u64)FLAG_RESUME;
 	context->regs = *regs;
 	regs->rip = (u64)force_entry;
 	regs->rsp = context->stack_top;
-	regs->eflags &= ~0x400UL; /* direction */
+	regs->eflags &= ~(u64)FLAG_ODD;
 }
 
 /* The supervisor decodes what was traced. Without an answer any place will do. */
@@ -315,10 +315,10 @@ static u32 stepped_after(struct context *context, struct registers *regs, u64 ex
 /* On the way from the runtime to the program. 1: still there. */
 static u32 still_leaving(struct context *context, struct registers *regs)
 {
-	context->regs.eflags &= ~TRAP_FLAG;
+	context->regs.eflags &= ~FLAG_TRAP;
 	context->force.leaving = regs->rip >= RUNTIME_TEXT && regs->rip < RUNTIME_END;
 	if (context->force.leaving)
-		regs->eflags |= TRAP_FLAG;
+		regs->eflags |= FLAG_TRAP;
 	return context->force.leaving;
 }
 
@@ -415,15 +415,17 @@ u32 force_after(struct context *context)
 {
 	struct force *force = &context->force;
 	u32 one_in = HEADER->chaos.step_one_in * (1 + force->stops / STOPS_UNTIL_RARER);
-	if (!context->process->domain || !chaos_one_in(context, one_in) ||
+	if (!context->process->domain || context->regs.eflags & FLAG_TRAP ||
+		!chaos_one_in(context, one_in) ||
 		!forcing_change(context, FORCE_IDLE, FORCE_ACTIVE))
 		return LEAVE_FAST;
 	if (!prepare(context))
 		return LEAVE_FAST;
 	force->leaving = 1;
+	force->after_pushf = pushes_flags(context->regs.rip);
 	force->anywhere = chaos_one_in(context, 4);
 	force->stop_after = 1 + (u32)chaos_below(context, 4UL << chaos_below(context, 6));
-	context->regs.eflags |= TRAP_FLAG;
+	context->regs.eflags |= FLAG_TRAP;
 	return LEAVE_FULL;
 }
 
@@ -459,7 +461,7 @@ u32 forced_handler(
 			force->finishing = 0;
 		} else if (trace) {
 			clear_pushed_trap_flag(regs->rsp, force->after_pushf);
-			regs->eflags &= ~TRAP_FLAG;
+			regs->eflags &= ~FLAG_TRAP;
 		}
 		if (trace || finished) {
 			stepped(context, regs, extended);
@@ -467,11 +469,6 @@ u32 forced_handler(
 		}
 		correct_address(context, info);
 		cancel(context, regs);
-	}
-	if (info->number == SIGTRAP && info->code == TRAP_TRACE && regs->rip >= RUNTIME_TEXT &&
-		regs->rip < RUNTIME_END) {
-		regs->eflags &= ~TRAP_FLAG; /* it was cancelled on the way out */
-		return 1;
 	}
 	if (!is_force(context, info))
 		return 0;
@@ -483,6 +480,8 @@ u32 forced_handler(
 		return 1;
 	}
 	u32 wanted = context->deferred_count || offers_baton(context);
+	/* Whoever steps itself is in the runtime behind each instruction. */
+	wanted = wanted && !(regs->eflags & FLAG_TRAP);
 	u32 active = wanted && may_stop_at(context, regs->rip) && !observe(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
 	__atomic_store_n(&context->slot->forcing.state, next, __ATOMIC_RELEASE);

@@ -33,7 +33,7 @@ static void trap_counter(struct context *context, u32 wanted)
 void arm_interception(struct context *context)
 {
 	u32 has_unknown = !recording() || tracing() || context->process->unknown_calls;
-	u32 wanted = has_unknown || context->handler_depth;
+	u32 wanted = has_unknown || context->handler_depth || context->process->frames_kept;
 	trap_counter(context, has_unknown);
 	if (wanted == context->dispatched)
 		return;
@@ -41,6 +41,14 @@ void arm_interception(struct context *context)
 	u64 start = wanted ? RUNTIME_TEXT : 0,
 	    bytes = wanted ? (u64)runtime_text_end - RUNTIME_TEXT : 0;
 	sys6(NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, wanted, start, bytes, 0, 0);
+}
+
+void expect_returns(struct context *context)
+{
+	if (context->is_guest)
+		PROCESS_INITIAL->frames_kept = 1;
+	context->process->frames_kept = 1;
+	arm_interception(context);
 }
 
 /* Before there is such code. Other threads notice when they take the baton. */

@@ -5,6 +5,8 @@
 
 /* Has calls dispatched, or not, as is needed now. */
 void arm_interception(struct context *context);
+/* A handler's context was kept: it may return through its frame more than once. */
+void expect_returns(struct context *context);
 void expect_unknown_calls(struct context *context);
 
 #endif

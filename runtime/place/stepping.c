@@ -49,7 +49,7 @@ void clear_pushed_trap_flag(u64 rsp, u32 bytes)
 	u64 flags = 0;
 	if (!bytes || copy_user(&flags, (const void *)rsp, bytes))
 		return;
-	flags &= ~TRAP_FLAG;
+	flags &= ~FLAG_TRAP;
 	copy_user((void *)rsp, &flags, bytes);
 }
 
@@ -70,7 +70,7 @@ static void run_apart(struct context *context, struct registers *regs, u32 lengt
 	force->finish_next = regs->rip + length;
 	force->finish_trap = page + length + 1;
 	regs->rip = page;
-	regs->eflags &= ~TRAP_FLAG;
+	regs->eflags &= ~FLAG_TRAP;
 }
 
 /* Bytes of the instruction and of those behind it that touch no memory: of these nothing would be
@@ -110,7 +110,7 @@ u32 bring_over(struct context *context, struct registers *regs)
 {
 	u8 code[RUN_BYTES + 1] = {0};
 	u32 length = repeated_string(regs->rip), readable = RUN_BYTES;
-	regs->eflags &= ~RESUME_FLAG;
+	regs->eflags &= ~FLAG_RESUME;
 	if (!length && context->force.apart) {
 		if (copy_user(code, (const void *)regs->rip, readable))
 			readable = copy_user(code, (const void *)regs->rip, MOST_INSTRUCTION_BYTES)
@@ -125,7 +125,7 @@ u32 bring_over(struct context *context, struct registers *regs)
 		return 0;
 	}
 	context->force.after_pushf = pushes_flags(regs->rip);
-	regs->eflags |= TRAP_FLAG;
+	regs->eflags |= FLAG_TRAP;
 	return 0;
 }
 

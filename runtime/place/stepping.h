@@ -13,8 +13,6 @@ u64 place_in_program(const struct context *context, u64 address);
 /* Bytes, or 0. */
 u32 pushes_flags(u64 rip);
 void clear_pushed_trap_flag(u64 rsp, u32 bytes);
-#define TRAP_FLAG 0x100UL
-#define RESUME_FLAG 0x10000UL
 #define TRAP_TRACE 2
 /* Carry, parity, adjust, zero, sign, direction, overflow. */
 #define STATUS_FLAGS 0xcd5UL

@@ -322,7 +322,9 @@ static struct watch_test difference(
  * for longest falls off the end. */
 static void learn(struct watch *watch, const struct watch_test *test)
 {
-	if (watch->answer.patch_bytes < JUMP_BYTES || test->kind >= TEST_OTHER)
+	u32 would_fault = test->kind == TEST_CELL && test->address & 7 &&
+			  watch->body->regs.eflags & FLAG_ALIGNMENT;
+	if (watch->answer.patch_bytes < JUMP_BYTES || test->kind >= TEST_OTHER || would_fault)
 		return;
 	u32 count = (u32)minimum(watch->test_count, WATCH_TESTS - 1);
 	memmove(&watch->tests[1], &watch->tests[0], count * sizeof *test);
@@ -345,7 +347,7 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 {
 	struct watch *watch = &context->watch;
 	regs->rip = watch->address;
-	regs->eflags &= ~(TRAP_FLAG | RESUME_FLAG);
+	regs->eflags &= ~(FLAG_TRAP | FLAG_RESUME);
 	struct watch_test test = difference(context, regs, extended);
 	if (test.kind == TEST_NONE) {
 		regs->eflags =
@@ -364,7 +366,7 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 	}
 	watch->after_pushf = pushes_flags(watch->address);
 	unplant(watch);
-	regs->eflags |= TRAP_FLAG;
+	regs->eflags |= FLAG_TRAP;
 	watch->stepping = 1;
 }
 
@@ -400,7 +402,7 @@ u32 watch_handler(
 	struct watch *watch = &context->watch;
 	if (watch->stepping) {
 		watch->stepping = 0;
-		regs->eflags &= ~TRAP_FLAG;
+		regs->eflags &= ~FLAG_TRAP;
 		plant(watch);
 		if (info->number != SIGTRAP || info->code != TRAP_TRACE)
 			return 0;

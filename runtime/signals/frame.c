@@ -53,6 +53,10 @@ static void save_extended(struct extended_area *area)
 }
 
 #define XMM15 400
+#define MXCSR_MASK 0xffffu
+#define LEAST_STATE 576 /* x87, SSE and the header */
+#define PROTECTION_KEYS (1UL << 9)
+#define PKRU_AT_START 0x55555554u
 
 static void initialise_extended(u64 xmm15)
 {
@@ -64,13 +68,21 @@ static void initialise_extended(u64 xmm15)
 	/* What is in the area: x87 and SSE. */
 	*(u64 *)(area.bytes + 512) = 3 & HEADER->extended_features;
 	extended_restore(&area, HEADER->extended_features);
+	if (HEADER->extended_features & PROTECTION_KEYS)
+		/* Where the kernel begins, and its handlers. */
+		__asm__ volatile("wrpkru" : : "a"(PKRU_AT_START), "c"(0), "d"(0));
+}
+
+static u32 within_alternate(const struct context *context, u64 rsp)
+{
+	return rsp > context->altstack_pointer &&
+	       rsp - context->altstack_pointer <= context->altstack_bytes;
 }
 
 u32 on_alternate(const struct context *context, u64 rsp)
 {
 	return !(context->altstack_flags & (SS_DISABLE | SS_AUTODISARM)) &&
-	       context->altstack_bytes && rsp > context->altstack_pointer &&
-	       rsp - context->altstack_pointer <= context->altstack_bytes;
+	       context->altstack_bytes && within_alternate(context, rsp);
 }
 
 /* Builds the frame and points the registers at the handler. 0: the stack cannot take it. */
@@ -82,11 +94,16 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
 	struct extended_area area;
 	u64 extended_bytes = HEADER->extended_bytes + 4;
 	u64 at = regs->rsp - RED_ZONE;
+	u32 alternates = on_alternate(context, regs->rsp);
 	if (action->flags & SA_ONSTACK && !(context->altstack_flags & SS_DISABLE) &&
-		context->altstack_bytes && !on_alternate(context, regs->rsp))
+		context->altstack_bytes && !on_alternate(context, at)) {
 		at = context->altstack_pointer + context->altstack_bytes;
+		alternates = 1;
+	}
 	u64 extended = (at - extended_bytes) & ~63UL;
 	u64 frame_at = ((extended - sizeof(struct signal_frame) + 8) & ~15UL) - 8;
+	if (alternates && !within_alternate(context, frame_at))
+		return 0;
 	struct signal_frame frame;
 	memset(&frame, 0, sizeof frame);
 	frame.return_address = action->restorer;
@@ -124,6 +141,17 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
 	return 1;
 }
 
+/* Whether the frame says that it has all of the extended state, as the kernel asks. */
+static u32 is_whole(const struct software_bytes *software, u64 address)
+{
+	u32 magic2;
+	return software->magic1 == MAGIC1 && software->state_size >= LEAST_STATE &&
+	       software->state_size <= HEADER->extended_bytes &&
+	       software->state_size <= software->extended_size &&
+	       !copy_user(&magic2, (const void *)(address + software->state_size), 4) &&
+	       magic2 == MAGIC2;
+}
+
 u32 restore_extended(u64 address)
 {
 	struct extended_area area;
@@ -136,11 +164,15 @@ u32 restore_extended(u64 address)
 		return 0;
 	struct software_bytes software;
 	memcpy(&software, area.bytes + 464, sizeof software);
-	if (software.magic1 != MAGIC1)
-		/* Only x87 and SSE, as FXSAVE wrote. */
+	u32 *mxcsr = (u32 *)(area.bytes + 24);
+	if (is_whole(&software, address)) {
+		*(u64 *)(area.bytes + 512) &= software.features & HEADER->extended_features;
+		memset(area.bytes + 520, 0, 56);
+		if (*mxcsr & ~MXCSR_MASK)
+			return 0;
+	} else { /* only x87 and SSE, as FXSAVE wrote */
 		memset(area.bytes + 512, 0, 64), *(u64 *)(area.bytes + 512) = 3;
-	*(u64 *)(area.bytes + 512) &= HEADER->extended_features;
-	memset(area.bytes + 520, 0, 56);
-	*(u32 *)(area.bytes + 24) &= 0xffff;
+		*mxcsr &= MXCSR_MASK;
+	}
 	return extended_restore(&area, HEADER->extended_features) == 0;
 }

@@ -157,6 +157,19 @@ static u64 handler_mask(const struct signal_action *action, u32 number, u64 base
 	return base | action->mask | (action->flags & SA_NODEFER ? 0 : SIGNAL_BIT(number));
 }
 
+static void enter_handler(
+	struct context *context, u32 number, const struct siginfo *info, const struct fault *fault);
+
+/* The stack cannot take a frame: that is a SIGSEGV, whose handler may have another stack. */
+static void frame_failed(struct context *context, u32 number, const struct fault *fault)
+{
+	const struct siginfo info = {.number = SIGSEGV, .code = SI_KERNEL};
+	if (number == SIGSEGV || context->process->actions[SIGSEGV].handler <= SIG_IGN ||
+		context->sigmask & SIGNAL_BIT(SIGSEGV))
+		die_by_signal(context, SIGSEGV);
+	enter_handler(context, SIGSEGV, &info, fault);
+}
+
 /* Enters the program's handler: the frame goes on its stack, the registers to the handler's first
  * instruction. */
 static void enter_handler(
@@ -167,11 +180,15 @@ static void enter_handler(
 		debug_event(DEBUG_SIGNAL, number);
 	u64 saved = context->sigmask;
 	u64 base = context->temporary_active ? context->temporary_mask : context->sigmask;
-	context->temporary_active = 0;
 	context->handler_depth++;
 	arm_interception(context);
-	if (!push_frame(context, number, info, fault, saved))
-		die_by_signal(context, SIGSEGV);
+	if (!push_frame(context, number, info, fault, saved)) {
+		context->handler_depth--;
+		frame_failed(context, number, fault);
+		return;
+	}
+	context->temporary_active = 0;
+	context->frames[context->handler_depth % FRAMES_KNOWN] = context->regs.rsp;
 	context->sigmask =
 		handler_mask(action, number, base) & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 	if (action->flags & SA_RESETHAND) {
@@ -411,7 +428,8 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 		mark_siblings_dying(context);
 		baton_end_process(context);
 		slot_exited(context);
-		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL)
+		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL ||
+			context->fault_made)
 			/* No instruction of the program's would raise it again. */
 			die_by_signal(context, number);
 		kernel_action(number, SIG_DFL, 0);

@@ -33,6 +33,7 @@ static inline u32 leave_with_result(struct call *call)
 void runtime_fault(struct context *context);
 void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain);
 void die_by_signal(struct context *context, u32 number) NORETURN;
+#define SI_KERNEL 0x80
 #define SIGNAL_BIT(n) (1UL << ((n)-1))
 enum {
 	SIGILL = 4,

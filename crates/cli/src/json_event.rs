@@ -45,6 +45,10 @@ enum Details {
         #[serde(skip_serializing_if = "Option::is_none")]
         aux: Option<u64>,
     },
+    Answer {
+        instruction: &'static str,
+        value: u64,
+    },
     Exec {
         program_counter: String,
         stack_pointer: String,
@@ -200,6 +204,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             Details::Exit { status, memory_hash: hash_text(hash), pages }
         }
         Event::Tsc { counter, aux } => Details::Tsc { counter, aux },
+        Event::Answer { instruction, value } => Details::Answer { instruction, value },
         Event::Exec(exec) => Details::Exec {
             program_counter: address_text(exec.program_counter()),
             stack_pointer: address_text(exec.stack_pointer()),

@@ -93,7 +93,7 @@ fn declaration(kind: &Type, name: &str) -> String {
 }
 
 /// What the assembler is told: structures, and the numbers of enumerations.
-const FOR_ASSEMBLER: [&str; 3] = ["context", "registers", "entry"];
+const FOR_ASSEMBLER: [&str; 4] = ["context", "registers", "entry", "flag"];
 
 /// For the assembler: `STRUCTURE_FIELD` is an offset.
 pub fn offsets(contract: &Contract, layouts: &Layouts) -> String {

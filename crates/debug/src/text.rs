@@ -291,6 +291,7 @@ fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<Patc
             Options::default(),
             Options { trap_cpuid: true, ..Options::default() },
             Options::untrappable(),
+            Options::never_trapping(),
         ] {
             let image = build_image(&bytes, placement, &options).ok().flatten();
             if let Some(image) = image.filter(|image| is_mapped(image, bias, mappings)) {

@@ -21,6 +21,7 @@ const OSXSAVE: u32 = 1 << 27; // leaf 1 ecx
 const HLE: u32 = 1 << 4; // leaf 7 ebx
 const RTM: u32 = 1 << 11; // leaf 7 ebx
 const RDSEED: u32 = 1 << 18; // leaf 7 ebx
+const FSGSBASE: u32 = 1; // leaf 7 ebx
 const WAITPKG: u32 = 1 << 5; // leaf 7 ecx
 const RDPID: u32 = 1 << 22; // leaf 7 ecx
 const SHADOW_STACK: u32 = 1 << 7; // leaf 7 ecx
@@ -127,7 +128,7 @@ fn mask(mut answer: Answer) -> Answer {
             answer.ebx &= 0x00ff_ffff; // initial APIC number: which core we happen to be on
         }
         (7, 0) => {
-            answer.ebx &= !(HLE | RTM | RDSEED);
+            answer.ebx &= !(HLE | RTM | RDSEED | FSGSBASE);
             answer.ecx &= !(WAITPKG | RDPID | SHADOW_STACK);
             answer.edx &= !TILES;
         }

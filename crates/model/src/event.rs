@@ -6,7 +6,8 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, event as layout,
+    TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED,
+    event as layout,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -64,6 +65,11 @@ pub enum Event<'log> {
     Tsc {
         counter: u64,
         aux: Option<u64>,
+    },
+    /// Another instruction was answered, by its name.
+    Answer {
+        instruction: &'static str,
+        value: u64,
     },
     Exec(ExecRef<'log>),
     /// The first event of a stream.
@@ -244,9 +250,15 @@ impl<'log> EventRef<'log> {
                 hash: read_u64(body, 0),
                 pages: read_u64(body, 8),
             },
+            EventKind::Tsc if self.number == TSC_RANDOM => {
+                Event::Answer { instruction: "rdrand", value }
+            }
+            EventKind::Tsc if self.number == TSC_PROCESSOR => {
+                Event::Answer { instruction: "rdpid", value }
+            }
             EventKind::Tsc => Event::Tsc {
                 counter: value,
-                aux: (self.number == TSC_WITH_AUX).then(|| read_u64(body, 0)),
+                aux: (self.number == TSC_RDTSCP).then(|| read_u64(body, 0)),
             },
             EventKind::Exec => Event::Exec(ExecRef::new(body)),
             EventKind::Start => Event::Start {
@@ -303,7 +315,7 @@ impl<'log> EventRef<'log> {
             EventKind::Signal | EventKind::Fatal => SIGINFO_BYTES,
             EventKind::Exit | EventKind::Start => 16,
             EventKind::Compare => 24,
-            EventKind::Tsc if self.number == TSC_WITH_AUX => 8,
+            EventKind::Tsc if self.number == TSC_RDTSCP => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
             EventKind::Dropped => Dropped::body_bytes(body),

@@ -36,6 +36,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         }
         Event::Tsc { counter, aux: None } => format!("rdtsc = {counter}"),
         Event::Tsc { counter, aux: Some(aux) } => format!("rdtscp = {counter}, {aux:#x}"),
+        Event::Answer { instruction, value } => format!("{instruction} = {value:#x}"),
         Event::Exec(exec) => {
             let mappings = exec.mappings().len();
             format!("exec: begins at {:#x} with {mappings} mappings", exec.program_counter())

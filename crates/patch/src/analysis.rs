@@ -17,6 +17,7 @@ use crate::lazy_binding;
 use crate::passages;
 use crate::sections::{self, Wanted, choose_wanted};
 use crate::survey::Role;
+use crate::trapped;
 
 /// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a
 /// hostile file can make us use.
@@ -37,6 +38,8 @@ pub struct Options {
     /// Turn a `cpuid` that cannot be patched into [`CPUID_TRAP`], for processors on which `cpuid`
     /// itself does not trap.
     pub trap_cpuid: bool,
+    /// Turn RDRAND, RDSEED, RDPID, RDGSBASE and WRGSBASE into traps where they are.
+    pub trap_others: bool,
     /// Make sections of atomic instructions, and of the C library's functions that synchronise
     /// threads.
     pub sections: bool,
@@ -65,6 +68,7 @@ impl Default for Options {
             cpuid: true,
             cpuid_text_limit: 4 << 20,
             trap_cpuid: false,
+            trap_others: true,
             sections: false,
         }
     }
@@ -75,6 +79,11 @@ impl Options {
     /// it traps by itself here.
     pub fn untrappable() -> Self {
         Self { system_calls: false, time_stamp_counter: false, trap_cpuid: true, ..Self::default() }
+    }
+
+    /// Only what does not trap by itself on any processor.
+    pub fn never_trapping() -> Self {
+        Self { cpuid: false, trap_cpuid: false, ..Self::untrappable() }
     }
 
     /// Whether calls of the functions that lock are counted: where they are sections there is no
@@ -114,20 +123,22 @@ pub fn build_image(
 pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Verdict, PatchError> {
     let elf = ElfView::parse(elf)?;
     let candidates = find_candidates(&elf);
-    if candidates.is_empty() && !options.sections {
+    let trappable = if options.trap_others { trapped::find(&elf) } else { Vec::new() };
+    if candidates.is_empty() && trappable.is_empty() && !options.sections {
         return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
     }
-    if candidates.len() > CANDIDATE_LIMIT {
+    if candidates.len().max(trappable.len()) > CANDIDATE_LIMIT {
         return Ok(unpatched(UnpatchedReason::TooManyPatterns, Vec::new(), true));
     }
     let functions = find_functions(&elf, &candidates);
     let recognised = recognise(&elf, &functions, &candidates);
+    let trapped = trapped::edits(&elf, &functions, &trappable);
     let wanted = match options.sections {
         true => sections::find(&elf, &functions),
         false if options.passages() => Wanted::passages(passages::find(&elf, &functions)),
         false => Wanted::default(),
     };
-    if recognised.sites.is_empty() && wanted.is_empty() {
+    if recognised.sites.is_empty() && wanted.is_empty() && trapped.is_empty() {
         let verdict = unpatched(UnpatchedReason::NoSites, Vec::new(), recognised.loose_sites);
         return Ok(verdict.with_unreached(recognised.unreached));
     }
@@ -147,6 +158,7 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     };
     let mut chosen = choose_all(&context, options, Pads::new(survey.pads.clone(), &targets));
     choose_wanted(&context, &functions.chunks, &wanted, survey.pads.clone(), &mut chosen);
+    chosen.trapped = trapped;
     let verdict = conclude(&elf, placement, options, chosen, recognised.loose_sites);
     Ok(verdict.with_unreached(recognised.unreached))
 }
@@ -163,8 +175,10 @@ fn conclude(
     chosen: Chosen,
     unknown_calls: bool,
 ) -> Verdict {
-    let Chosen { plans, refused } = chosen;
+    let Chosen { plans, refused, trapped } = chosen;
     let mut edits = traps(elf, options, &plans, &refused);
+    let trapped_addresses = trapped.iter().map(|(address, _)| *address).collect();
+    edits.extend(trapped);
     let saves = lazy_binding::patches(elf);
     let save_addresses = saves.iter().map(|(address, _)| *address).collect();
     edits.extend(saves);
@@ -191,6 +205,7 @@ fn conclude(
             sites: emitted.sites,
             refused,
             saves: save_addresses,
+            trapped: trapped_addresses,
             unreached: Vec::new(),
             unknown_calls,
         }),
@@ -225,7 +240,7 @@ fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> Chosen {
             Err(reason) => refused.push(RefusedSite { kind, address: listed.address, reason }),
         }
     }
-    Chosen { plans, refused }
+    Chosen { plans, refused, trapped: Vec::new() }
 }
 
 /// Whether a refused site surely is the instruction, without prefixes.

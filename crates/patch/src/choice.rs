@@ -8,6 +8,7 @@
 //! hold the long one (`xor %eax,%eax; syscall` at the start of a function).
 
 use crate::elf::ElfView;
+use crate::emit::Patch;
 use crate::functions::is_plain_call;
 use crate::image::{Refusal, RefusedSite, SiteKind};
 use crate::jump::{JUMP_BYTES, Jump, SHORT_JUMP_BYTES};
@@ -62,6 +63,8 @@ impl Plan {
 pub(crate) struct Chosen {
     pub plans: Vec<Plan>,
     pub refused: Vec<RefusedSite>,
+    /// Edits of instructions that become traps where they are.
+    pub trapped: Vec<Patch>,
 }
 
 /// Padding that is still free, by address.

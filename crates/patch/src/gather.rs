@@ -223,7 +223,8 @@ fn unknown_target(elf: &ElfView, hit: &Hit) -> Option<u64> {
     is_unknown_jump(elf, hit).then_some(hit.target)
 }
 
-fn chunk_index(chunks: &[Chunk], address: u64) -> Option<usize> {
+/// The chunk that holds an address.
+pub(crate) fn chunk_index(chunks: &[Chunk], address: u64) -> Option<usize> {
     let index = chunks.partition_point(|chunk| chunk.start <= address).checked_sub(1)?;
     (address < chunks[index].end).then_some(index)
 }

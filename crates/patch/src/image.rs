@@ -83,6 +83,9 @@ impl SiteKind {
     }
 }
 
+/// Bytes of the longest edit of an instruction that becomes a trap where it is.
+const TRAPPED_BYTES: u64 = 3;
+
 /// `syscall`
 pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
@@ -189,6 +192,9 @@ pub struct Image {
     /// Instructions of the dynamic linker that save and restore registers, which shorter ones of
     /// the same length replace.
     pub saves: Vec<u64>,
+    /// Where instructions became traps that no stub stands for: RDRAND and its kin, and what would
+    /// change `%gs`.
+    pub trapped: Vec<u64>,
     /// Whole pages, untouched by the image, in which no function is known, but the bytes of such
     /// instructions occur (see below): tables, most likely, as in libcrypto. Whoever loads the file
     /// must take care that they are not executed unnoticed.
@@ -242,7 +248,8 @@ impl Image {
             .iter()
             .filter_map(|site| Some((site.address, site.kind.opcode()?.len() as u64)));
         let saves = self.saves.iter().map(|address| (*address, lazy_binding::INSTRUCTION_BYTES));
-        sites.flatten().chain(traps).chain(saves)
+        let trapped = self.trapped.iter().map(|address| (*address, TRAPPED_BYTES));
+        sites.flatten().chain(traps).chain(saves).chain(trapped)
     }
 
     /// Runs of pages that hold everything rewritten, by address: at most `most` of them, or one for
@@ -436,6 +443,7 @@ mod tests {
             sites: sites.iter().copied().map(site).collect(),
             refused: Vec::new(),
             saves: Vec::new(),
+            trapped: Vec::new(),
             unreached: Vec::new(),
             unknown_calls: false,
         }

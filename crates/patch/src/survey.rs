@@ -298,6 +298,12 @@ fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Xend | Mnemonic::Xabort => {
             return Role::Fixed;
         }
+        // They become traps where they are.
+        Mnemonic::Rdrand
+        | Mnemonic::Rdseed
+        | Mnemonic::Rdpid
+        | Mnemonic::Rdgsbase
+        | Mnemonic::Wrgsbase => return Role::Fixed,
         _ => {}
     }
     if instruction.flow_control() == FlowControl::ConditionalBranch {

@@ -334,7 +334,15 @@ fn patching(mode: u32, session_options: u32) -> Option<(Options, &'static str)> 
     let fast = session_options & shared::OPTION_NO_FAST_PATH == 0;
     if mode == shared::MODE_TRACE {
         return fast.then(|| {
-            (Options { time_stamp_counter: false, cpuid: false, ..Options::default() }, "-calls")
+            (
+                Options {
+                    time_stamp_counter: false,
+                    cpuid: false,
+                    trap_others: false,
+                    ..Options::default()
+                },
+                "-calls",
+            )
         });
     }
     let trap_cpuid = session_options & shared::OPTION_NO_CPUID_FAULT != 0;
@@ -345,7 +353,7 @@ fn patching(mode: u32, session_options: u32) -> Option<(Options, &'static str)> 
         (true, true, false) => Some((all, "-cpuid")),
         (true, false, true) => Some((all, "-sync")),
         (true, true, true) => Some((all, "-cpuid-sync")),
-        (false, false, _) => None,
+        (false, false, _) => Some((Options::never_trapping(), "-only-traps")),
         (false, true, _) => Some((Options::untrappable(), "-only-cpuid")),
     }
 }

@@ -90,11 +90,21 @@ pub fn lacking(need: &str) -> Option<Lack> {
         "mqueue" => Path::new("/proc/sys/fs/mqueue").exists(),
         "idle times" => Path::new("/sys/devices/system/cpu/cpu0/cpuidle/state0").exists(),
         "avx2" => std::arch::is_x86_feature_detected!("avx2"),
+        "processor rdrand" => has_instructions(&["rdrand", "rdseed"]),
+        "processor avx512f" => has_instructions(&["avx512f"]),
+        "processor rdpid" => has_instructions(&["rdpid"]),
         "xattr" => has_user_attributes(),
         _ => panic!("no test may need {need:?}: crates/testing/src/needs.rs does not know it"),
     };
     let lack = || Lack { cause: Cause::Machine, reason: format!("this machine has no {need}") };
     (!served).then(lack)
+}
+
+/// Whether the kernel says that the processor has all of them.
+fn has_instructions(names: &[&str]) -> bool {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    names.iter().all(|name| flags.split(' ').any(|flag| flag == *name))
 }
 
 /// Where commands are looked for. Servers are often where an ordinary user's path does not lead.

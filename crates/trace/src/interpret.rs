@@ -115,6 +115,7 @@ impl Interpreter {
                 how: ending(status),
             }),
             Event::Tsc { .. }
+            | Event::Answer { .. }
             | Event::Turn { .. }
             | Event::Passage { .. }
             | Event::Forced { .. }

@@ -137,7 +137,7 @@ fn a_call_inside_an_instruction_is_noticed_at_replay() {
 }
 
 #[test]
-fn random_numbers_that_nobody_asked_for_are_noticed_at_replay() {
+fn random_numbers_in_code_made_at_run_time_are_noticed_at_replay() {
     if !std::arch::is_x86_feature_detected!("rdrand") {
         report::skip(Cause::Machine, "this processor has no RDRAND");
         return;
@@ -145,11 +145,14 @@ fn random_numbers_that_nobody_asked_for_are_noticed_at_replay() {
     let place = Place::new("limits-random");
     let source = r#"
         #include <stdio.h>
+        #include <string.h>
+        #include <sys/mman.h>
         int main(void)
         {
-            unsigned long number = 0;
-            __asm__ volatile("again: rdrand %0; jnc again" : "=r"(number));
-            printf("%lx\n", number);
+            static const unsigned char code[] = {0x48, 0x0f, 0xc7, 0xf0, 0x73, 0xfa, 0xc3};
+            void *made = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            memcpy(made, code, sizeof code);
+            printf("%lx\n", ((unsigned long (*)(void))made)());
             return 0;
         }"#;
     compile(&place, "random", source, &[]);

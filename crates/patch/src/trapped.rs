@@ -1,0 +1,97 @@
+//! Instructions that become traps where they are, because hardly anybody executes them: those whose
+//! answer differs from time to time without a system call, and those that would take `%gs` away
+//! from the runtime. CPUID offers none of them, but programs need not ask.
+//!
+//! The trap is `int` with a number that no other trap has. Prefixes, which `int` ignores, stay
+//! before it, and a `nop` fills the rest. So the runtime finds the operand, and whoever decodes the
+//! text finds instructions. A program's own `int` with such a number, which the kernel answers with
+//! a fault, gets another number that does the same.
+
+use crate::elf::ElfView;
+use crate::emit::Patch;
+use crate::functions::{Chunk, Functions};
+use crate::gather::chunk_index;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+
+const INT: u8 = 0xcd;
+const NOP: u8 = 0x90;
+/// Added to the lower half of the operand byte of RDRAND, RDSEED and RDPID, which says which of
+/// them it is, and the register.
+const RANDOM_TRAP: u8 = 0xd0;
+/// Takes the place of RDGSBASE and WRGSBASE, which are refused.
+const BASE_TRAP: u8 = 0xe0;
+/// Numbers of traps that mean something: these, and those of `syscall`, `rdtsc`, `cpuid`, `rdtscp`.
+const MEANINGFUL: [u8; 4] = [0x05, 0x31, 0xa2, 0xf9];
+/// One that means nothing.
+const MEANINGLESS: u8 = 0x06;
+
+fn means_something(number: u8) -> bool {
+    MEANINGFUL.contains(&number) || (RANDOM_TRAP..=BASE_TRAP).contains(&number)
+}
+
+/// Addresses of bytes that may be such an instruction, ascending.
+pub(crate) fn find(elf: &ElfView) -> Vec<u64> {
+    let mut found = Vec::new();
+    for segment in elf.text_segments() {
+        let bytes = elf.segment_bytes(segment);
+        let places = bytes.windows(3).enumerate().filter(|(_, bytes)| may_be(bytes));
+        found.extend(places.map(|(offset, _)| segment.address + offset as u64));
+    }
+    found
+}
+
+/// Whether three bytes may be the opcode and operand of such an instruction.
+fn may_be(bytes: &[u8]) -> bool {
+    match bytes {
+        [0x0f, 0xc7, operand] => *operand >= 0xf0,
+        [0x0f, 0xae, operand] => matches!(operand, 0xc8..=0xcf | 0xd8..=0xdf),
+        [INT, number, _] => means_something(*number),
+        _ => false,
+    }
+}
+
+/// The edits for those of the places that surely are instructions, in functions that decode.
+pub(crate) fn edits(elf: &ElfView, functions: &Functions, places: &[u64]) -> Vec<Patch> {
+    let mut edits = Vec::new();
+    let mut next = 0;
+    while let Some(&place) = places.get(next).filter(|_| functions.known) {
+        let Some(chunk) = chunk_index(&functions.chunks, place).map(|at| functions.chunks[at])
+        else {
+            next += 1;
+            continue;
+        };
+        edits.extend(in_function(elf, &chunk).unwrap_or_default());
+        next += places[next..].partition_point(|place| *place < chunk.end);
+    }
+    edits
+}
+
+/// `None` where the function does not decode cleanly.
+fn in_function(elf: &ElfView, chunk: &Chunk) -> Option<Vec<Patch>> {
+    let bytes = elf.bytes_from(chunk.start);
+    let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
+    let mut decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
+    let mut edits = Vec::new();
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        let own = &bytes[(instruction.ip() - chunk.start) as usize..][..instruction.len()];
+        edits.extend(edit(&instruction, own));
+    }
+    Some(edits)
+}
+
+/// The edit of one instruction, if it needs one: its opcode and operand are at its end.
+fn edit(instruction: &Instruction, bytes: &[u8]) -> Option<Patch> {
+    let trap = match (instruction.mnemonic(), bytes) {
+        (Mnemonic::Rdrand | Mnemonic::Rdseed | Mnemonic::Rdpid, [.., operand]) => {
+            vec![INT, RANDOM_TRAP | (operand & 0xf), NOP]
+        }
+        (Mnemonic::Rdgsbase | Mnemonic::Wrgsbase, _) => vec![INT, BASE_TRAP, NOP],
+        (Mnemonic::Int, [.., number]) if means_something(*number) => vec![INT, MEANINGLESS],
+        _ => return None,
+    };
+    Some((instruction.next_ip() - trap.len() as u64, trap))
+}

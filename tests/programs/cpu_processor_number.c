@@ -1,0 +1,26 @@
+// RDPID, executed without asking CPUID: at replay the number is that of the recording.
+// flags: -O1
+// needs: processor rdpid
+#include "check.h"
+#include <sched.h>
+
+static inline uint64_t number(void) {
+    uint64_t value;
+    __asm__ volatile("rdpid %0" : "=r"(value));
+    return value;
+}
+
+int main(void) {
+    cpu_set_t one;
+    CHECK(sched_getaffinity(0, sizeof one, &one) == 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &one)) {
+        first++;
+    }
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    say("%lu\n", number());
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK((number() & 0xfff) == (uint64_t)first);
+    return 0;
+}
