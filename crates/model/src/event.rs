@@ -31,7 +31,6 @@ pub use retake_contract::events::{
 pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
 /// Number of a TSC event of RDTSCP, which reads a second register.
-const TSC_WITH_AUX: u16 = 1;
 
 /// One event, checked.
 #[derive(Debug, Clone, Copy)]
