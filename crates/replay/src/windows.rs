@@ -66,6 +66,9 @@ impl Windows {
         if !dropped.is_nothing() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }
+        if !recording.warnings().is_empty() {
+            session.header().options.fetch_or(shared::OPTION_CUT_OFF, Relaxed);
+        }
         let total_bytes =
             recording.streams().map(|stream| stream.bytes).fold(0, u64::saturating_add);
         let feeds = Mutex::new(Feeds { by_stream: HashMap::new(), sweep_at: FEEDS_BEFORE_SWEEP });
