@@ -61,7 +61,11 @@ fn save_address_space() {
 
 /// Limits as they were inherited.
 #[derive(Clone, Copy)]
-pub struct Limits([(libc::__rlimit_resource_t, libc::rlimit); 2]);
+pub struct Limits {
+    inherited: [(libc::__rlimit_resource_t, libc::rlimit); 2],
+    /// Some of them are wider now.
+    were_widened: bool,
+}
 
 impl Limits {
     /// Takes as many descriptors and as much address space as this process may have. What it may
@@ -69,13 +73,15 @@ impl Limits {
     pub fn widen() -> Self {
         let resources =
             [(libc::RLIMIT_NOFILE, DESCRIPTORS), (libc::RLIMIT_AS, libc::RLIM_INFINITY)];
-        Self(resources.map(|(resource, wanted)| {
+        let mut were_widened = false;
+        let inherited = resources.map(|(resource, wanted)| {
             let mut limit =
                 libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
             // SAFETY: the kernel writes one structure of that type, and reads others.
             unsafe {
                 libc::getrlimit(resource, &mut limit);
                 if limit.rlim_cur < wanted {
+                    were_widened = true;
                     let hard = limit.rlim_max.max(wanted);
                     let privileged = libc::rlimit { rlim_cur: wanted, rlim_max: hard };
                     let most = libc::rlimit {
@@ -91,7 +97,8 @@ impl Limits {
                 save_address_space();
             }
             (resource, limit)
-        }))
+        });
+        Self { inherited, were_widened }
     }
 
     /// What this process may have too little of to record anything.
@@ -115,7 +122,7 @@ impl Limits {
 
     /// Sets them for the calling process. Safe after a fork.
     pub(crate) fn restore(&self) {
-        for (resource, limit) in &self.0 {
+        for (resource, limit) in &self.inherited {
             // SAFETY: the kernel reads one structure of that type.
             unsafe { libc::setrlimit(*resource, limit) };
         }
@@ -124,8 +131,16 @@ impl Limits {
 
 impl std::fmt::Debug for Limits {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_list().entries(self.0.iter().map(|(_, limit)| limit.rlim_cur)).finish()
+        formatter
+            .debug_list()
+            .entries(self.inherited.iter().map(|(_, limit)| limit.rlim_cur))
+            .finish()
     }
+}
+
+/// Whether a new process would get something else than this one got.
+pub(crate) fn has_changed(limits: &Limits) -> bool {
+    limits.were_widened || CLOSED.load(Ordering::Relaxed) != 0
 }
 
 /// In a new process: gives it what this one got.

@@ -54,6 +54,8 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     let (failure_read, failure_write) = pipe()?;
     let arguments = pointers(program.arguments);
     let environment = pointers(program.environment);
+    // Asked here: the child would fault in what it needs to ask.
+    let changed = program.limits.filter(|limits| inheritance::has_changed(limits));
     // SAFETY: the child calls only functions that are safe after fork in a process with threads:
     // close, read, dup2, signal, exec, write, _exit.
     let pid = unsafe { libc::fork() };
@@ -68,7 +70,7 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
             if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }
-            if let Some(limits) = program.limits {
+            if let Some(limits) = changed {
                 inheritance::hand_on(limits);
             }
             if let Some(output) = program.output {
