@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cli_support::started::{Started, wait_until};
+use cli_support::started::{Started, state_of, wait_until};
 use cli_support::{Place, Ran};
 use retake_testing::needs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -26,13 +26,6 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 fn processes() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// State letter and parent of a process.
-fn state_of(pid: i32) -> Option<(char, i32)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
 /// Waits until a child of `parent` executes a program of that name.

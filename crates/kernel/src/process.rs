@@ -323,7 +323,7 @@ pub fn adopt_orphans() {
 }
 
 /// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such
-/// resource, or the process is not ours.
+/// resource, or the process is not ours. Process 0 is the calling one.
 pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one structure of that type.
@@ -333,10 +333,7 @@ pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
 
 /// How far the stack of a process may grow, in bytes (its soft RLIMIT_STACK).
 pub fn stack_limit(pid: i32) -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the kernel writes one structure of that type; on failure it stays unlimited.
-    unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, std::ptr::null(), &mut limit) };
-    limit.rlim_cur
+    limit(pid, libc::RLIMIT_STACK).map_or(libc::RLIM_INFINITY, |(soft, _)| soft)
 }
 
 /// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is

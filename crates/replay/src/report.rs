@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A divergence, described for people.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Report {
     stream: u32,
     pid: u32,
@@ -64,21 +64,7 @@ impl Report {
 
     /// Of a file that is not what was recorded.
     pub(crate) fn of_file(error: &retake_recording::Error) -> Self {
-        Self {
-            stream: 0,
-            pid: 0,
-            event: 0,
-            offset: 0,
-            why: 0,
-            number: 0,
-            arguments: [0; 6],
-            expected: 0,
-            actual: 0,
-            place: String::new(),
-            message: Some(error.to_string()),
-            is_of_file: true,
-            is_sync: false,
-        }
+        Self { message: Some(error.to_string()), is_of_file: true, ..Self::default() }
     }
 
     pub(crate) fn unreadable(windows: &Windows, slot: &Slot, error: &std::io::Error) -> Self {
