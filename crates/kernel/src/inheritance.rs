@@ -1,7 +1,7 @@
 //! What this process got from whoever started it and changes for itself. Programs that it starts
 //! for its user get it as it was.
 
-use crate::process;
+use crate::resource;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Standard descriptors that were closed when this process began, as bits. The language's start-up
@@ -110,7 +110,7 @@ impl Limits {
 }
 
 fn own_limit(resource: u32) -> (u64, u64) {
-    process::limit(0, resource).unwrap_or((libc::RLIM_INFINITY, libc::RLIM_INFINITY))
+    resource::limit(0, resource).unwrap_or((libc::RLIM_INFINITY, libc::RLIM_INFINITY))
 }
 
 /// Whether the calling process may have this soft and this hard limit: then it has.

@@ -322,20 +322,6 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
-/// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such
-/// resource, or the process is not ours. Process 0 is the calling one.
-pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one structure of that type.
-    let result = unsafe { libc::prlimit(pid, resource, std::ptr::null(), &mut limit) };
-    (result == 0).then_some((limit.rlim_cur, limit.rlim_max))
-}
-
-/// How far the stack of a process may grow, in bytes (its soft RLIMIT_STACK).
-pub fn stack_limit(pid: i32) -> u64 {
-    limit(pid, libc::RLIMIT_STACK).map_or(libc::RLIM_INFINITY, |(soft, _)| soft)
-}
-
 /// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is
 /// gone.
 pub fn pending_signals(tid: i32) -> u64 {

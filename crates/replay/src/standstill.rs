@@ -4,7 +4,7 @@
 //! replay ends: the streams stop at different moments, and a thread that has events left waits for
 //! turns of one that has none. In a whole recording it is a divergence.
 
-use crate::windows::Windows;
+use crate::windows::{self, Windows};
 use retake_kernel::process;
 use retake_kernel::shared::{self, Header, Slot};
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long nobody may move.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// The same where it is known that a part is missing.
-const PATIENCE_AT_CUT: Duration = Duration::from_millis(250);
+/// The same where it is known that a part is missing: first those may go on who wait to print.
+const PATIENCE_AT_CUT: Duration = windows::PATIENCE.saturating_add(Duration::from_millis(150));
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Threads that wait look up now and then, which takes no longer than this in all.

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long nobody may move before a number on the console is taken to be lost.
-const PATIENCE: Duration = Duration::from_millis(300);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
 
 /// With this many streams open, those that ended are looked for and closed; then again at twice as
 /// many as are left.
