@@ -458,8 +458,8 @@ void end_of_stream(struct context *context)
 	struct process *process = context->process;
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
 	look_end(context);
-	if (!event)
-		/* The recording was cut off, perhaps within its turn: who comes behind it waits. */
+	if (!event && !process->ending && HEADER->options & OPTION_CUT_OFF)
+		/* Perhaps within its turn: who comes behind it waits. */
 		context->turn = 0;
 	baton_end(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);

@@ -80,7 +80,10 @@ fn tell(complaints: &[String]) -> Result<bool> {
 }
 
 fn main() -> ExitCode {
-    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    // Cargo says where it runs this; the build may be another checkout's that shares its folder.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR");
+    let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let repository = PathBuf::from(package).join("..");
     match CommandLine::parse().command.run(&repository) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

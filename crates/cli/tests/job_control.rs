@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use cli_support::started::{Started, program_of, start_recording, wait_for_output, wait_until};
+use cli_support::started::{
+    Started, program_of, start_recording, state_of, wait_for_output, wait_until,
+};
 use cli_support::{Place, compile_fault};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -27,8 +29,7 @@ fn goes_on(name: &str, script: &str, expected: &str) {
 }
 
 fn is_stopped(pid: Pid) -> bool {
-    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
-    text.rsplit_once(") ").unwrap().1.starts_with('T')
+    state_of(pid.as_raw_nonzero().get()).unwrap().0 == 'T'
 }
 
 fn wait_until_stopped(pid: Pid) {

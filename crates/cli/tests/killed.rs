@@ -57,13 +57,13 @@ fn wait_for_completion(place: &Place) {
 fn a_killed_recorder_of_threads_loses_nothing() {
     let place = Place::new("killed-recorder-program");
     let program = compile_fault(&place, "printers", &[]);
-    kill_recorders("killed-recorder-threads", &[&program], 8);
+    kill_recorders("killed-recorder-threads", &[&program], 4);
 }
 
 #[test]
 fn a_killed_recorder_of_processes_loses_nothing() {
     let script = "i=0; while :; do i=$((i+1)); echo line $i; /bin/true; (echo sub $i); done";
-    kill_recorders("killed-recorder-processes", &["sh", "-c", script], 4);
+    kill_recorders("killed-recorder-processes", &["sh", "-c", script], 2);
 }
 
 #[test]
@@ -79,7 +79,7 @@ def work(number):
         if i % 100 == 0: subprocess.run(['true'])
 for number in range(3): threading.Thread(target=work, args=(number,)).start()
 ";
-    kill_recorders("killed-recorder-python", &["python3", "-c", script], 4);
+    kill_recorders("killed-recorder-python", &["python3", "-c", script], 2);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_recorder_killed_with_its_guardian_leaves_what_replays() {
     let place = Place::new("killed-guardian");
     let program = compile_fault(&place, "printers", &[]);
     let printed = place.work("printed");
-    for time in 0..6 {
+    for time in 0..3 {
         let _ = fs::remove_dir_all(place.work("made"));
         let mut recorder = start_recording(&place, &[&program], &printed);
         wait_for_output(&printed, 100_000, LIMIT);
@@ -114,7 +114,7 @@ fn a_program_killed_while_its_threads_compute_replays_to_its_end() {
     let place = Place::new("killed-program");
     let program = compile_fault(&place, "computers", &[]);
     let printed = place.work("printed");
-    for time in 0..5 {
+    for time in 0..3 {
         let _ = fs::remove_dir_all(place.work("made"));
         let mut recorder = start_recording(&place, &[&program, "on"], &printed);
         wait_for_output(&printed, 10, LIMIT);

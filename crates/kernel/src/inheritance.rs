@@ -1,6 +1,7 @@
 //! What this process got from whoever started it and changes for itself. Programs that it starts
 //! for its user get it as it was.
 
+use crate::resource;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Standard descriptors that were closed when this process began, as bits. The language's start-up
@@ -44,12 +45,6 @@ pub struct Shortage {
     pub needed: u64,
 }
 
-impl Shortage {
-    fn of(what: &'static str, option: &'static str) -> Self {
-        Self { what, option, allowed: 0, needed: 0 }
-    }
-}
-
 /// Each thread's own arena, which the C library would give it, takes 64 MB of addresses.
 fn save_address_space() {
     #[cfg(target_env = "gnu")]
@@ -60,8 +55,13 @@ fn save_address_space() {
 }
 
 /// Limits as they were inherited.
-#[derive(Clone, Copy)]
-pub struct Limits([(libc::__rlimit_resource_t, libc::rlimit); 2]);
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// By resource, the soft and the hard one.
+    inherited: [(u32, (u64, u64)); 2],
+    /// Some of them are wider now.
+    were_widened: bool,
+}
 
 impl Limits {
     /// Takes as many descriptors and as much address space as this process may have. What it may
@@ -69,63 +69,60 @@ impl Limits {
     pub fn widen() -> Self {
         let resources =
             [(libc::RLIMIT_NOFILE, DESCRIPTORS), (libc::RLIMIT_AS, libc::RLIM_INFINITY)];
-        Self(resources.map(|(resource, wanted)| {
-            let mut limit =
-                libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: the kernel writes one structure of that type, and reads others.
-            unsafe {
-                libc::getrlimit(resource, &mut limit);
-                if limit.rlim_cur < wanted {
-                    let hard = limit.rlim_max.max(wanted);
-                    let privileged = libc::rlimit { rlim_cur: wanted, rlim_max: hard };
-                    let most = libc::rlimit {
-                        rlim_cur: wanted.min(limit.rlim_max),
-                        rlim_max: limit.rlim_max,
-                    };
-                    if libc::setrlimit(resource, &privileged) != 0 {
-                        libc::setrlimit(resource, &most);
-                    }
+        let mut were_widened = false;
+        let inherited = resources.map(|(resource, wanted)| {
+            let (soft, hard) = own_limit(resource);
+            if soft < wanted {
+                were_widened = true;
+                // The hard one only with a privilege.
+                if !set(resource, (wanted, hard.max(wanted))) {
+                    set(resource, (wanted.min(hard), hard));
                 }
             }
-            if resource == libc::RLIMIT_AS && limit.rlim_max != libc::RLIM_INFINITY {
+            if resource == libc::RLIMIT_AS && hard != libc::RLIM_INFINITY {
                 save_address_space();
             }
-            (resource, limit)
-        }))
+            (resource, (soft, hard))
+        });
+        Self { inherited, were_widened }
     }
 
     /// What this process may have too little of to record anything.
     pub fn shortage() -> Option<Shortage> {
-        let all = [
-            (libc::RLIMIT_NOFILE, 1, Shortage { needed: 32, ..Shortage::of("descriptors", "-n") }),
-            (
-                libc::RLIMIT_AS,
-                1024,
-                Shortage { needed: 98_304, ..Shortage::of("KB of memory", "-v") },
-            ),
-        ];
-        all.into_iter().find_map(|(resource, unit, shortage)| {
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: the kernel writes one structure of that type.
-            unsafe { libc::getrlimit(resource, &mut limit) };
-            let allowed = limit.rlim_cur / unit;
-            (allowed < shortage.needed).then_some(Shortage { allowed, ..shortage })
+        [
+            (libc::RLIMIT_NOFILE, 1, "descriptors", "-n", 32),
+            (libc::RLIMIT_AS, 1024, "KB of memory", "-v", 98_304),
+        ]
+        .into_iter()
+        .map(|(resource, unit, what, option, needed)| {
+            let allowed = own_limit(resource).0 / unit;
+            Shortage { what, option, allowed, needed }
         })
+        .find(|shortage| shortage.allowed < shortage.needed)
     }
 
     /// Sets them for the calling process. Safe after a fork.
-    pub(crate) fn restore(&self) {
-        for (resource, limit) in &self.0 {
-            // SAFETY: the kernel reads one structure of that type.
-            unsafe { libc::setrlimit(*resource, limit) };
+    fn restore(&self) {
+        for (resource, limit) in self.inherited {
+            set(resource, limit);
         }
     }
 }
 
-impl std::fmt::Debug for Limits {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_list().entries(self.0.iter().map(|(_, limit)| limit.rlim_cur)).finish()
-    }
+fn own_limit(resource: u32) -> (u64, u64) {
+    resource::limit(0, resource).unwrap_or((libc::RLIM_INFINITY, libc::RLIM_INFINITY))
+}
+
+/// Whether the calling process may have this soft and this hard limit: then it has.
+fn set(resource: u32, (soft, hard): (u64, u64)) -> bool {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: the kernel reads one structure of that type.
+    unsafe { libc::setrlimit(resource, &limit) == 0 }
+}
+
+/// Whether a new process would get something else than this one got.
+pub(crate) fn has_changed(limits: &Limits) -> bool {
+    limits.were_widened || CLOSED.load(Ordering::Relaxed) != 0
 }
 
 /// In a new process: gives it what this one got.

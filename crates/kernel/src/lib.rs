@@ -15,6 +15,7 @@ pub mod pagemap;
 pub mod probe;
 pub mod process;
 pub mod ptrace;
+pub mod resource;
 pub mod segment;
 pub mod shared;
 pub mod signals;

@@ -72,6 +72,8 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
         .map(|rules| Confinement::new(rules, failure_write.as_raw_fd()))
         .transpose()?
         .unzip();
+    // Asked here: the child would fault in what it needs to ask.
+    let changed = program.limits.filter(|limits| inheritance::has_changed(limits));
     // SAFETY: the child calls only functions that are safe after fork in a process with threads:
     // close, read, dup2, signal, those of `confine`, exec, write, _exit.
     let pid = unsafe { libc::fork() };
@@ -86,7 +88,7 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
             if libc::read(go_read.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }
-            if let Some(limits) = program.limits {
+            if let Some(limits) = changed {
                 inheritance::hand_on(limits);
             }
             if let Some(output) = program.output {
@@ -387,23 +389,6 @@ pub fn has_memory(pid: i32) -> bool {
 pub fn adopt_orphans() {
     // SAFETY: plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-}
-
-/// Soft and hard limit of a process on a resource (`RLIMIT_*`); `None` if there is no such
-/// resource, or the process is not ours.
-pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes one structure of that type.
-    let result = unsafe { libc::prlimit(pid, resource, std::ptr::null(), &mut limit) };
-    (result == 0).then_some((limit.rlim_cur, limit.rlim_max))
-}
-
-/// How far the stack of a process may grow, in bytes (its soft RLIMIT_STACK).
-pub fn stack_limit(pid: i32) -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the kernel writes one structure of that type; on failure it stays unlimited.
-    unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, std::ptr::null(), &mut limit) };
-    limit.rlim_cur
 }
 
 /// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is

@@ -34,8 +34,7 @@ extern "C" fn pass_on(
 fn is_recorded(pid: i32) -> bool {
     // SAFETY: null, or what `passing_to` borrows as long as it is stored here.
     let Some(header) = (unsafe { RECORDED.load(Ordering::Acquire).as_ref() }) else { return false };
-    let used = (header.slots_used.load(Ordering::Acquire) as usize).min(shared::MAX_SLOTS);
-    header.slots[..used].iter().any(|slot| {
+    header.used_slots().iter().any(|slot| {
         let state = slot.state.load(Ordering::Acquire);
         matches!(state, shared::SLOT_LIVE | shared::SLOT_DYING)
             && slot.pid.load(Ordering::Relaxed) as i32 == pid

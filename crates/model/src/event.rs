@@ -30,8 +30,6 @@ pub use retake_contract::events::{
 /// Bytes of the header; the smallest event.
 pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
-/// Number of a TSC event of RDTSCP, which reads a second register.
-
 /// One event, checked.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRef<'log> {

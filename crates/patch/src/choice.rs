@@ -8,9 +8,9 @@
 //! hold the long one (`xor %eax,%eax; syscall` at the start of a function).
 
 use crate::elf::ElfView;
-use crate::emit::Patch;
 use crate::functions::is_plain_call;
 use crate::image::{Refusal, RefusedSite, SiteKind};
+use crate::jump::Patch;
 use crate::jump::{JUMP_BYTES, Jump, SHORT_JUMP_BYTES};
 use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::ops::Range;

@@ -2,15 +2,16 @@
 //! answer differs from time to time without a system call, and those that would take `%gs` away
 //! from the runtime. CPUID offers none of them, but programs need not ask.
 //!
-//! The trap is `int` with a number that no other trap has. Prefixes, which `int` ignores, stay
+//! The trap is `int` with a vector that no other trap has. Prefixes, which `int` ignores, stay
 //! before it, and a `nop` fills the rest. So the runtime finds the operand, and whoever decodes the
-//! text finds instructions. A program's own `int` with such a number, which the kernel answers with
-//! a fault, gets another number that does the same.
+//! text finds instructions. A program's own `int` with such a vector, which the kernel answers with
+//! a fault, gets another that does the same.
 
+use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::emit::Patch;
-use crate::functions::{Chunk, Functions};
+use crate::functions::Functions;
 use crate::gather::chunk_index;
+use crate::jump::Patch;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
 const INT: u8 = 0xcd;
@@ -20,13 +21,13 @@ const NOP: u8 = 0x90;
 const RANDOM_TRAP: u8 = 0xd0;
 /// Takes the place of RDGSBASE and WRGSBASE, which are refused.
 const BASE_TRAP: u8 = 0xe0;
-/// Numbers of traps that mean something: these, and those of `syscall`, `rdtsc`, `cpuid`, `rdtscp`.
+/// Vectors that mean something: these, and those of `syscall`, `rdtsc`, `cpuid`, `rdtscp`.
 const MEANINGFUL: [u8; 4] = [0x05, 0x31, 0xa2, 0xf9];
 /// One that means nothing.
 const MEANINGLESS: u8 = 0x06;
 
-fn means_something(number: u8) -> bool {
-    MEANINGFUL.contains(&number) || (RANDOM_TRAP..=BASE_TRAP).contains(&number)
+fn means_something(vector: u8) -> bool {
+    MEANINGFUL.contains(&vector) || (RANDOM_TRAP..=BASE_TRAP).contains(&vector)
 }
 
 /// Addresses of bytes that may be such an instruction, ascending.
@@ -45,7 +46,7 @@ fn may_be(bytes: &[u8]) -> bool {
     match bytes {
         [0x0f, 0xc7, operand] => *operand >= 0xf0,
         [0x0f, 0xae, operand] => matches!(operand, 0xc8..=0xcf | 0xd8..=0xdf),
-        [INT, number, _] => means_something(*number),
+        [INT, vector, _] => means_something(*vector),
         _ => false,
     }
 }
@@ -90,7 +91,7 @@ fn edit(instruction: &Instruction, bytes: &[u8]) -> Option<Patch> {
             vec![INT, RANDOM_TRAP | (operand & 0xf), NOP]
         }
         (Mnemonic::Rdgsbase | Mnemonic::Wrgsbase, _) => vec![INT, BASE_TRAP, NOP],
-        (Mnemonic::Int, [.., number]) if means_something(*number) => vec![INT, MEANINGLESS],
+        (Mnemonic::Int, [.., vector]) if means_something(*vector) => vec![INT, MEANINGLESS],
         _ => return None,
     };
     Some((instruction.next_ip() - trap.len() as u64, trap))

@@ -30,6 +30,7 @@ const SECTIONS: Options = Options {
     cpuid: true,
     cpuid_text_limit: 4 << 20,
     trap_cpuid: false,
+    trap_others: false,
     sections: true,
 };
 

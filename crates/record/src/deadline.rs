@@ -75,8 +75,7 @@ fn end_all(header: &Header, signal: i32) {
 
 /// The recorded processes that have not ended.
 pub(crate) fn live_processes(header: &Header) -> BTreeSet<i32> {
-    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
     let live =
-        header.slots[..used].iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
+        header.used_slots().iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
     live.map(|slot| slot.pid.load(Relaxed) as i32).collect()
 }

@@ -7,7 +7,7 @@ use crate::shared_state::Recorder;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::tracee::{self, Attached, Event, Stopped};
-use retake_kernel::{memory, process};
+use retake_kernel::{memory, process, resource};
 use retake_model::event::NO_PARENT;
 use retake_patch::Placement;
 use retake_supervisor::runtime_image;
@@ -97,7 +97,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let mut event = ExecEvent::new(
         &registers,
         break_start(pid).unwrap_or(0),
-        process::stack_limit(pid),
+        resource::stack_limit(pid),
         shared_slot,
     );
     let first = add_mappings(recorder, pid, &mappings, &registers, &mut event)?;

@@ -91,8 +91,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) {
 
 fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
     let header = recorder.header();
-    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
-    for (index, slot) in header.slots[..used].iter().enumerate() {
+    for (index, slot) in header.used_slots().iter().enumerate() {
         let wanted = slot.state.load(Acquire) == shared::SLOT_LIVE
             && slot.forcing.state.load(Acquire) == shared::FORCE_WANTED;
         if !wanted {

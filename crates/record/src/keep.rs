@@ -151,26 +151,31 @@ impl Keeper {
         match self.limit {
             KeepLast::Bytes(limit) => Some(limit),
             KeepLast::Time(_) => None,
-            // A rewrite needs room beside what it replaces.
+            // A rewrite needs room beside what it replaces, and each file reserves half as much
+            // again.
             KeepLast::WhatFits => {
                 let disk = rustix::fs::statvfs(self.writer.directory()).ok()?;
                 let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-                Some((free + self.writer.file_bytes()) / 2)
+                Some((free + self.writer.file_bytes()) / 3)
             }
         }
     }
 
+    /// Whether the file comes near a limit in bytes. That of what fits moves.
+    fn is_nearly_full(&self) -> bool {
+        self.limit_bytes().is_some_and(|limit| self.writer.file_bytes() >= limit - limit / 8)
+    }
+
     /// Called before something is appended: with a limit in bytes, waits while room can be made.
     pub fn wait_for_room(&self) {
-        let Some(limit) = self.limit_bytes() else { return };
-        if self.writer.file_bytes() < limit - limit / 8 {
+        if !self.is_nearly_full() {
             return;
         }
         let started = Instant::now();
         let mut state = self.lock();
         while !state.is_exhausted
             && !state.is_stopping
-            && self.writer.file_bytes() >= limit - limit / 8
+            && self.is_nearly_full()
             && started.elapsed() < PATIENCE
         {
             self.changed.notify_all();
@@ -180,7 +185,8 @@ impl Keeper {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        if state.is_exhausted && !state.was_told && self.writer.file_bytes() > limit {
+        let is_beyond = self.limit_bytes().is_some_and(|limit| self.writer.file_bytes() > limit);
+        if state.is_exhausted && !state.was_told && is_beyond {
             state.was_told = true;
             eprintln!(
                 "retake: the recording outgrows --keep-last: what it holds is of processes that \

@@ -447,8 +447,7 @@ fn end_everything(header: &Header) {
     }
     for look in 0..GUARDIAN_LOOKS {
         let (mut alive, mut unborn) = (false, false);
-        let used = header.slots_used.load(Acquire) as usize;
-        for slot in &header.slots[..used.min(shared::MAX_SLOTS)] {
+        for slot in header.used_slots() {
             let pid = slot.pid.load(Relaxed) as i32;
             match slot.state.load(Acquire) {
                 shared::SLOT_CLAIMED if pid == 0 => unborn = true,

@@ -81,15 +81,13 @@ fn complete(
     }
     for index in 0..recorder.slot_count() {
         let state = recorder.header().slots[index].state.load(Acquire);
-        match state {
-            shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING => {
-                recorder.drain_slot(index)?;
-                recorder.note_death(index, libc::SIGKILL);
-            }
-            shared::SLOT_EXITED => {
-                recorder.drain_slot(index)?;
-            }
-            _ => {}
+        let was_alive =
+            matches!(state, shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING);
+        if was_alive || state == shared::SLOT_EXITED {
+            recorder.drain_slot(index)?;
+        }
+        if was_alive {
+            recorder.note_death(index, libc::SIGKILL);
         }
     }
     writer.update_metadata(|metadata| {

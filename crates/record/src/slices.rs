@@ -152,9 +152,9 @@ pub(crate) fn waits(slot: &Slot) -> bool {
 /// for the baton of all processes that share memory is not known, only how many do.
 pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot, Waiters)> {
     let header = recorder.header();
-    let used = (header.slots_used.load(Acquire) as usize).min(shared::MAX_SLOTS);
     let live = || {
-        header.slots[..used]
+        header
+            .used_slots()
             .iter()
             .enumerate()
             .filter(|(_, slot)| slot.state.load(Relaxed) == shared::SLOT_LIVE)

@@ -94,6 +94,16 @@ impl Recording {
         for (id, _) in self.contents()? {
             note_damage(self.copy_content(id, &mut std::io::sink()).map(drop), &mut warnings)?;
         }
+        Ok(warnings.into_list())
+    }
+
+    /// Reads all events and returns what is wrong with them, and what they speak of that is
+    /// missing. What [`Recording::check`] finds is not repeated.
+    ///
+    /// # Errors
+    /// As [`Recording::check`].
+    pub fn check_events(&self) -> Result<Vec<Warning>> {
+        let mut warnings = Warnings::default();
         let findings = Findings::of(self)?;
         for id in findings.contents.into_iter().filter(|id| !self.has_content(*id)) {
             warnings.push(Warning::MissingContent { id });

@@ -12,7 +12,7 @@ use crate::source::open_regular;
 use crate::store::temporary::{TemporaryFile, make_private_directories};
 use crate::writer::FILES_NAME;
 
-const BLOCK_BYTES: usize = 1 << 20;
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// All files with their sizes, in the order of their names.
 pub(crate) fn list(shared: &Shared) -> Result<Vec<(ContentId, u64)>> {

@@ -3,6 +3,7 @@
 //! confined with it. The rest goes to the `warden`.
 
 use retake_kernel::confinement::filter::{Check, Rule, is};
+use retake_model::table::number;
 
 /// Calls that pass whatever they are given: they change, or tell of, nobody but the caller.
 const FREE: &[i64] = &[
@@ -12,7 +13,7 @@ const FREE: &[i64] = &[
     libc::SYS_mremap,
     libc::SYS_madvise,
     libc::SYS_shmdt,
-    SYS_MSEAL,
+    number::MSEAL as i64,
     libc::SYS_pkey_mprotect,
     libc::SYS_pkey_alloc,
     libc::SYS_pkey_free,
@@ -59,7 +60,6 @@ const FREE: &[i64] = &[
     libc::SYS_close,
 ];
 
-const SYS_MSEAL: i64 = 462;
 const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
 const ARCH_SET_GS: u32 = 0x1001;
 const ARCH_SET_FS: u32 = 0x1002;

@@ -16,7 +16,7 @@ use std::time::Duration;
 const CALL_BYTES: u64 = 2;
 
 /// A divergence, described for people.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Report {
     stream: u32,
     pid: u32,
@@ -70,22 +70,7 @@ impl Report {
 
     /// Of a file that is not what was recorded.
     pub(crate) fn of_file(error: &retake_recording::Error) -> Self {
-        Self {
-            stream: 0,
-            pid: 0,
-            event: 0,
-            offset: 0,
-            why: 0,
-            number: 0,
-            arguments: [0; 6],
-            expected: 0,
-            actual: 0,
-            place: String::new(),
-            message: Some(error.to_string()),
-            is_of_file: true,
-            attack: None,
-            is_sync: false,
-        }
+        Self { message: Some(error.to_string()), is_of_file: true, ..Self::default() }
     }
 
     /// Of a process that made a call that no replay makes.

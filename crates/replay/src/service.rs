@@ -167,6 +167,17 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
     }
 }
 
+/// What a process gets; the user is told of an error.
+fn answer_of(result: &std::io::Result<()>, what: &str) -> i64 {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("retake: cannot {what}: {error}");
+            -1
+        }
+    }
+}
+
 fn answer(windows: &Windows, index: usize, findings: &Findings) {
     let slot = &windows.session.header().slots[index];
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
@@ -200,19 +211,12 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
         shared::REQUEST_DIVERGED => keep(Report::new(windows, slot)),
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
-            if let Err(error) = &result {
-                eprintln!("retake: cannot read what a call was given: {error}");
-            }
-            windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
+            windows.answer(slot, (answer_of(&result, "read what a call was given"), 0));
         }
         shared::REQUEST_LOOK => {
             let result = windows.look(slot, argument(0), argument(2));
-            if let Err(error) = &result {
-                eprintln!(
-                    "retake: cannot look at what a process has stored in mapped files: {error}"
-                );
-            }
-            windows.answer(slot, (if result.is_ok() { 0 } else { -1 }, 0));
+            let what = "look at what a process has stored in mapped files";
+            windows.answer(slot, (answer_of(&result, what), 0));
         }
         shared::REQUEST_CHILD => {
             let is_on_path = findings.wanted().as_ref().is_none_or(|wanted| {

@@ -4,7 +4,7 @@
 //! replay ends: the streams stop at different moments, and a thread that has events left waits for
 //! turns of one that has none. In a whole recording it is a divergence.
 
-use crate::windows::Windows;
+use crate::windows::{self, Windows};
 use retake_kernel::process;
 use retake_kernel::shared::{self, Header, Slot};
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long nobody may move.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// The same where it is known that a part is missing.
-const PATIENCE_AT_CUT: Duration = Duration::from_millis(250);
+/// The same where it is known that a part is missing: first those may go on who wait to print.
+const PATIENCE_AT_CUT: Duration = windows::PATIENCE.saturating_add(Duration::from_millis(150));
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(50);
 /// Threads that wait look up now and then, which takes no longer than this in all.
@@ -23,6 +23,9 @@ const IDLE_TIME: Duration = Duration::from_millis(5);
 
 /// Calls in which a thread waits for who reads the program's output.
 const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
+
+/// What the kernel calls the runtime that replayed processes execute.
+const EXECUTED: &[u8] = b"/memfd:retake-replay";
 
 /// A thread that waits for its turn, when nobody moves any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,8 +192,9 @@ fn waits(slot: &Slot) -> bool {
         return true;
     }
     let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
-    if pid <= 0 || tid <= 0 {
-        return false; // it is about to begin
+    // It is about to begin, or has numbers of a namespace of its own, which are others' here.
+    if pid <= 0 || tid <= 0 || !is_replayed(pid) {
+        return false;
     }
     match process::state(tid) {
         // In a vfork, the kernel waits for the child.
@@ -198,6 +202,12 @@ fn waits(slot: &Slot) -> bool {
         // Running, held, or not the thread that it was.
         _ => false,
     }
+}
+
+/// Whether a process is one of a replay: they all execute the runtime.
+fn is_replayed(pid: i32) -> bool {
+    let executed = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    executed.as_os_str().as_encoded_bytes().starts_with(EXECUTED)
 }
 
 /// How long all processes have computed.

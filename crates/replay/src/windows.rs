@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long nobody may move before a number on the console is taken to be lost.
-const PATIENCE: Duration = Duration::from_millis(300);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
 
 /// With this many streams open, those that ended are looked for and closed; then again at twice as
 /// many as are left.
@@ -66,6 +66,9 @@ impl Windows {
     ) -> Self {
         if !dropped.is_nothing() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
+        }
+        if !recording.warnings().is_empty() {
+            session.header().options.fetch_or(shared::OPTION_CUT_OFF, Relaxed);
         }
         let total_bytes =
             recording.streams().map(|stream| stream.bytes).fold(0, u64::saturating_add);

@@ -94,7 +94,7 @@ fn arguments(folder: &str) -> Vec<Vec<u8>> {
 
 fn limits(pid: i32) -> Vec<ResourceLimit> {
     let of = |resource| {
-        retake_kernel::process::limit(pid, resource).map(|(soft, hard)| ResourceLimit {
+        retake_kernel::resource::limit(pid, resource).map(|(soft, hard)| ResourceLimit {
             resource,
             soft,
             hard,

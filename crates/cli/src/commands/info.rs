@@ -133,8 +133,13 @@ fn collect<'recording>(
     let metadata = recording.metadata();
     let contents = recording.contents()?;
     let calls = options.calls.then(|| count_calls(recording)).transpose()?;
-    let warnings: Vec<Warning> =
-        if options.verify { recording.check()? } else { recording.warnings().to_vec() };
+    let warnings: Vec<Warning> = if options.verify {
+        let mut warnings = recording.check()?;
+        warnings.extend(recording.check_events()?);
+        warnings
+    } else {
+        recording.warnings().to_vec()
+    };
     let streams: Vec<_> =
         recording.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor).collect();
     let dropped = recordings::dropped(recording);

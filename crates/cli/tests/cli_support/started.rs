@@ -50,6 +50,13 @@ pub fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bo
     }
 }
 
+/// State letter and parent of a process.
+pub fn state_of(pid: i32) -> Option<(char, i32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
 /// Records a program in the folder `made`; its output goes to the file.
 pub fn start_recording(place: &Place, command: &[&str], printed: &Path) -> Started {
     let arguments = [&["record", "-o", "made", "--"], command].concat();

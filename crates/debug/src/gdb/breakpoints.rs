@@ -1,7 +1,7 @@
 //! Breakpoints and watchpoints.
 
 use super::remote::Remote;
-use crate::watchpoints::{Access, Watchpoint};
+use crate::watchpoints::{Access, Watchpoint, Watchpoints};
 use gdbstub::target::TargetResult;
 use gdbstub::target::ext::breakpoints::{
     Breakpoints, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint,
@@ -55,6 +55,12 @@ impl HwBreakpoint for Remote {
     }
 }
 
+impl Remote {
+    fn watchpoints(&mut self) -> &mut Watchpoints {
+        &mut self.session.replay_mut().inferior.stops.watchpoints
+    }
+}
+
 fn watchpoint(address: u64, bytes: u64, kind: WatchKind) -> Watchpoint {
     let access = match kind {
         WatchKind::Write => Access::Write,
@@ -71,13 +77,7 @@ impl HwWatchpoint for Remote {
         bytes: u64,
         kind: WatchKind,
     ) -> TargetResult<bool, Self> {
-        Ok(self
-            .session
-            .replay_mut()
-            .inferior
-            .stops
-            .watchpoints
-            .add(watchpoint(address, bytes, kind)))
+        Ok(self.watchpoints().add(watchpoint(address, bytes, kind)))
     }
 
     fn remove_hw_watchpoint(
@@ -86,12 +86,6 @@ impl HwWatchpoint for Remote {
         bytes: u64,
         kind: WatchKind,
     ) -> TargetResult<bool, Self> {
-        Ok(self
-            .session
-            .replay_mut()
-            .inferior
-            .stops
-            .watchpoints
-            .remove(watchpoint(address, bytes, kind)))
+        Ok(self.watchpoints().remove(watchpoint(address, bytes, kind)))
     }
 }

@@ -264,7 +264,7 @@ impl Maker<'_> {
     }
 
     fn limit_stack(&self) -> io::Result<()> {
-        let hard = retake_kernel::process::limit(self.process.pid, libc::RLIMIT_STACK)
+        let hard = retake_kernel::resource::limit(self.process.pid, libc::RLIMIT_STACK)
             .map_or(u64::MAX, |limit| limit.1);
         let limits = [self.description.stack_limit.min(hard), hard].map(u64::to_le_bytes).concat();
         let room = self.room()?;

@@ -10,7 +10,7 @@ use crate::runtime::in_runtime;
 use crate::snapshot::Snapshot;
 use retake_kernel::maps::{self, Mapping, Nature};
 use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE};
-use retake_kernel::{context, memory, process};
+use retake_kernel::{context, memory, resource};
 use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
 use std::collections::HashMap;
 use std::fs::File;
@@ -56,12 +56,12 @@ impl Image {
         for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
             pages.extend(own_pages(pid, mapping.range())?);
         }
-        let stack_limit = process::stack_limit(pid);
+        let stack_limit = resource::stack_limit(pid);
         let (filters, numbers) = Filters::of(header, &threads.filters());
         let threads = threads.clone().with_filters(&numbers);
         let description =
             Description { threads, filters, announced, stack_limit, mappings, scratch: files };
-        Ok(Self { description, pid, pages, scratch })
+        Ok(Self { description, pid, pages, scratch: scratch.to_owned() })
     }
 
     /// Bytes of memory that are to be written.
