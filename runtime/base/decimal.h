@@ -13,4 +13,13 @@ static inline char *put_decimal(char *end, u64 value)
 	return end;
 }
 
+/* The link in /proc that leads to what a descriptor of the process leads to; it lies in `path`. */
+static inline char *descriptor_link(char path[32], u32 descriptor)
+{
+	static const char folder[14] = "/proc/self/fd/";
+	char *at = put_decimal(path + 32, descriptor) - sizeof folder;
+	memcpy(at, folder, sizeof folder);
+	return at;
+}
+
 #endif

@@ -8,9 +8,7 @@
 #include "calls/unreached.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
-#include "mode/descriptors.h"
 #include "place/forced.h"
-#include "place/interception.h"
 
 #define CAPACITY 0x400000UL
 
@@ -162,10 +160,6 @@ void filter_open(struct call *call)
 	if (length < 0 || length >= (i64)sizeof path ||
 		copy_user(path, (const void *)address, (u64)length))
 		return;
-	if (ends_with(path, (u64)length, "self/mem")) {
-		expect_unknown_calls(call->context); /* even text can be written through it */
-		descriptor_is_memory(call);
-	}
 	if (!ends_with(path, (u64)length, "/maps"))
 		return;
 	i64 memory = sys6(NR_mmap, RUNTIME_TEXT + 0x30000000UL, 2 * CAPACITY,

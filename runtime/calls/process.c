@@ -306,6 +306,9 @@ static i64 clone_copying(
 	context->process->thread_count = 1;
 	context->process->alone = 0;
 	baton_inherit(context);
+	if (request->flags & CLONE_VFORK)
+		/* Its parent stands still and holds the baton for it. */
+		context->domain = context->process->domain = NULL;
 	context->process->children_count = 0;
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
 	context->dispatched = 0; /* the kernel does not pass it on */

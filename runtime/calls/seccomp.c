@@ -1,5 +1,5 @@
-/* The program's own seccomp filters. The kernel never sees them, for it would apply them to the
- * runtime's calls: they are kept in the header, where they outlive exec, and asked here before
+/* The program's own seccomp filters. The kernel never sees what they say, for it would apply it to
+ * the runtime's calls: they are kept in the header, where they outlive exec, and asked here before
  * every call, alike in record and in replay. Private stack.
  *
  * A thread's filters are a chain from the latest to the first; threads and children share the older
@@ -256,6 +256,15 @@ static u32 refused(struct call *call, i64 result)
 	return leave_with_result(call);
 }
 
+/* What /proc shows, and no_new_privs of threads that get it by TSYNC, are the kernel's to tell: it
+ * gets a filter, too, which lets everything pass. */
+static void show_filter(u64 flags)
+{
+	const struct filter_step allow = {.code = 0x06 /* BPF_RET | BPF_K */, .k = ALLOW};
+	const struct program program = {.count = 1, .steps = (u64)&allow};
+	sys3(NR_seccomp, SET_MODE_FILTER, flags, &program);
+}
+
 static u32 set_filter(struct call *call, u64 flags, u64 address)
 {
 	struct context *context = call->context;
@@ -277,6 +286,8 @@ static u32 set_filter(struct call *call, u64 flags, u64 address)
 		u32 fresh = count ? add_filter(steps, count, before) : 0;
 		if (!fresh && !recording())
 			diverge(context, WHY_RESULT, 0, ENOMEM);
+		if (fresh && recording())
+			show_filter(flags);
 		if (fresh && flags & FLAG_TSYNC)
 			spread(context, before, fresh, 0);
 		if (fresh)

@@ -204,7 +204,7 @@ static void synchronous_fault(
 static void refuse_gate(struct context *context, struct siginfo *info, struct registers *regs)
 {
 	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
-	if (recording())
+	if (recording() && !__atomic_exchange_n(&HEADER->gate_told, 1, __ATOMIC_RELAXED))
 		complain("int $0x80 is not supported: it faults, as without 32-bit programs");
 	regs->rip -= 2;
 	replace_fault(context, info, &raised->fault,

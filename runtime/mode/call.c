@@ -30,6 +30,7 @@
 
 #define TURN_BYTES sizeof(struct event)
 #define INPUT_SPACE 0x10000UL /* staged inputs of one call, ring space kept free for them */
+#define EBADF 9
 #define ENOSYS 38
 #define EINVAL 22
 #define EFAULT 14
@@ -231,8 +232,21 @@ void call_finish(struct call *call, const struct extra_item *extra, u32 extra_co
 
 static u32 writes_memory(const struct call *call)
 {
-	return call->number == NR_pwrite64 && call->result > 0 &&
+	return call->result > 0 && kind_of(call->number) == OUTPUT &&
 	       descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY;
+}
+
+/* What the call has written through a file that shows the program's memory. */
+static struct extra_item written_memory(const struct call *call)
+{
+	u64 number = call->number, address = call->arguments[3];
+	u32 has_offset = number == NR_pwrite64 || number == NR_pwritev || number == NR_pwritev2;
+	u32 is_one_buffer = number == NR_pwrite64 || number == NR_write;
+	if (!has_offset)
+		address = (u64)sys3(NR_lseek, call->arguments[0], 0, 1 /* SEEK_CUR */) -
+			  (u64)call->result;
+	return (struct extra_item){1, ITEM_OUTPUT, address,
+		(void *)(is_one_buffer ? call->arguments[1] : address), (u32)call->result};
 }
 
 /* What a recorded call adds to its event. */
@@ -247,8 +261,7 @@ static SELDOM void finish_with(
 		extra[count++] =
 			(struct extra_item){0, ITEM_CONSOLE, 0, &call->console_sequence, 8};
 	if (writes_memory(call))
-		extra[count++] = (struct extra_item){1, ITEM_OUTPUT, call->arguments[3],
-			(void *)call->arguments[1], (u32)call->result};
+		extra[count++] = written_memory(call);
 	if (HEADER->shared_file_count && !tracing()) {
 		u32 items = shared_file_write(call, &write, &changed, &extra[count]);
 		count += items ? items : shared_file_read(call, &extra[count]);
@@ -490,6 +503,15 @@ static u32 emulate(struct call *call)
 	return leave_with_result(call);
 }
 
+/* What a call gets that is not made. */
+static i64 refusal(const struct call *call)
+{
+	i64 error = call->row->refuse_errno;
+	if (recording() && call->number == NR_ioctl && status_flags(call->arguments[0]) == -EBADF)
+		return -EBADF;
+	return error < 0 ? error : -error;
+}
+
 u32 answer_call(struct call *call, i64 result)
 {
 	call_prepare(call);
@@ -547,10 +569,7 @@ static u32 handle_call(struct context *context)
 	switch (call.row->policy) {
 	case POLICY_EMULATE: return emulate(&call);
 	case POLICY_CUSTOM: return handle_custom(&call);
-	default:
-		return answer_call(
-			&call, -(i64)(call.row->refuse_errno < 0 ? -call.row->refuse_errno
-								 : call.row->refuse_errno));
+	default: return answer_call(&call, refusal(&call));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* Which descriptors lead to the program's original standard output and error, or to its memory:
  * tracked while recording, since replay is told by the events. Private stack. */
 #include "mode/descriptors.h"
+#include "base/decimal.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -8,8 +9,11 @@
 #include "calls/maps.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
+#include "place/interception.h"
 
+#define EACCES 13
 #define EMFILE 24
+#define PROC_SUPER_MAGIC 0x9fa0
 #define SOL_SOCKET 1
 #define SCM_RIGHTS 1
 #define TIOCGDEV 0x80045432
@@ -38,13 +42,6 @@ static void remove_high(struct descriptor_uses *uses, u32 i)
 	uses->high[i] = uses->high[--uses->high_count];
 }
 
-u32 high_descriptor_use(const struct process *process, u64 descriptor)
-{
-	const struct descriptor_uses *uses = &process->uses;
-	u32 i = find_high(uses, descriptor);
-	return i < uses->high_count ? uses->high[i].use : 0;
-}
-
 /* 1: there is no room for another high one that is of use. */
 static u32 set_use(struct process *process, u64 descriptor, u32 use)
 {
@@ -69,11 +66,6 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 	return 0;
 }
 
-void descriptor_is_memory(struct call *call)
-{
-	set_use(call->context->process, (u64)call->result, DESCRIPTOR_MEMORY);
-}
-
 /* Output that nobody tracks would be missing at replay: better that the program has one descriptor
  * less. */
 static void keep_use(struct call *call, u64 descriptor, u32 use)
@@ -88,14 +80,9 @@ static void keep_use(struct call *call, u64 descriptor, u32 use)
 /* What a descriptor leads to that did not come from another one of the process: /dev/stdout and a
  * passed descriptor may lead to the same output as descriptor 1. Other devices than terminals have
  * no output that anybody looks at. */
-static u32 found_use(u64 descriptor, u32 *is_regular)
+static u32 console_use(u64 descriptor, const u64 *stat)
 {
-	u64 stat[18];
-	u32 terminal = 0;
-	if (tracing() || sys2(NR_fstat, descriptor, stat))
-		return 0;
-	u32 is_device = ((u32)stat[3] & TYPE_MASK) == CHARACTER_DEVICE;
-	*is_regular = ((u32)stat[3] & TYPE_MASK) == REGULAR_FILE;
+	u32 terminal = 0, is_device = ((u32)stat[3] & TYPE_MASK) == CHARACTER_DEVICE;
 	if (is_device && sys3(NR_ioctl, descriptor, TIOCGDEV, &terminal))
 		return 0;
 	for (u32 i = 0; i < 2; i++) {
@@ -106,6 +93,53 @@ static u32 found_use(u64 descriptor, u32 *is_regular)
 			return i ? DESCRIPTOR_CONSOLE_ERR : DESCRIPTOR_CONSOLE_OUT;
 	}
 	return 0;
+}
+
+static u32 found_use(u64 descriptor)
+{
+	u64 stat[18];
+	return tracing() || sys2(NR_fstat, descriptor, stat) ? 0 : console_use(descriptor, stat);
+}
+
+/* Threads that have descriptors of their own are seldom: what each of them has is not tracked. */
+u32 seldom_descriptor_use(const struct process *process, u64 descriptor)
+{
+	const struct descriptor_uses *uses = &process->uses;
+	u32 i = descriptor < LOW_DESCRIPTORS ? 0 : find_high(uses, descriptor);
+	u32 use = descriptor < LOW_DESCRIPTORS ? uses->low[descriptor]
+		  : i < uses->high_count       ? uses->high[i].use
+					       : 0;
+	return process->mixed_descriptors && use != DESCRIPTOR_MEMORY ? found_use(descriptor) : use;
+}
+
+/* The number of which `end` is behind the last digit; where it begins. */
+static const char *number_before(const char *start, const char *end, u64 *number)
+{
+	u64 weight = 1;
+	*number = 0;
+	for (; end > start && end[-1] >= '0' && end[-1] <= '9'; weight *= 10)
+		*number += (u64)(*--end - '0') * weight;
+	return end;
+}
+
+/* The process whose memory a file of procfs shows: /proc/PID/mem, /proc/PID/task/TID/mem. 0: it is
+ * another file. */
+static u64 memory_of(u64 descriptor, const u64 *stat)
+{
+	static const char memory[4] = "/mem", task[6] = "/task/";
+	char path[128], link[32];
+	u64 about[15], number;
+	if (((u32)stat[3] & TYPE_MASK) != REGULAR_FILE || stat[6] ||
+		sys2(NR_fstatfs, descriptor, about) || about[0] != PROC_SUPER_MAGIC)
+		return 0;
+	i64 length = sys3(NR_readlink, descriptor_link(link, (u32)descriptor), path, sizeof path);
+	const char *end = path + length - sizeof memory;
+	if (length <= (i64)sizeof memory || memcmp(end, memory, sizeof memory))
+		return 0;
+	end = number_before(path, end, &number);
+	if (end - path > (i64)sizeof task && !memcmp(end - sizeof task, task, sizeof task))
+		number_before(path, end - sizeof task, &number);
+	return number;
 }
 
 static u64 open_flags(const struct call *call)
@@ -123,13 +157,32 @@ static u64 open_flags(const struct call *call)
 	return 0;
 }
 
+/* What is written to another process's memory, its replay would lack. */
+static void refuse_memory(struct call *call)
+{
+	sys1(NR_close, (u64)call->result);
+	call->result = -EACCES;
+}
+
 static void note_opened(struct call *call, u64 flags)
 {
-	u32 is_regular = 0, use = flags & WRITES ? found_use((u64)call->result, &is_regular) : 0;
-	keep_use(call, (u64)call->result, use);
-	u64 descriptor = (u64)call->result;
+	struct context *context = call->context;
+	u64 stat[18], descriptor = (u64)call->result;
+	u32 use = 0, is_regular = 0;
+	if (flags & WRITES && !tracing() && !sys2(NR_fstat, descriptor, stat)) {
+		u64 process = memory_of(descriptor, stat);
+		if (process && process != context->pid) {
+			refuse_memory(call);
+			return;
+		}
+		if (process)
+			expect_unknown_calls(context); /* even text can be written through it */
+		use = process ? DESCRIPTOR_MEMORY : console_use(descriptor, stat);
+		is_regular = ((u32)stat[3] & TYPE_MASK) == REGULAR_FILE;
+	}
+	keep_use(call, descriptor, use);
 	if (is_regular && !(flags & WAITS_FOR_DISK) && descriptor < LOW_DESCRIPTORS)
-		call->context->process->files[descriptor / 64] |= 1UL << descriptor % 64;
+		context->process->files[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
 /* Where another process changes it, or ioctl does, the answer is an old one, and time is lost. */
@@ -174,12 +227,12 @@ static void find_received(struct call *call, u64 message)
 	u64 at = control[0], end = control[0] + control[1];
 	while (at + sizeof header <= end && !copy_user(header, (const void *)at, sizeof header) &&
 		header[0] >= sizeof header && header[0] <= end - at) {
-		u32 descriptor, is_regular;
+		u32 descriptor;
 		for (u64 i = sizeof header; header[1] == (SOL_SOCKET | (u64)SCM_RIGHTS << 32) &&
 					    i + sizeof descriptor <= header[0];
 			i += sizeof descriptor)
 			if (!copy_user(&descriptor, (const void *)(at + i), sizeof descriptor))
-				keep_use(call, descriptor, found_use(descriptor, &is_regular));
+				keep_use(call, descriptor, found_use(descriptor));
 		at += ALIGN8(header[0]);
 	}
 }

@@ -8,12 +8,13 @@
 
 struct call;
 
-u32 high_descriptor_use(const struct process *process, u64 descriptor);
+u32 seldom_descriptor_use(const struct process *process, u64 descriptor);
 /* DESCRIPTOR_*, 0: none of them. */
 static inline u32 descriptor_use(const struct process *process, u64 descriptor)
 {
-	return LIKELY(descriptor < LOW_DESCRIPTORS) ? process->uses.low[descriptor]
-						    : high_descriptor_use(process, descriptor);
+	return LIKELY(descriptor < LOW_DESCRIPTORS && !process->mixed_descriptors)
+		       ? process->uses.low[descriptor]
+		       : seldom_descriptor_use(process, descriptor);
 }
 #define O_NONBLOCK 04000
 static inline i64 status_flags(u64 descriptor)
@@ -22,8 +23,6 @@ static inline i64 status_flags(u64 descriptor)
 }
 /* The call that it is about to make, of what may wait. */
 u32 descriptor_is_soon_back(struct context *context);
-/* The one that the call made. */
-void descriptor_is_memory(struct call *call);
 /* Those that exec left open. */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before);
 void descriptors_after(struct call *call);

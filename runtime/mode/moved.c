@@ -99,10 +99,9 @@ u64 moved_to(const struct call *call, u64 *bytes)
 /* The same file or pipe, opened for reading on its own. */
 static i64 reopen(u32 descriptor)
 {
-	static const char folder[14] = "/proc/self/fd/";
-	char path[32], *at = put_decimal(path + sizeof path, descriptor) - sizeof folder;
-	memcpy(at, folder, sizeof folder);
-	return sys4(NR_openat, -100L, at, OPEN_NONBLOCK | OPEN_CLOEXEC, 0);
+	char path[32];
+	return sys4(NR_openat, -100L, descriptor_link(path, descriptor),
+		OPEN_NONBLOCK | OPEN_CLOEXEC, 0);
 }
 
 const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes)

@@ -1,6 +1,6 @@
 // RDPID, executed without asking CPUID: at replay the number is that of the recording.
 // flags: -O1
-// needs: processor rdpid
+// needs: rdpid
 #include "check.h"
 #include <sched.h>
 

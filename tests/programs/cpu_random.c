@@ -1,6 +1,6 @@
 // RDRAND and RDSEED, executed without asking CPUID: every size and register, with the carry flag; the values are those of the recording.
 // flags: -O1
-// needs: processor rdrand
+// needs: rdrand
 // calls: same
 #include "check.h"
 

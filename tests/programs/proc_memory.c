@@ -1,4 +1,4 @@
-// Writing and reading the own memory through /proc/self/mem and process_vm_readv, read-only pages included.
+// Writing and reading the own memory through /proc/self/mem and process_vm_readv, read-only pages included, and through its other names.
 #include "check.h"
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -26,6 +26,15 @@ int main(void) {
     CHECK(process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == 6);
     __asm__ volatile("" ::: "memory");
     CHECK(strcmp(target, "vm!!!!") == 0);
+    // Also by its number, and at the file's own place.
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/task/%d/mem", getpid(), getpid());
+    int numbered = open(name, O_WRONLY);
+    struct iovec parts[2] = {{"in ", 3}, {"parts", 6}};
+    CHECK(numbered >= 0 && lseek(numbered, (off_t)(uintptr_t)target, SEEK_SET) == (off_t)(uintptr_t)target);
+    CHECK(writev(numbered, parts, 2) == 9 && write(numbered, "behind", 7) == 7);
+    __asm__ volatile("" ::: "memory");
+    CHECK(strcmp(target, "in parts") == 0 && strcmp(target + 9, "behind") == 0);
     say("%s at %p\n", target, (void *)target);
     return 0;
 }

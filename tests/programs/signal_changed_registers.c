@@ -1,5 +1,5 @@
 // A handler changes the vector, mask and floating-point registers and the control words in its frame; the interrupted code finds them changed. What a frame leaves out is initial afterwards.
-// needs: processor avx512f
+// needs: avx512f
 // output: same
 // flags: -O1
 #include "check.h"

@@ -1,5 +1,6 @@
 // A program that sets the trap flag learns of each of its instructions, and of a system call as of one: by its own handler, which finds the place of each.
 // output: same
+// modes: native record replay slow
 // flags: -O1
 #include "check.h"
 #include <ucontext.h>

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use retake_kernel::memory;
+
 use crate::failure::{Failure, Result};
 
 /// How many names are tried: others may have left some behind.
@@ -17,12 +19,18 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `$TMPDIR`, else in /tmp.
+    /// Makes one in `$TMPDIR`, else in /tmp; or in /var/tmp or /dev/shm, if only there files can be
+    /// mapped to be executed.
     ///
     /// # Errors
     /// If none can be made.
     pub fn create() -> Result<Self> {
-        let parent = std::env::temp_dir();
+        let mut parent = std::env::temp_dir();
+        if memory::forbids_exec(&parent) {
+            let others = [Path::new("/var/tmp"), Path::new("/dev/shm")];
+            let fits = |place: &&Path| place.is_dir() && !memory::forbids_exec(place);
+            parent = others.into_iter().find(fits).map_or(parent, Path::to_owned);
+        }
         let parent = std::path::absolute(&parent).unwrap_or(parent);
         for attempt in 0..ATTEMPTS {
             let path = parent.join(format!("retake-{}-{attempt}", std::process::id()));

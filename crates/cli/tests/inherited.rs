@@ -113,3 +113,24 @@ fn a_program_that_somebody_else_traces_is_told_by_the_tracers_name() {
     assert_eq!(ran.status, Some(125), "{ran:?}");
     assert!(ran.stderr.contains("strace (process "), "{ran:?}");
 }
+
+#[test]
+fn a_store_may_lie_where_nothing_can_be_executed() {
+    needs!("mounts", "unshare", "gcc");
+    let place = Place::new("noexec");
+    let program = compile_fault(&place, "executable_file", &[]);
+    let script = format!(
+        "mkdir -p apart && mount -t tmpfs -o noexec none apart && cd apart &&
+         export TMPDIR=\"$PWD\" RETAKE_DIR=\"$PWD\" &&
+         \"$0\" record -o made {program} && \"$0\" replay made && \"$0\" pack made &&
+         \"$0\" replay made.retake && \"$0\" backtrace made >/dev/null"
+    );
+    let output = place
+        .command_of("unshare", &["-m", "sh", "-c", &script])
+        .arg(env!("CARGO_BIN_EXE_retake"))
+        .output()
+        .unwrap();
+    let ran = Ran::of(output, &["unshare"]);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout.matches("executed 42\n").count(), 3, "{ran:?}");
+}

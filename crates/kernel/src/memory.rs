@@ -1,10 +1,13 @@
 //! The memory and descriptors of other processes.
 
 use crate::check;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// Reads `bytes.len()` bytes at `address` of a process.
 ///
@@ -124,6 +127,16 @@ pub fn executable_file(name: &std::ffi::CStr, bytes: &[u8]) -> io::Result<File> 
     let file = unsafe { File::from_raw_fd(descriptor) };
     file.write_all_at(bytes, 0)?;
     Ok(file)
+}
+
+/// Whether no file there can be mapped to be executed. False if it cannot be known.
+pub fn forbids_exec(folder: &Path) -> bool {
+    let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the structure is plain numbers, which the kernel writes.
+    unsafe {
+        let mut about: libc::statvfs = std::mem::zeroed();
+        libc::statvfs(path.as_ptr(), &mut about) == 0 && about.f_flag & libc::ST_NOEXEC != 0
+    }
 }
 
 /// Lets an open file survive exec, at the descriptor it has.

@@ -24,7 +24,10 @@ extern "C" fn pass_on(
     }
     let target = PASS_TO.load(Ordering::Relaxed);
     const FROM_KERNEL: i32 = 0x80; // the terminal sends to the whole group
-    if target > 0 && code != FROM_KERNEL && !is_recorded(sender) {
+    let is_meant = number == libc::SIGALRM || code != FROM_KERNEL;
+    // SAFETY: no arguments. A process that aborts sends to itself.
+    let is_own = unsafe { libc::getpid() } == sender;
+    if target > 0 && is_meant && !is_own && !is_recorded(sender) {
         // SAFETY: kill is safe in a handler.
         unsafe { libc::kill(target, number) };
     }
@@ -63,18 +66,35 @@ pub fn passing_to<T>(pid: i32, recorded: Option<&Header>, work: impl FnOnce() ->
 
 /// What asks a process to end.
 const ASK_TO_END: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// What else somebody who sends it to us means for the program.
-const PASSED_ON: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+/// What else somebody who sends it to us means for the program; what the program sends to its whole
+/// group would else end us.
+const PASSED_ON: [i32; 13] = [
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGSTKFLT,
+    libc::SIGXCPU,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSYS,
+    libc::SIGURG,
+];
 /// What asks a process to stop. A program may handle it, and we follow it when it stops.
 const ASK_TO_STOP: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// From now on signals that ask to end, SIGUSR1 and SIGUSR2 go to `pid` when they are sent to this
-/// process, and those of the terminal to nobody twice. Nothing asks it to stop any more.
+/// From now on signals that ask to end, and those of [`PASSED_ON`], go to `pid` when they are sent
+/// to this process, and those of the terminal to nobody twice. Nothing asks it to stop any more.
 pub fn pass_to(pid: i32) {
     PASS_TO.store(pid, Ordering::Relaxed);
-    for number in ASK_TO_END.into_iter().chain(PASSED_ON) {
+    let real_time =
+        (libc::SIGRTMIN()..=libc::SIGRTMAX()).filter(|&number| number != interruption());
+    for number in ASK_TO_END.into_iter().chain(PASSED_ON).chain(real_time) {
         // The shell's `nohup` and `&` mean us, too.
-        if !matches!(number, libc::SIGHUP | libc::SIGQUIT) || !is_ignored(number) {
+        if matches!(number, libc::SIGINT | libc::SIGTERM) || !is_ignored(number) {
             handle(number);
         }
     }

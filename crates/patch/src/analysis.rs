@@ -123,7 +123,7 @@ pub fn build_image(
 pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Verdict, PatchError> {
     let elf = ElfView::parse(elf)?;
     let candidates = find_candidates(&elf);
-    let trappable = if options.trap_others { trapped::find(&elf) } else { Vec::new() };
+    let trappable = trapped::find(&elf, options.trap_others);
     if candidates.is_empty() && trappable.is_empty() && !options.sections {
         return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
     }

@@ -30,22 +30,22 @@ fn means_something(vector: u8) -> bool {
     MEANINGFUL.contains(&vector) || (RANDOM_TRAP..=BASE_TRAP).contains(&vector)
 }
 
-/// Addresses of bytes that may be such an instruction, ascending.
-pub(crate) fn find(elf: &ElfView) -> Vec<u64> {
+/// Addresses of bytes that may be such an instruction, ascending; `others`: another one than `int`.
+pub(crate) fn find(elf: &ElfView, others: bool) -> Vec<u64> {
     let mut found = Vec::new();
     for segment in elf.text_segments() {
         let bytes = elf.segment_bytes(segment);
-        let places = bytes.windows(3).enumerate().filter(|(_, bytes)| may_be(bytes));
+        let places = bytes.windows(3).enumerate().filter(|(_, bytes)| may_be(bytes, others));
         found.extend(places.map(|(offset, _)| segment.address + offset as u64));
     }
     found
 }
 
 /// Whether three bytes may be the opcode and operand of such an instruction.
-fn may_be(bytes: &[u8]) -> bool {
+fn may_be(bytes: &[u8], others: bool) -> bool {
     match bytes {
-        [0x0f, 0xc7, operand] => *operand >= 0xf0,
-        [0x0f, 0xae, operand] => matches!(operand, 0xc8..=0xcf | 0xd8..=0xdf),
+        [0x0f, 0xc7, operand] => others && *operand >= 0xf0,
+        [0x0f, 0xae, operand] => others && matches!(operand, 0xc8..=0xcf | 0xd8..=0xdf),
         [INT, vector, _] => means_something(*vector),
         _ => false,
     }

@@ -8,12 +8,14 @@ use retake_contract::header::{
     GRANT_MAPS, GRANT_MEMORY, GRANT_PAGEMAP, GRANT_SCRATCH, GRANT_STORED,
 };
 use retake_kernel::confinement::{Listener, Notice};
-use retake_kernel::{process, segment};
+use retake_kernel::{memory, process, segment};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsFd;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -32,10 +34,12 @@ impl Warden {
     ) -> io::Result<Self> {
         let (stopped, stop) = process::pipe()?;
         let windows = Arc::clone(windows);
+        let copies = memory::forbids_exec(windows.files()).then(HashMap::new);
         let thread = std::thread::spawn(move || {
+            let mut files = Files { windows: &windows, copies };
             // An error leaves the callers waiting, which is no more than they may.
             while let Ok(Some(notice)) = listener.next(stopped.as_fd()) {
-                answer(&listener, &notice, &windows, &told);
+                answer(&listener, &notice, &mut files, &told);
             }
         });
         Ok(Self { stop, thread })
@@ -47,8 +51,16 @@ impl Warden {
     }
 }
 
-fn answer(listener: &Listener, notice: &Notice, windows: &Windows, told: &dyn Fn(Report)) {
-    match file_for(notice, windows) {
+/// The files of a replay.
+struct Files<'replay> {
+    windows: &'replay Windows,
+    /// Of stored files, in memory, by name: those that lie where nothing can be executed.
+    copies: Option<HashMap<PathBuf, File>>,
+}
+
+fn answer(listener: &Listener, notice: &Notice, files: &mut Files<'_>, told: &dyn Fn(Report)) {
+    let windows = files.windows;
+    match files.find(notice) {
         Some(Ok(file)) if listener.is_waiting(notice) => listener.hand_over(notice, &file),
         Some(Ok(_)) => {}
         Some(Err(error)) => listener.fail(notice, error.raw_os_error().unwrap_or(libc::EIO)),
@@ -66,23 +78,40 @@ fn answer(listener: &Listener, notice: &Notice, windows: &Windows, told: &dyn Fn
     }
 }
 
-/// What a call is to get a descriptor of; `None`: it is another call.
-fn file_for(notice: &Notice, windows: &Windows) -> Option<io::Result<File>> {
-    if !notice.is_of_64_bits() {
-        return None;
+impl Files<'_> {
+    /// What a call is to get a descriptor of; `None`: it is another call.
+    fn find(&mut self, notice: &Notice) -> Option<io::Result<File>> {
+        if !notice.is_of_64_bits() {
+            return None;
+        }
+        let words = notice.arguments;
+        let own = |name: &str, writes: bool| {
+            let path = format!("/proc/{}/{name}", notice.tid);
+            OpenOptions::new().read(true).write(writes).open(path)
+        };
+        match notice.number as u64 {
+            GRANT_STORED => Some(self.stored(self.windows.stored_path(&words))),
+            GRANT_SCRATCH => Some(open_plain(&self.windows.scratch_path(words[0], words[1]), true)),
+            GRANT_MAPS => Some(own("maps", false)),
+            GRANT_PAGEMAP => Some(own("pagemap", false)),
+            GRANT_MEMORY => Some(own("mem", true)),
+            _ => None,
+        }
     }
-    let words = notice.arguments;
-    let own = |name: &str, writes: bool| {
-        let path = format!("/proc/{}/{name}", notice.tid);
-        OpenOptions::new().read(true).write(writes).open(path)
-    };
-    match notice.number as u64 {
-        GRANT_STORED => Some(open_plain(&windows.stored_path(&words), false)),
-        GRANT_SCRATCH => Some(open_plain(&windows.scratch_path(words[0], words[1]), true)),
-        GRANT_MAPS => Some(own("maps", false)),
-        GRANT_PAGEMAP => Some(own("pagemap", false)),
-        GRANT_MEMORY => Some(own("mem", true)),
-        _ => None,
+
+    /// A stored file, or its copy, that can be mapped to be executed.
+    fn stored(&mut self, path: PathBuf) -> io::Result<File> {
+        let Some(copies) = &mut self.copies else { return open_plain(&path, false) };
+        let copy = match copies.entry(path) {
+            Entry::Occupied(copy) => copy.into_mut(),
+            Entry::Vacant(place) => {
+                let mut bytes = Vec::new();
+                open_plain(place.key(), false)?.read_to_end(&mut bytes)?;
+                place.insert(memory::executable_file(c"retake-stored", &bytes)?)
+            }
+        };
+        // Opened anew: what one process reads moves no other, and nobody can write to it.
+        File::open(format!("/proc/self/fd/{}", copy.as_raw_fd()))
     }
 }
 

@@ -106,6 +106,11 @@ impl Windows {
         if self.host.is_executed_by(pid) { pid } else { 0 }
     }
 
+    /// The folder of the stored files.
+    pub fn files(&self) -> &Path {
+        &self.files
+    }
+
     /// Where a stored file lies: its content in words.
     pub fn stored_path(&self, words: &[u64; 6]) -> PathBuf {
         self.files.join(digits(&words[..4]))

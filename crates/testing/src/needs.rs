@@ -90,9 +90,9 @@ pub fn lacking(need: &str) -> Option<Lack> {
         "mqueue" => Path::new("/proc/sys/fs/mqueue").exists(),
         "idle times" => Path::new("/sys/devices/system/cpu/cpu0/cpuidle/state0").exists(),
         "avx2" => std::arch::is_x86_feature_detected!("avx2"),
-        "processor rdrand" => has_instructions(&["rdrand", "rdseed"]),
-        "processor avx512f" => has_instructions(&["avx512f"]),
-        "processor rdpid" => has_instructions(&["rdpid"]),
+        "rdrand" => has_instructions(&["rdrand", "rdseed"]),
+        "avx512f" => has_instructions(&["avx512f"]),
+        "rdpid" => has_instructions(&["rdpid"]),
         "xattr" => has_user_attributes(),
         _ => panic!("no test may need {need:?}: crates/testing/src/needs.rs does not know it"),
     };

@@ -212,14 +212,21 @@ impl Test<'_> {
     }
 }
 
+/// Without what the recorder told its user meanwhile.
+fn without_notices(text: &[u8]) -> Vec<u8> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    lines.filter(|line| !line.starts_with(b"retake: runtime: ")).flatten().copied().collect()
+}
+
 fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Result<(), String> {
     let streams = [
         ("stdout", &expected.stdout, &actual.stdout),
         ("stderr", &expected.stderr, &actual.stderr),
     ];
     for (name, expected_bytes, actual_bytes) in streams {
-        if let Some(at) = first_difference(expected_bytes, actual_bytes) {
-            let shown = excerpt(&format!("{name} of {what}"), expected_bytes);
+        let expected_bytes = without_notices(expected_bytes);
+        if let Some(at) = first_difference(&expected_bytes, actual_bytes) {
+            let shown = excerpt(&format!("{name} of {what}"), &expected_bytes);
             return Err(format!(
                 "{name} differs from {what}'s at byte {at}\n{shown}{}",
                 actual.describe()
