@@ -2,6 +2,7 @@
  * where the log says it was. Private stack. */
 #include "calls/memory.h"
 #include "base/debugged.h"
+#include "base/map_lines.h"
 #include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/shared_ranges.h"
@@ -19,13 +20,26 @@
 #include "place/interception.h"
 #include "signals/signal.h"
 
+#define ENOMEM 12
 #define EINVAL 22
+#define MS_ASYNC 1
+/* Of one item. */
+#define MOST_ADVISED 0x40000000UL
 #define ADDRESS_END 0x7ffffffff000UL
 
 void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
 {
 	unreached_touch(context, start, bytes, gone);
 	clock_touch(context, start, bytes);
+}
+
+/* Replay: whether the call failed, but had done something: what it was to change has holes, and
+ * what lies around them is changed. */
+static u32 changed_around_holes(const struct call *call)
+{
+	return call->result == -ENOMEM && call->number != NR_mremap &&
+	       sys3(NR_msync, PAGE_FLOOR(call->arguments[0]), call->arguments[1], MS_ASYNC) ==
+		       -ENOMEM;
 }
 
 /* `again` says whether replay makes the call too; its result must then be the recorded one. */
@@ -36,7 +50,8 @@ static u32 repeat(struct call *call, u32 again)
 	if (recording()) {
 		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
 			call->actual[3], call->actual[4], call->actual[5]);
-	} else if (again && (call->result >= 0 || call->result < -4095)) {
+	} else if (again &&
+		   (call->result >= 0 || call->result < -4095 || changed_around_holes(call))) {
 		i64 result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
 			call->actual[3], call->actual[4], call->actual[5]);
 		if (result != call->result)
@@ -142,8 +157,9 @@ u32 handle_mprotect(struct call *call)
 			call->result = sys6(call->number, call->actual[0], call->actual[1],
 				call->actual[2], call->actual[3], 0, 0);
 		}
-	} else if (call->result == 0 && sys6(call->number, call->actual[0], call->actual[1],
-						call->actual[2], call->actual[3], 0, 0))
+	} else if ((call->result == 0 || changed_around_holes(call)) &&
+		   sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
+			   call->actual[3], 0, 0) != call->result)
 		diverge(context, WHY_MAPPING, call->arguments[0], call->arguments[1]);
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
@@ -191,6 +207,43 @@ enum {
 	MADV_GUARD_REMOVE = 103
 };
 
+/* How far advice went that the kernel refused in the end: mappings that are locked, or show
+ * devices, take none, but those before them did. */
+struct advised {
+	u64 at, end, advice;
+	u32 is_refused;
+};
+
+static void advise_again(void *closure, const struct map_line *line)
+{
+	struct advised *advised = closure;
+	u64 end = minimum(line->end, advised->end);
+	if (advised->is_refused || line->start > advised->at || end <= advised->at)
+		return;
+	if (sys3(NR_madvise, advised->at, end - advised->at, advised->advice))
+		advised->is_refused = 1;
+	else
+		advised->at = end;
+}
+
+/* Advice that changes what is in memory. What a part of it has changed goes into the log. */
+static u32 repeat_advice(struct call *call)
+{
+	const u64 *a = call->actual;
+	u64 start = a[0], end = a[0] + PAGE_CEIL(a[1]);
+	if (!recording() || start % PAGE_BYTES || end <= start)
+		return repeat(call, 1);
+	call_prepare(call);
+	call->result = sys3(call->number, start, a[1], a[2]);
+	struct advised advised = {.at = start, .end = end, .advice = a[2]};
+	if (call->result == -EINVAL && !tracing())
+		walk_maps(advise_again, &advised);
+	struct extra_item done = {0, ITEM_OUTPUT, start, (const void *)start,
+		(u32)minimum(advised.at - start, MOST_ADVISED)};
+	call_finish(call, &done, done.count != 0);
+	return leave_with_result(call);
+}
+
 u32 handle_madvise(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
@@ -212,7 +265,7 @@ u32 handle_madvise(struct call *call)
 	case MADV_REMOVE:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_GUARD_INSTALL:
-	case MADV_GUARD_REMOVE: return repeat(call, 1);
+	case MADV_GUARD_REMOVE: return repeat_advice(call);
 	}
 	return repeat(call, 0);
 }

@@ -95,6 +95,9 @@ enum {
 	PR_SET_SECCOMP = 22,
 	PR_GET_TSC = 25,
 	PR_SET_TSC = 26,
+	PR_TSC_ENABLE = 1,
+	PR_SET_MM = 35,
+	PR_SET_MM_MAP_SIZE = 15,
 	PR_GET_TID_ADDRESS = 40,
 	PR_SET_SYSCALL_USER_DISPATCH = 59,
 	PR_SET_MDWE = 65
@@ -112,19 +115,34 @@ static u32 thread_id_address(struct call *call)
 	return leave_with_result(call);
 }
 
+/* Most operations change what /proc shows; one tells how large its structure is. */
+static u32 change_layout(struct call *call)
+{
+	u64 address = call->arguments[2];
+	struct extra_item size = {2, ITEM_OUTPUT, address, (const void *)address, sizeof(u32)};
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	call_finish(call, &size,
+		recording() && call->result == 0 && call->arguments[1] == PR_SET_MM_MAP_SIZE);
+	return leave_with_result(call);
+}
+
 u32 handle_prctl(struct call *call)
 {
 	switch ((u32)call->arguments[0]) {
 	case PR_GET_SECCOMP: return filter_mode(call);
 	case PR_SET_SECCOMP: return filter_set(call);
 	case PR_SET_SYSCALL_USER_DISPATCH: return answer_call(call, -EINVAL);
-	case PR_SET_TSC: return answer_call(call, 0);
+	case PR_SET_TSC:
+		return answer_call(call, call->arguments[1] == PR_TSC_ENABLE ? 0 : -EINVAL);
 	case PR_SET_MDWE:
 		/* From then on pages that are hidden could not be shown any more. */
 		if (recording())
 			unreached_show(call->context);
 		break;
 	case PR_GET_TID_ADDRESS: return thread_id_address(call);
+	case PR_SET_MM: return change_layout(call);
 	}
 	return handle_plainly(call);
 }

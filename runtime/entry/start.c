@@ -146,7 +146,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	auxiliary_restrict(stack_pointer);
 	context->process->clocks = vdso;
 	descriptors_inherit(context->process, &context->slot->carried.uses);
-	slot->exec_pending = 0;
+	slot->exec_pending = slot->memory_of = 0;
 	slot->traced.entered_ns = 0;
 	slot->forcing.state = FORCE_IDLE;
 	if (slot->state == SLOT_LIVE) {

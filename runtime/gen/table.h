@@ -109,6 +109,8 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(mremap) \
     X(madvise) \
     X(shmat) \
+    X(setsockopt) \
+    X(getsockopt) \
     X(clone) \
     X(fork) \
     X(vfork) \
@@ -161,6 +163,8 @@ enum {
     HANDLER_mremap,
     HANDLER_madvise,
     HANDLER_shmat,
+    HANDLER_setsockopt,
+    HANDLER_getsockopt,
     HANDLER_clone,
     HANDLER_fork,
     HANDLER_vfork,
@@ -202,6 +206,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x59c6d7d8dd4e8d73ULL
+#define TABLE_HASH 0xee67ff6937f1fce4ULL
 
 #endif

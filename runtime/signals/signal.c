@@ -461,6 +461,8 @@ void end_of_stream(struct context *context)
 	if (!event && !process->ending && HEADER->options & OPTION_CUT_OFF)
 		/* Perhaps within its turn: who comes behind it waits. */
 		context->turn = 0;
+	if ((status & 0x7f) == SIGKILL)
+		robust_release(context); /* the kernel did it */
 	baton_end(context);
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))

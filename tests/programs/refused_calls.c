@@ -79,6 +79,8 @@ static void rights_and_segments(void) {
     CHECK_FAILS(syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18), EOPNOTSUPP);
     CHECK_FAILS(syscall(SYS_arch_prctl, 0x5001 /* ARCH_SHSTK_ENABLE */, 1), EOPNOTSUPP);
     CHECK_FAILS(syscall(CALL_MAP_SHADOW_STACK, 0, sizeof page, 0), EOPNOTSUPP);
+    CHECK_FAILS(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), EINVAL);
+    CHECK(prctl(PR_SET_TSC, PR_TSC_ENABLE) == 0);
     CHECK_FAILS(prctl(59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, 0, 0, NULL), EINVAL);
     CHECK_FAILS(syscall(SYS_remap_file_pages, page, sizeof page, 0, 0, 0), EINVAL);
 }

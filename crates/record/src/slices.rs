@@ -164,7 +164,7 @@ pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot,
     let mut of_processes: HashMap<u32, Waiters> = HashMap::new();
     let mut of_all = Waiters::default();
     for (_, slot) in live().filter(|(_, slot)| waits(slot)) {
-        of_processes.entry(slot.pid.load(Relaxed)).or_default().add(slot);
+        of_processes.entry(owner_of_memory(slot)).or_default().add(slot);
         of_all.add(slot);
     }
     live()
@@ -174,11 +174,19 @@ pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot,
             let waiters = if is_shared {
                 Some(of_all)
             } else {
-                of_processes.get(&slot.pid.load(Relaxed)).copied()
+                of_processes.get(&owner_of_memory(slot)).copied()
             };
             waiters.map(|waiters| (index, slot, waiters))
         })
         .collect()
+}
+
+/// Processes that share all memory have one baton.
+fn owner_of_memory(slot: &Slot) -> u32 {
+    match slot.memory_of.load(Relaxed) {
+        0 => slot.pid.load(Relaxed),
+        owner => owner,
+    }
 }
 
 #[cfg(test)]

@@ -103,6 +103,7 @@ pub(crate) fn rules(host: u32) -> Vec<Rule> {
         rule(libc::SYS_pwrite64, vec![own_file(0)]),
         rule(libc::SYS_ftruncate, vec![own_file(0)]),
         rule(libc::SYS_mmap, vec![own_file(4)]),
+        rule(libc::SYS_msync, one_of(2, &[libc::MS_ASYNC as u32])),
         rule(libc::SYS_ioctl, one_of(1, &[PAGEMAP_SCAN, PROCMAP_QUERY])),
         rule(libc::SYS_clone, vec![child(libc::SIGCHLD), child(0)]),
         rule(libc::SYS_execveat, vec![vec![is(0, host), is(4, libc::AT_EMPTY_PATH as u32)]]),

@@ -1,0 +1,72 @@
+/* Options of sockets whose value is more than the bytes that the caller names. Private stack. */
+#include "base/state.h"
+#include "base/user.h"
+#include "calls/misc.h"
+#include "gen/numbers.h"
+#include "mode/call.h"
+#include "signals/signal.h"
+
+#define SOL_IP 0
+#define SOL_SOCKET 1
+#define SOL_IPV6 41
+#define SO_GET_FILTER 26
+/* IPT_SO_SET_REPLACE, ARPT_SO_SET_REPLACE, IP6T_SO_SET_REPLACE. */
+#define SET_REPLACE 64
+#define ARP_SET_REPLACE 96
+#define FILTER_STEP_BYTES 8
+#define COUNTER_BYTES 16
+
+/* The head of struct ipt_replace, of which those of IPv6 and ARP have the same fields. */
+struct replacement {
+	u8 name[32];
+	u32 valid_hooks, entries, bytes;
+	u32 hooks[5], underflows[5];
+	u32 counters;
+	u64 old_counters; /* to where the kernel writes */
+};
+_Static_assert(sizeof(struct replacement) == 96, "struct ipt_replace");
+
+/* Makes the call, which wrote more than the table tells of. */
+static u32 with_output(struct call *call, u8 argument, u64 address, u64 bytes)
+{
+	struct extra_item output = {
+		argument, ITEM_OUTPUT, address, (const void *)address, (u32)bytes};
+	u32 is_written = recording() && !tracing() && call->result == 0 && bytes;
+	call_finish(call, &output, is_written);
+	return leave_with_result(call);
+}
+
+/* The length of this one is a number of steps. */
+u32 handle_getsockopt(struct call *call)
+{
+	const u64 *a = call->arguments;
+	u32 steps = 0;
+	if ((u32)a[1] != SOL_SOCKET || (u32)a[2] != SO_GET_FILTER)
+		return handle_plainly(call);
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (copy_user(&steps, (const void *)a[4], sizeof steps) || !a[3])
+		steps = 0;
+	return with_output(call, 3, a[3], (u64)steps * FILTER_STEP_BYTES);
+}
+
+static u32 replaces_table(const u64 *a)
+{
+	u32 level = (u32)a[1], option = (u32)a[2];
+	return (option == SET_REPLACE && (level == SOL_IP || level == SOL_IPV6)) ||
+	       (option == ARP_SET_REPLACE && level == SOL_IP);
+}
+
+/* A table of packet filters is replaced: the old one's counters go to where the new one says. */
+u32 handle_setsockopt(struct call *call)
+{
+	struct replacement head;
+	if (!replaces_table(call->arguments) || call->arguments[4] < sizeof head ||
+		copy_user(&head, (const void *)call->arguments[3], sizeof head))
+		return handle_plainly(call);
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	return with_output(call, 3, head.old_counters, (u64)head.counters * COUNTER_BYTES);
+}

@@ -1,0 +1,13 @@
+// What a program is told about its layout, and may change of it (PR_SET_MM).
+// output: same
+#include "check.h"
+#include <linux/prctl.h>
+#include <sys/prctl.h>
+
+int main(void) {
+    unsigned bytes = 0;
+    CHECK(prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &bytes, 0, 0) == 0 && bytes >= sizeof(struct prctl_mm_map));
+    CHECK(prctl(PR_SET_MM, PR_SET_MM_ARG_START, 1, 0, 0) == -1);
+    say("%u\n", bytes);
+    return 0;
+}
