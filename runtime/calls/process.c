@@ -226,13 +226,6 @@ void child_start(struct context *context)
 	restore_full(context);
 }
 
-static u32 owner_of_memory(const struct slot *parent, u64 flags)
-{
-	if (!(flags & CLONE_VM))
-		return 0;
-	return flags & CLONE_THREAD || parent->memory_of ? parent->memory_of : parent->pid;
-}
-
 static struct slot *new_child(struct call *call, u64 flags)
 {
 	struct slot *slot = slot_claim();
@@ -241,7 +234,9 @@ static struct slot *new_child(struct call *call, u64 flags)
 	slot->parent_stream = call->context->slot->stream;
 	slot->event_count = slot->slow_calls = 0;
 	slot->filter = call->context->slot->filter;
-	slot->memory_of = owner_of_memory(call->context->slot, flags);
+	slot->memory_of = flags & CLONE_VM ? call->context->slot->memory_of : 0;
+	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM && !slot->memory_of)
+		slot->memory_of = call->context->slot->pid;
 	slot->started_ns = slot->ended_ns = slot->baton.waits = slot->baton.wait_ns = 0;
 	if (recording())
 		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
