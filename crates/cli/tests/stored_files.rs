@@ -5,9 +5,9 @@ mod cli_support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cli_support::Place;
+use cli_support::{Place, compile_fault};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -88,4 +88,26 @@ fn a_link_in_place_of_one_is_not_followed() {
     fs::rename(&file, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
     is_noticed(&place, "missing");
+}
+
+/// The file is of four terabytes.
+#[test]
+fn a_sparse_file_is_recorded_in_no_time() {
+    let place = Place::new("sparse");
+    let program = compile_fault(&place, "sparse", &[]);
+    let start = Instant::now();
+    let recorded = place.run_within(&["record", "-o", "made", &program], LIMIT);
+    let took = start.elapsed();
+    assert_eq!((recorded.status, recorded.stdout.as_str()), (Some(0), "data 0 more 0\n"));
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
+    place.run_well(&["pack", "-o", "packed.retake", "made"]);
+    assert!(fs::metadata(place.work("packed.retake")).unwrap().len() < 8 << 20);
+    for name in ["made", "packed.retake"] {
+        let replayed = place.run_within(&["replay", "--check=full", name], LIMIT);
+        assert_eq!(
+            (replayed.status, &replayed.stdout),
+            (Some(0), &recorded.stdout),
+            "{replayed:?}"
+        );
+    }
 }

@@ -64,7 +64,7 @@ pub use recording::Recording;
 pub use removal::remove;
 pub use retake_model::ContentId;
 pub use rewrite::{Keep, Replaced, Rewrite};
-pub use store::{CollectionReport, FileIdentity, Store};
+pub use store::{CollectionReport, FileIdentity, Store, sparse};
 pub use stream_info::{StreamId, StreamInfo, StreamKind};
 pub use stream_reader::{ChunkInfo, StreamReader};
 pub use warning::Warning;

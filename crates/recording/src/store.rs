@@ -11,6 +11,7 @@ mod collect;
 mod copy;
 mod identity;
 mod named;
+pub mod sparse;
 pub(crate) mod temporary;
 
 use std::fs::{self, File, OpenOptions};
@@ -119,6 +120,15 @@ impl Store {
     /// Adds a file of `bytes` bytes; `None` if it turned out to change.
     fn add_unknown(&self, file: &File, bytes: u64) -> Result<Option<ContentId>> {
         let mut temporary = TemporaryFile::create_in(&self.root.join(TEMPORARY_NAME))?;
+        let reading = |error| Error::io("read a file to be stored in", &self.root, error);
+        if let Some(layout) = sparse::Layout::of(file, bytes).map_err(reading)? {
+            let path = temporary.path().to_path_buf();
+            let written = layout.write(file, temporary.file());
+            written.map_err(|error| Error::io("write to", &path, error))?;
+            let (id, stored_bytes) = hash_file(temporary.file(), &path)?;
+            self.publish(temporary, id, stored_bytes)?;
+            return Ok(Some(id));
+        }
         if clone_file(file, temporary.file()) {
             // From here on nobody else can change the bytes.
             let path = temporary.path().to_path_buf();

@@ -3,8 +3,8 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
@@ -298,4 +298,66 @@ fn a_collection_leaves_what_is_not_ours() {
         Store::collect(&folder.path().join("none"), NEVER).unwrap(),
         CollectionReport::default()
     );
+}
+
+/// The data of a file, and its size, after it was stored and expanded again; how much was stored.
+fn stored_and_expanded(file: &File) -> (Vec<u8>, u64, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("store")).unwrap();
+    let stored = File::open(store.path(store.add_file(file).unwrap())).unwrap();
+    let expanded = File::create_new(folder.path().join("expanded")).unwrap();
+    assert!(sparse::expand(&stored, &expanded).unwrap());
+    let bytes = expanded.metadata().unwrap().len();
+    assert_eq!(sparse::expanded_size(&stored).unwrap(), Some(bytes));
+    let mut start = vec![0; 1 << 16];
+    File::open(folder.path().join("expanded")).unwrap().read_exact_at(&mut start, 0).unwrap();
+    (start, bytes, stored.metadata().unwrap().len())
+}
+
+#[test]
+fn holes_are_not_stored() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 32).unwrap();
+    file.write_all_at(b"start", 0).unwrap();
+    file.write_all_at(b"end", (1 << 32) - 3).unwrap();
+    let (start, bytes, stored) = stored_and_expanded(&file);
+    assert!(start.starts_with(b"start\0") && stored < 1 << 20);
+    assert_eq!(bytes, 1 << 32);
+}
+
+#[test]
+fn a_file_that_looks_like_a_sparse_one_is_itself() {
+    let mut file = tempfile::tempfile().unwrap();
+    let bytes = [b"retake sparse 1\n".as_slice(), &noise(70_000, 3)].concat();
+    file.write_all(&bytes).unwrap();
+    let (start, size, _) = stored_and_expanded(&file);
+    assert_eq!((start.as_slice(), size), (&bytes[..1 << 16], bytes.len() as u64));
+}
+
+#[test]
+fn a_damaged_sparse_file_is_an_error() {
+    let head = |bytes: u64, extents: &[(u64, u64)]| {
+        let words = extents.iter().flat_map(|(offset, count)| [*offset, *count]);
+        let words: Vec<u64> = [bytes, extents.len() as u64].into_iter().chain(words).collect();
+        let words = words.iter().flat_map(|word| word.to_le_bytes());
+        [b"retake sparse 1\n".to_vec(), words.collect()].concat()
+    };
+    let whole = [head(100, &[(3, 2)]), b"ab".to_vec()].concat();
+    let damaged = [
+        whole[..whole.len() - 1].to_vec(),
+        whole[..40].to_vec(),
+        head(100, &[(99, 2)]),
+        head(100, &[(u64::MAX, 2)]),
+        head(100, &[(3, 0)]),
+        [head(100, &[(3, 2), (4, 2)]), b"abcd".to_vec()].concat(),
+        [b"retake sparse 1\n".as_slice(), &[0xff; 16]].concat(),
+    ];
+    for (number, bytes) in damaged.iter().enumerate() {
+        let (mut stored, expanded) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        stored.write_all(bytes).unwrap();
+        assert!(sparse::expand(&stored, &expanded).is_err(), "{number}");
+    }
+    let (mut stored, expanded) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    stored.write_all(b"retake").unwrap();
+    assert!(!sparse::expand(&stored, &expanded).unwrap());
 }

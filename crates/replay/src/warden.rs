@@ -9,10 +9,11 @@ use retake_contract::header::{
 };
 use retake_kernel::confinement::{Listener, Notice};
 use retake_kernel::{memory, process, segment};
+use retake_recording::sparse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -34,9 +35,9 @@ impl Warden {
     ) -> io::Result<Self> {
         let (stopped, stop) = process::pipe()?;
         let windows = Arc::clone(windows);
-        let copies = memory::forbids_exec(windows.files()).then(HashMap::new);
+        let forbids_exec = memory::forbids_exec(windows.files());
         let thread = std::thread::spawn(move || {
-            let mut files = Files { windows: &windows, copies };
+            let mut files = Files { windows: &windows, forbids_exec, copies: HashMap::new() };
             // An error leaves the callers waiting, which is no more than they may.
             while let Ok(Some(notice)) = listener.next(stopped.as_fd()) {
                 answer(&listener, &notice, &mut files, &told);
@@ -54,8 +55,10 @@ impl Warden {
 /// The files of a replay.
 struct Files<'replay> {
     windows: &'replay Windows,
-    /// Of stored files, in memory, by name: those that lie where nothing can be executed.
-    copies: Option<HashMap<PathBuf, File>>,
+    /// Nothing can be executed where stored files lie.
+    forbids_exec: bool,
+    /// Of stored files, in memory, by name: those that cannot be mapped as they are.
+    copies: HashMap<PathBuf, File>,
 }
 
 fn answer(listener: &Listener, notice: &Notice, files: &mut Files<'_>, told: &dyn Fn(Report)) {
@@ -99,15 +102,23 @@ impl Files<'_> {
         }
     }
 
-    /// A stored file, or its copy, that can be mapped to be executed.
+    /// A stored file, or its copy, if what is stored is another form of it, or cannot be executed.
     fn stored(&mut self, path: PathBuf) -> io::Result<File> {
-        let Some(copies) = &mut self.copies else { return open_plain(&path, false) };
-        let copy = match copies.entry(path) {
+        let copy = match self.copies.entry(path) {
             Entry::Occupied(copy) => copy.into_mut(),
             Entry::Vacant(place) => {
-                let mut bytes = Vec::new();
-                open_plain(place.key(), false)?.read_to_end(&mut bytes)?;
-                place.insert(memory::executable_file(c"retake-stored", &bytes)?)
+                let mut stored = open_plain(place.key(), false)?;
+                let is_sparse = sparse::expanded_size(&stored)?.is_some();
+                if !is_sparse && !self.forbids_exec {
+                    return Ok(stored);
+                }
+                let copy = memory::executable_file(c"retake-stored", &[])?;
+                if is_sparse {
+                    sparse::expand(&stored, &copy)?;
+                } else {
+                    io::copy(&mut stored, &mut &copy)?;
+                }
+                place.insert(copy)
             }
         };
         // Opened anew: what one process reads moves no other, and nobody can write to it.

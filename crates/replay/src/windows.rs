@@ -8,7 +8,7 @@ use crate::{Onlooker, Stage, Standing};
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
 use retake_model::Dropped;
-use retake_recording::{ContentId, Recording, StreamId};
+use retake_recording::{ContentId, Recording, StreamId, sparse};
 use retake_supervisor::Session;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -225,11 +225,12 @@ impl Windows {
         }
         let path = self.scratch_path(device, inode);
         let _guard = lock(&self.shared_files);
+        let stored = known.then(|| std::fs::File::open(self.files.join(content.to_string())));
+        let stored = stored.transpose()?;
         if path.exists() {
-            let bytes = if known {
-                std::fs::symlink_metadata(self.files.join(content.to_string()))?.len()
-            } else {
-                0
+            let bytes = match &stored {
+                Some(stored) => sparse::expanded_size(stored)?.unwrap_or(stored.metadata()?.len()),
+                None => 0,
             };
             let file = std::fs::OpenOptions::new().write(true).open(&path)?;
             if file.metadata()?.len() < bytes {
@@ -240,7 +241,12 @@ impl Windows {
         std::fs::create_dir_all(&self.scratch)?;
         let mut file =
             std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        if known {
+        let Some(stored) = stored else { return Ok(true) };
+        // Checked before it is read.
+        if sparse::expanded_size(&stored)?.is_some() {
+            self.recording.copy_content(content, &mut io::sink()).map_err(io::Error::from)?;
+            sparse::expand(&stored, &file)?;
+        } else {
             self.recording.copy_content(content, &mut file).map_err(io::Error::from)?;
         }
         Ok(true)
