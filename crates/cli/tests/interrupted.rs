@@ -93,7 +93,7 @@ fn check_replay(place: &Place, status: ExitStatus, printed: &str) {
 #[test]
 fn programs_that_stand_or_spin_are_ended_by_a_signal_to_the_recorder() {
     let place = Place::new("interrupted-kill");
-    for name in ["deadlocked", "spinning"] {
+    for name in ["deadlocked", "spinning", "deaf"] {
         let executable = executable(name, &place);
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let recording = Recording::start(&place, &["record", executable.to_str().unwrap()]);

@@ -379,6 +379,12 @@ pub fn executed(pid: i32) -> Option<(u64, u64)> {
     Some((about.dev(), about.ino()))
 }
 
+/// The system call in which a thread waits; `None`: it runs, is gone, or may not be asked.
+pub fn waits_in(tid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
 /// Whether a process still has an address space: one that is being killed gives it up before it
 /// counts as gone.
 pub fn has_memory(pid: i32) -> bool {

@@ -6,8 +6,9 @@
 
 use crate::deadline::Deadline;
 use retake_kernel::guardian::Guardian;
-use retake_kernel::process;
 use retake_kernel::shared::Header;
+use retake_kernel::{process, signals};
+use retake_model::table::number;
 use std::io;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
@@ -47,7 +48,12 @@ pub(crate) fn wait_for_first(
 ) -> io::Result<i32> {
     let watch = process::watch(pid)?;
     let mut stopped_with = None;
+    let mut was_deaf = false;
     while !process::ended(&watch, deadline.wait_ms(LOOK_MS)) {
+        let is_deaf = signals::asked_to_end().is_some() && waits_for_child(pid);
+        if is_deaf && std::mem::replace(&mut was_deaf, is_deaf) {
+            deadline.end_now();
+        }
         deadline.enforce(header);
         let now = is_stopped(pid).then(|| seen(header, pid));
         match now {
@@ -66,6 +72,14 @@ pub(crate) fn wait_for_first(
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Whether a process waits until its child executes a program or ends. Meanwhile the kernel heeds
+/// no signal for which it has a handler, and the runtime has one for each.
+fn waits_for_child(pid: i32) -> bool {
+    const CALLS: [u16; 3] = [number::VFORK, number::CLONE, number::CLONE3];
+    process::state(pid) == Some('D')
+        && process::waits_in(pid).is_some_and(|call| CALLS.map(u64::from).contains(&call))
 }
 
 /// We were continued. Whoever meant the program by it and reached only us means the program.

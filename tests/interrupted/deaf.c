@@ -1,0 +1,17 @@
+/* Waits for a child that neither executes a program nor ends: the kernel heeds no signal with a
+ * handler until it does. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	pid_t child = vfork();
+	if (child == 0)
+		for (;;)
+			pause();
+	return 0;
+}
