@@ -24,6 +24,15 @@ struct child {
 	u32 recorded, real;
 };
 #define UNCHANGED_FILES 16
+#define MAX_PACKET_RINGS 8u
+
+struct packet_ring {
+	u32 is_used, descriptor, version;
+	u32 block_bytes, blocks, frame_bytes, frames_per_block;
+	u32 next;  /* the part that was not looked at, for lack of room */
+	u64 shown; /* where the program has it; 0: it is not mapped */
+};
+
 struct process {
 	/* NULL: one thread, no memory shared with others. At replay each thread's context says
 	 * where it is. */
@@ -70,6 +79,9 @@ struct process {
 	/* Record: its threads, or another process and it, may have more or fewer descriptors in
 	 * common than is usual. */
 	u32 mixed_descriptors;
+	/* Record: rings of packets, and how many of them the program has mapped. */
+	struct packet_ring packet_rings[MAX_PACKET_RINGS];
+	u32 packet_rings_shown;
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
 	u32 unchanged_next;

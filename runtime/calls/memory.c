@@ -17,6 +17,7 @@
 #include "mode/call.h"
 #include "mode/clock.h"
 #include "mode/look.h"
+#include "mode/packet_ring.h"
 #include "place/interception.h"
 #include "signals/signal.h"
 
@@ -31,6 +32,8 @@ void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
 {
 	unreached_touch(context, start, bytes, gone);
 	clock_touch(context, start, bytes);
+	if (gone && context->process->packet_rings_shown)
+		packet_ring_unmapped(context->process, start, bytes);
 }
 
 /* Replay: whether the call failed, but had done something: what it was to change has holes, and

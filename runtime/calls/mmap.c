@@ -18,12 +18,14 @@
 #include "mode/call.h"
 #include "mode/descriptors.h"
 #include "mode/look.h"
+#include "mode/packet_ring.h"
 #include "mode/shared_file.h"
 #include "place/interception.h"
 #include "signals/signal.h"
 
 #define DESCRIPTOR_ARGUMENT 4 /* of mmap: what the mapping shows belongs to it */
 #define ENOMEM 12
+#define ENODEV 19
 #define NO_FILE (~0u)
 
 /* ---- files and their images: record ---- */
@@ -54,7 +56,8 @@ static u32 is_elf(u64 descriptor)
 
 static u32 is_writable(const u64 *a) { return (status_flags(a[4]) & 3) != 0; }
 
-#define STORED_FIRST 32u /* files that each process has stored, whatever their size */
+#define DEVICE_ZERO 0x105UL /* of /dev/zero */
+#define STORED_FIRST 32u    /* files that each process has stored, whatever their size */
 #define SMALL_BYTES 0x20000UL
 /* Always: to wait for the supervisor takes longer than to copy them. */
 #define TINY_BYTES 0x1000UL
@@ -244,6 +247,18 @@ static u64 wished_address(const u64 *a)
 /* Whoever maps a file privately that it can also write to may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
+/* Devices and sockets share memory with the kernel, which writes to it when it likes. 0: the file
+ * is not one of those. */
+static i64 map_strange(struct process *process, const u64 *a, const struct file_identity *identity)
+{
+	u64 stat[18];
+	if (a[3] & MAP_ANONYMOUS || tracing() || identity->regular ||
+		sys2(NR_fstat, (u32)a[4], stat) || stat[5] == DEVICE_ZERO)
+		return 0;
+	i64 shown = packet_ring_map(process, a);
+	return shown ? shown : -ENODEV;
+}
+
 static u32 mmap_record(struct call *call)
 {
 	struct context *context = call->context;
@@ -263,8 +278,11 @@ static u32 mmap_record(struct call *call)
 	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, a, &identity, &shown);
 	process_lock();
+	i64 strange = index == NO_FILE ? map_strange(context->process, a, &identity) : 0;
 	if ((a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && touches_runtime(a[0], a[1]))
 		call->result = -ENOMEM;
+	else if (strange)
+		call->result = strange;
 	else if (wants_room(index, a))
 		call->result = map_with_room(context->process, index, a);
 	else

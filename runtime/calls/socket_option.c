@@ -4,6 +4,7 @@
 #include "calls/misc.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
+#include "mode/packet_ring.h"
 #include "signals/signal.h"
 
 #define SOL_IP 0
@@ -13,6 +14,10 @@
 /* IPT_SO_SET_REPLACE, ARPT_SO_SET_REPLACE, IP6T_SO_SET_REPLACE. */
 #define SET_REPLACE 64
 #define ARP_SET_REPLACE 96
+#define SOL_PACKET 263
+#define PACKET_RX_RING 5
+#define PACKET_TX_RING 13
+#define ENOPROTOOPT 92
 #define FILTER_STEP_BYTES 8
 #define COUNTER_BYTES 16
 
@@ -58,10 +63,29 @@ static u32 replaces_table(const u64 *a)
 	       (option == ARP_SET_REPLACE && level == SOL_IP);
 }
 
+/* A ring that the kernel reads from would have to be watched. Programs fall back to `sendto`. */
+static u32 make_ring(struct call *call)
+{
+	const u64 *a = call->arguments;
+	if ((u32)a[2] == PACKET_TX_RING)
+		return answer_call(call, -ENOPROTOOPT);
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (recording() && call->result == 0)
+		packet_ring_made(call->context->process, (u32)a[0], a[3]);
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
 /* A table of packet filters is replaced: the old one's counters go to where the new one says. */
 u32 handle_setsockopt(struct call *call)
 {
 	struct replacement head;
+	u32 option = (u32)call->arguments[2];
+	if ((u32)call->arguments[1] == SOL_PACKET && !tracing() &&
+		(option == PACKET_RX_RING || option == PACKET_TX_RING))
+		return make_ring(call);
 	if (!replaces_table(call->arguments) || call->arguments[4] < sizeof head ||
 		copy_user(&head, (const void *)call->arguments[3], sizeof head))
 		return handle_plainly(call);

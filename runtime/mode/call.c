@@ -20,6 +20,7 @@
 #include "mode/descriptors.h"
 #include "mode/look.h"
 #include "mode/moved.h"
+#include "mode/packet_ring.h"
 #include "mode/shared_file.h"
 #include "mode/trace.h"
 #include "order/baton.h"
@@ -253,7 +254,7 @@ static struct extra_item written_memory(const struct call *call)
 static SELDOM void finish_with(
 	struct call *call, const struct extra_item *moved, const struct view *view)
 {
-	struct extra_item extra[5];
+	struct extra_item extra[5 + PACKET_RING_ITEMS];
 	u32 count = 0;
 	struct file_write write;
 	struct view changed = {0, 0};
@@ -268,6 +269,8 @@ static SELDOM void finish_with(
 	}
 	if (moved)
 		extra[count++] = *moved;
+	if (call->context->process->packet_rings_shown && !tracing())
+		count += packet_rings_exchange(call->context->process, &extra[count]);
 	finish_record(call, extra, count);
 	view_end(&changed);
 	if (view)
@@ -279,7 +282,8 @@ static u32 finish_emulated(struct call *call)
 {
 	if (UNLIKELY((HEADER->shared_file_count && shared_file_concerns(call->context->process,
 							   call->number, call->arguments[0])) ||
-		     call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) || writes_memory(call)))
+		     call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) || writes_memory(call) ||
+		     call->context->process->packet_rings_shown))
 		finish_with(call, NULL, NULL);
 	else
 		finish_record(call, NULL, 0);
@@ -357,6 +361,8 @@ static inline __attribute__((always_inline)) const struct call_row *plain_row(
 		return NULL;
 	const struct call_row *row = &call_rows[number];
 	enum call_kind kind = call_kinds[number];
+	if (UNLIKELY(context->process->packet_rings_shown))
+		return NULL;
 	if (row->plain == PLAIN_NOT || kind > OUTPUT ||
 		(kind == OUTPUT && descriptor_use(context->process, regs->rdi)) ||
 		!are_absent(regs, row->absent))
