@@ -29,6 +29,8 @@ u32 handle_plainly(struct call *call)
 }
 
 #define READ_IMPLIES_EXEC 0x400000u
+#define CAPABILITY_VERSION_1 0x19980330u
+#define CAPABILITY_SET_BYTES 12
 
 u32 handle_personality(struct call *call)
 {
@@ -40,6 +42,23 @@ u32 handle_personality(struct call *call)
 		call->result = sys1(NR_personality, persona);
 	}
 	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+/* In the oldest version, which programs still ask for, the kernel writes one set, not two. */
+u32 handle_capget(struct call *call)
+{
+	const u64 *a = call->arguments;
+	u32 version = 0;
+	copy_user(&version, (const void *)a[0], sizeof version);
+	if (version != CAPABILITY_VERSION_1)
+		return handle_plainly(call);
+	call->outputs_by_hand = 1;
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	struct extra_item set = {1, ITEM_OUTPUT, a[1], (const void *)a[1], CAPABILITY_SET_BYTES};
+	call_finish(call, &set, recording() && call->result == 0 && a[1]);
 	return leave_with_result(call);
 }
 

@@ -119,6 +119,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(wait4) \
     X(kill) \
     X(shmdt) \
+    X(capget) \
     X(rt_sigpending) \
     X(rt_sigtimedwait) \
     X(rt_sigsuspend) \
@@ -173,6 +174,7 @@ enum {
     HANDLER_wait4,
     HANDLER_kill,
     HANDLER_shmdt,
+    HANDLER_capget,
     HANDLER_rt_sigpending,
     HANDLER_rt_sigtimedwait,
     HANDLER_rt_sigsuspend,
@@ -206,6 +208,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xee67ff6937f1fce4ULL
+#define TABLE_HASH 0xd238df2be467e4aeULL
 
 #endif
