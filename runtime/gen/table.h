@@ -117,6 +117,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(wait4) \
     X(kill) \
     X(shmdt) \
+    X(getrlimit) \
     X(rt_sigpending) \
     X(rt_sigtimedwait) \
     X(rt_sigsuspend) \
@@ -169,6 +170,7 @@ enum {
     HANDLER_wait4,
     HANDLER_kill,
     HANDLER_shmdt,
+    HANDLER_getrlimit,
     HANDLER_rt_sigpending,
     HANDLER_rt_sigtimedwait,
     HANDLER_rt_sigsuspend,
@@ -202,6 +204,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x59c6d7d8dd4e8d73ULL
+#define TABLE_HASH 0x4d5fd4948f6065e2ULL
 
 #endif

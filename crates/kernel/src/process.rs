@@ -310,6 +310,17 @@ pub fn is_gone(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))
 }
 
+/// As [`is_gone`], for a thread of a process: without a look at `/proc`, but for the first thread,
+/// of which something stays until somebody asks for it.
+pub fn is_thread_gone(pid: i32, tid: i32) -> bool {
+    if pid == tid {
+        return is_gone(pid);
+    }
+    // SAFETY: plain system call; signal 0 only asks whether the thread is there.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
+    result != 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EPERM)
+}
+
 /// Whether a process still has an address space: one that is being killed gives it up before it
 /// counts as gone.
 pub fn has_memory(pid: i32) -> bool {
