@@ -15,7 +15,6 @@ struct reservation {
 	u32 file;
 	u32 stubs_attached;
 };
-#define MAX_REGIONS 4096
 #define MAX_SHARED_RANGES 64
 #define MAX_LOOKED 32u
 #define MAX_HIDDEN 32u
@@ -62,11 +61,15 @@ struct process {
 	/* Record: nobody knows how often a handler may return. */
 	u32 frames_kept;
 	struct signal_action actions[65];
+	/* Record: what the program believes of RLIMIT_AS. */
+	struct address_limits address_limits;
+	/* Record: what the runtime mapped besides what every process has. Of the first process in
+	 * this memory. */
+	u64 own_bytes;
 	u64 break_start, break_end; /* replay: the emulated program break */
 	u32 region_count;	    /* regions ever handed out */
-	u32 regions_free_count;
-	u16 regions_free[MAX_REGIONS];
-	u8 regions_unmapped[MAX_REGIONS / 8];
+	u32 region_free;	    /* the first that is free, plus 1 */
+	u8 pools[MAX_POOLS / 8];    /* record: which pools are attached here */
 	struct descriptor_uses uses;
 	/* Record: descriptors of regular files whose writes do not wait for the disk, */
 	u64 files[LOW_DESCRIPTORS / 64];
@@ -123,7 +126,7 @@ static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 static inline u32 slots_used(void)
 {
 	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);
-	return used < MAX_SLOTS ? used : MAX_SLOTS;
+	return used < HEADER->slot_limit ? used : HEADER->slot_limit;
 }
 /* A thread that lives, of this process; another one than this. */
 static inline u32 is_of_process(const struct context *context, const struct slot *slot)

@@ -95,6 +95,7 @@ static u32 exec_record(struct call *call)
 	call->result = EXEC_COMMITTED;
 	call_finish(call, NULL, 0);
 	slot->carried.uses = context->process->uses;
+	slot->carried.address_limits = context->process->address_limits;
 	slot->carried.altered_mask = context->sigmask;
 	note_ignored(context);
 	slot->event_count = context->event_count;

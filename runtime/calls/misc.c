@@ -234,35 +234,3 @@ static u32 own_memory(struct call *call)
 }
 
 u32 handle_process_vm_writev(struct call *call) { return own_memory(call); }
-
-enum { RLIMIT_STACK = 3 };
-
-/* How far the stack may grow is part of what the program can see: its faults. */
-static u32 limit(struct call *call, u64 resource, u64 fresh, u32 own)
-{
-	u64 values[2];
-	u32 growth = own && resource == RLIMIT_STACK && fresh &&
-		     !copy_user(values, (void *)fresh, sizeof values);
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	if (!recording() && growth && call->result == 0) {
-		u64 now[2];
-		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, now);
-		values[1] = now[1];
-		sys4(NR_prlimit64, 0, RLIMIT_STACK, values, NULL);
-	}
-	call_finish(call, NULL, 0);
-	return leave_with_result(call);
-}
-
-u32 handle_setrlimit(struct call *call)
-{
-	return limit(call, call->arguments[0], call->arguments[1], 1);
-}
-
-u32 handle_prlimit64(struct call *call)
-{
-	u32 own = call->arguments[0] == 0 || (u32)call->arguments[0] == call->context->pid;
-	return limit(call, call->arguments[1], call->arguments[2], own);
-}

@@ -1,5 +1,6 @@
 /* How processes and threads begin: regions, fork, vfork, clone. Private stack. */
 #include "calls/process.h"
+#include "base/addresses.h"
 #include "base/debugged.h"
 #include "base/futex.h"
 #include "base/process_lock.h"
@@ -16,6 +17,7 @@
 #include "entry/start.h"
 #include "gen/numbers.h"
 #include "log/log.h"
+#include "log/pool.h"
 #include "log/request.h"
 #include "log/ring.h"
 #include "mode/answer.h"
@@ -46,8 +48,6 @@
 #define EFAULT 14
 #define EINVAL 22
 #define EPERM 1
-#define REGION_PROCESS 0x70000UL
-#define REGION_MAPPED_END 0x80000UL
 
 enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
 
@@ -55,44 +55,63 @@ u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
 
 /* ---- what the threads of an address space share ---- */
 
-/* A region whose thread is gone, or a new one. A thread that ended may still stand on its stack for
- * a moment. Regions are of the address space, so children that live in their parent's memory take
- * them from the same place. */
-static u32 free_region(void)
+static struct context *context_of(u32 region)
 {
-	struct process *process = PROCESS_INITIAL;
-	for (u32 i = 0; i < process->regions_free_count; i++) {
-		u32 region = process->regions_free[i];
-		const struct context *context =
-			(const struct context *)(region_address(region) + REGION_CONTEXT);
-		if (process->regions_unmapped[region / 8] >> region % 8 & 1 ||
-			!__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
-			process->regions_free[i] =
-				process->regions_free[--process->regions_free_count];
-			return region;
-		}
-	}
-	return process->region_count++;
+	return (struct context *)(region_address(region) + REGION_CONTEXT);
 }
 
-/* Memory for one more thread of this process (or for a vfork child that lives in it). */
-struct context *region_create(u32 *region)
+/* Of a thread that is gone. One that ended may still stand on its stack for a moment. */
+static struct context *take_free(struct process *process)
+{
+	for (u32 *link = &process->region_free; *link;) {
+		struct context *context = context_of(*link - 1);
+		if (!__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
+			*link = context->next_free;
+			u32 region = context->region;
+			memset(context, 0, sizeof *context);
+			context->region = region;
+			return context;
+		}
+		link = &context->next_free;
+	}
+	return NULL;
+}
+
+/* The kernel has no room, or the program's limits leave none: NULL. */
+static struct context *map_next(struct process *process)
+{
+	u32 region = process->region_count;
+	if (region == MAX_SLOTS)
+		return NULL;
+	if (recording())
+		addresses_grow(process, REGION_STRIDE);
+	if (sys6(NR_mmap, region_address(region), REGION_STRIDE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) < 0) {
+		if (recording())
+			addresses_grow(process, -(i64)REGION_STRIDE);
+		return NULL;
+	}
+	process->region_count++;
+	struct context *context = context_of(region);
+	context->region = region;
+	return context;
+}
+
+/* Memory for one more thread of this process (or for a vfork child that lives in it). Regions are
+ * of the address space, so children that live in their parent's memory take them from the same
+ * place. */
+static struct context *region_create(void)
 {
 	struct process *process = PROCESS_INITIAL;
 	process_lock();
-	*region = free_region();
-	if (*region < MAX_REGIONS)
-		process->regions_unmapped[*region / 8] &= (u8) ~(1u << *region % 8);
+	struct context *context = take_free(process);
+	if (!context)
+		context = map_next(process);
 	process_unlock();
-	u64 base = region_address(*region);
-	i64 at = sys6(NR_mmap, base + REGION_CONTEXT, REGION_MAPPED_END - REGION_CONTEXT,
-		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
-	if (at < 0)
+	if (!context)
 		return NULL;
-	struct context *context = (struct context *)(base + REGION_CONTEXT);
 	context->self = context;
-	context->stack_top = base + REGION_STACK_TOP;
-	context->region = *region;
+	context->stack_top = region_address(context->region) + REGION_STACK_TOP;
 	return context;
 }
 
@@ -100,36 +119,9 @@ void region_return(u32 region)
 {
 	struct process *process = PROCESS_INITIAL;
 	process_lock();
-	if (process->regions_free_count < MAX_REGIONS && region < MAX_REGIONS)
-		process->regions_free[process->regions_free_count++] = (u16)region;
+	context_of(region)->next_free = process->region_free;
+	process->region_free = region + 1;
 	process_unlock();
-}
-
-static void region_release(u32 region)
-{
-	sys2(NR_munmap, region_address(region), REGION_STRIDE);
-	if (region < MAX_REGIONS) {
-		process_lock();
-		PROCESS_INITIAL->regions_unmapped[region / 8] |= (u8)(1u << region % 8);
-		process_unlock();
-	}
-	region_return(region);
-}
-
-/* The slot's ring, twice in a row, and kept out of children: each maps its own. */
-void region_attach_ring(struct context *context)
-{
-	u64 address = region_address(context->region) + REGION_RING;
-	/* EACCES: the program has changed its user. */
-	if (sys3(NR_shmat, context->slot->ring_id, address, 040000) == -13)
-		request(context, REQUEST_OWN_RING, (u64)sys0(NR_geteuid), 0, 0);
-	for (u32 half = 0; half < 2; half++)
-		if (sys3(NR_shmat, context->slot->ring_id, address + half * RING_BYTES, 040000) !=
-			(i64)(address + half * RING_BYTES))
-			fail("cannot attach the ring: is System V shared memory limited here?");
-	sys3(NR_madvise, address, 2 * RING_BYTES, 10 /* MADV_DONTFORK */);
-	context->ring = (u8 *)address;
-	context->head = context->tail_seen = context->slot->producer.head;
 }
 
 /* ---- children ---- */
@@ -166,7 +158,7 @@ static void begin_stream(struct context *context, u64 how)
 		slot->started_ns = now_ns();
 		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
 			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
-		region_attach_ring(context);
+		ring_begin(context);
 		identify_thread(context, how != START_THREAD);
 		u32 processor;
 		struct start_body body = {context->pid, context->tid, how, 0};
@@ -226,9 +218,24 @@ void child_start(struct context *context)
 	restore_full(context);
 }
 
-static struct slot *new_child(struct call *call, u64 flags)
+static void give_back(struct slot *slot)
+{
+	__atomic_store_n(&slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+}
+
+/* With its ring in this address space, or in the copy of it that the child will have. */
+static struct slot *slot_with_ring(struct context *context)
 {
 	struct slot *slot = slot_claim();
+	if (!slot || !recording() || pool_attach(context, slot) == 0)
+		return slot;
+	give_back(slot);
+	return NULL;
+}
+
+static struct slot *new_child(struct call *call, u64 flags)
+{
+	struct slot *slot = slot_with_ring(call->context);
 	if (!slot)
 		return NULL;
 	slot->parent_stream = call->context->slot->stream;
@@ -251,11 +258,6 @@ static struct slot *new_child(struct call *call, u64 flags)
 	pid_space_inherit(call->context->slot, slot, flags);
 	home_inherit(call->context->slot, slot);
 	return slot;
-}
-
-static void give_back(struct slot *slot)
-{
-	__atomic_store_n(&slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 }
 
 /* What the kernel is asked for: everything while recording, only what shapes memory at replay. */
@@ -327,8 +329,7 @@ static i64 clone_copying(
 static i64 clone_sharing(
 	struct context *context, struct slot *slot, const struct clone_request *request)
 {
-	u32 region;
-	struct context *child = region_create(&region);
+	struct context *child = region_create();
 	struct clone_request real;
 	if (!child)
 		return -EAGAIN;
@@ -340,7 +341,7 @@ static i64 clone_sharing(
 		unreached_show(context); /* neither would notice what the other does */
 	child->counter_traps = context->counter_traps; /* the kernel passes it on */
 	if (!thread) {
-		child->process = (struct process *)(region_address(region) + REGION_PROCESS);
+		child->process = (struct process *)(region_address(child->region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);
 		child->is_guest = 1;
 		child->process->thread_count = 1;
@@ -382,7 +383,7 @@ static i64 clone_sharing(
 		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
 	}
 	if ((!thread && request->flags & CLONE_VFORK) || pid < 0)
-		region_release(region);
+		region_return(child->region);
 	arm_interception(context);
 	return pid;
 }

@@ -347,8 +347,8 @@ start_record:
 	xor %r9d, %r9d
 	syscall
 	mov $9, %eax /* mmap(region 0) */
-	mov $0x550040010000, %rdi
-	mov $0x50000, %esi
+	mov $REGIONS, %rdi
+	mov $REGION_STRIDE, %esi
 	mov $3, %edx
 	mov $0x32, %r10d
 	mov $-1, %r8
@@ -365,7 +365,7 @@ start_record:
 	mov %r13, %rdi
 	mov %r14, %rsi
 	mov %rsp, %rdx
-	mov $0x550040040000, %rsp
+	mov $REGIONS + REGION_STACK_TOP, %rsp
 	xor %ebp, %ebp
 	call record_start
 1:	mov $231, %eax

@@ -2,6 +2,7 @@
  * is this runtime run as a static executable. Starts on the region's private stack (record) or on
  * the kernel's (replay). */
 #include "entry/start.h"
+#include "base/addresses.h"
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -14,7 +15,9 @@
 #include "entry/entry.h"
 #include "gen/numbers.h"
 #include "log/log.h"
+#include "log/pool.h"
 #include "log/request.h"
+#include "log/ring.h"
 #include "mode/debug.h"
 #include "mode/descriptors.h"
 #include "order/baton.h"
@@ -26,13 +29,12 @@
 
 #define DATA_BYTES 0x10000UL
 
-#define REGION_BYTES 0x70000UL
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_CPUID 0x1012
 #define ADDRESS_END 0x7ffffffff000UL
 
 _Static_assert(sizeof(struct process) <= DATA_BYTES, "fits in what entry.S maps");
-_Static_assert(sizeof(struct process) <= 0x10000, "fits in a region");
+_Static_assert(sizeof(struct process) <= REGION_STRIDE - REGION_PROCESS, "fits in a region");
 _Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fits in its place");
 
 void begin_root(struct context *context);
@@ -76,6 +78,16 @@ static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
 	for (u64 i = 0; i < mapping_count; i++)
 		if (mappings[i].start == header.value)
 			process->vdso_end = mappings[i].end;
+}
+
+/* Where addresses are scarce, those of slots that there are not are given back. */
+static void forget_slots(void)
+{
+	const struct header *header = HEADER;
+	u64 start = PAGE_CEIL((u64)(header->slots + header->slot_limit)),
+	    end = (u64)(header->slots + MAX_SLOTS) & ~(PAGE_BYTES - 1);
+	if (start < end)
+		sys2(NR_munmap, start, end - start);
 }
 
 /* ---- record ---- */
@@ -135,6 +147,8 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	struct slot *slot = &HEADER->slots[slot_index];
 	populate_text();
 	struct context *context = first_context(slot);
+	forget_slots();
+	addresses_begin(context->process, &slot->carried);
 	u64 mask = 0, vdso = slot->request.arguments[4]; /* a request of ours takes their place */
 	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
 	context->sigmask = mask | (slot->carried.altered_mask & SYNCHRONOUS);
@@ -154,7 +168,9 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 		context->tid = (u32)sys0(NR_gettid);
 		/* The supervisor has put in what it is to itself. */
 		slot->pid_space.inner_tid = context->tid;
-		region_attach_ring(context);
+		if (pool_attach(context, slot) < 0)
+			fail("cannot attach the ring: is System V shared memory limited here?");
+		ring_begin(context);
 		context->event_count = slot->event_count;
 	}
 	signals_install(context);
@@ -256,6 +272,8 @@ static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
 	if (slot->state != SLOT_LIVE)
 		begin_root(context);
 	else {
+		slot->pid = (u32)sys0(NR_getpid); /* another thread than the first may exec */
+		slot->tid = (u32)sys0(NR_gettid);
 		context->log_offset = slot->next_window_offset;
 		context->event_count = slot->event_count;
 		context->pid = slot->recorded_pid;
@@ -273,9 +291,10 @@ void replay_start(u64 *stack)
 	u64 header = decimal((const char *)stack[2]), slot = decimal((const char *)stack[3]);
 	sys6(NR_mmap, RUNTIME_DATA, DATA_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
-	sys6(NR_mmap, REGIONS + REGION_CONTEXT, REGION_BYTES, PROT_READ | PROT_WRITE,
+	sys6(NR_mmap, REGIONS, REGION_STRIDE, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
 	if (sys3(NR_shmat, header, HEADER_ADDRESS, 0) != (i64)HEADER_ADDRESS)
 		fail("cannot attach the header segment");
+	forget_slots();
 	call_on_stack(REGIONS + REGION_STACK_TOP, replay_on_stack, slot, 0, 0);
 }

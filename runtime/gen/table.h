@@ -119,6 +119,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(wait4) \
     X(kill) \
     X(shmdt) \
+    X(getrlimit) \
     X(capget) \
     X(rt_sigpending) \
     X(rt_sigtimedwait) \
@@ -174,6 +175,7 @@ enum {
     HANDLER_wait4,
     HANDLER_kill,
     HANDLER_shmdt,
+    HANDLER_getrlimit,
     HANDLER_capget,
     HANDLER_rt_sigpending,
     HANDLER_rt_sigtimedwait,
@@ -208,6 +210,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xd238df2be467e4aeULL
+#define TABLE_HASH 0xa9634e9ffce0c8a1ULL
 
 #endif

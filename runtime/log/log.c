@@ -14,83 +14,69 @@
 
 static u64 event_index(struct context *context) { return context->event_count; }
 
-/* Two places, so that one window can be filled while the other is read. The supervisor uses the
- * segments of a long stream again and again: they stay attached. */
-#define WINDOW_STRIDE 0x300000UL
-#define WINDOW(context, place) \
-	(REGIONS + (context)->region * REGION_STRIDE + REGION_RING + (place)*WINDOW_STRIDE)
-_Static_assert(
-	REGION_RING + WINDOW_PLACES * WINDOW_STRIDE <= REGION_STRIDE, "the windows have room");
-#define POPULATE_FROM 0x10000UL /* fewer bytes are cheaper to fault in */
-/* A window with one event that no region has room for is attached beyond all regions, in the first
- * of these places that is free. */
-#define LARGE_WINDOWS (RUNTIME_TEXT + 0x1000000000UL)
-#define LARGE_WINDOW_STRIDE 0x100000000UL /* an event's size has 32 bits */
+/* Memory of the process's own, which the supervisor writes to: a copy of the process goes on
+ * reading what is there. */
+static u64 map_window(u64 address, u64 bytes, u64 fixed)
+{
+	return sys6(NR_mmap, address, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, ~0UL,
+		       0) == (i64)address;
+}
 
-static i64 attach_large(i64 segment)
+static u64 own_window(struct context *context)
+{
+	u64 address = WINDOWS + context->region * WINDOW_BYTES;
+	if (!context->window_mapped && !map_window(address, WINDOW_BYTES, MAP_FIXED))
+		fail("there is no memory for a part of the recording");
+	context->window_mapped = 1;
+	return address;
+}
+
+/* In the first place that is free. */
+static u64 large_window(u64 bytes)
 {
 	for (u64 address = LARGE_WINDOWS; address < RUNTIME_END; address += LARGE_WINDOW_STRIDE)
-		if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */) == (i64)address)
-			return (i64)address;
-	return -1;
+		if (map_window(address, bytes, MAP_FIXED_NOREPLACE))
+			return address;
+	fail("there is no memory for a large event of the recording");
 }
 
-static void detach_large(struct context *context)
+static void leave_large(struct context *context)
 {
-	u64 end = (u64)context->log_end;
-	if (end > LARGE_WINDOWS)
-		sys1(NR_shmdt, (end - 1) & ~(LARGE_WINDOW_STRIDE - 1));
+	u64 end = PAGE_CEIL((u64)context->log_end);
+	if (end > LARGE_WINDOWS) {
+		u64 start = (end - 1) & ~(LARGE_WINDOW_STRIDE - 1);
+		sys2(NR_munmap, start, end - start);
+	}
 }
 
-/* Over the window that was read before the last one. */
-static i64 attach_small(struct context *context, i64 segment, u64 bytes)
+/* How many bytes it has, or would need; 0: the stream has ended. */
+static u64 fetch(struct context *context, u64 address, u64 room)
 {
-	u32 place = context->window_place ^= 1;
-	u64 address = WINDOW(context, place);
-	sys1(NR_shmdt, address);
-	if (sys3(NR_shmat, segment, address, 010000 /* SHM_RDONLY */ | 040000 /* SHM_REMAP */) !=
-		(i64)address)
-		return -1;
-	context->window_segments[place] = segment + 1;
-	if (bytes >= POPULATE_FROM)
-		sys3(NR_madvise, address, PAGE_CEIL(bytes),
-			/* A thousand faults less; older kernels refuse, and fault. */
-			22 /* MADV_POPULATE_READ */);
-	return (i64)address;
+	i64 result = request(context, REQUEST_WINDOW, context->log_offset, address, room);
+	return result < 0 ? 0 : (u64)context->slot->request.values[1];
 }
 
-static i64 window_address(struct context *context, i64 segment, u64 bytes)
+static u32 next_window(struct context *context)
 {
-	if (bytes > WINDOW_STRIDE)
-		return attach_large(segment);
-	for (u32 place = 0; place < WINDOW_PLACES; place++)
-		if (context->window_segments[place] == segment + 1) {
-			context->window_place = place;
-			return (i64)WINDOW(context, place);
-		}
-	return attach_small(context, segment, bytes);
-}
-
-static i64 attach_window(struct context *context)
-{
-	i64 segment = request(context, REQUEST_WINDOW, context->log_offset, 0, 0);
-	u64 bytes = (u64)context->slot->request.values[1];
-	if (segment < 0 || bytes == 0)
+	u64 address = own_window(context), bytes = fetch(context, address, WINDOW_BYTES);
+	if (!bytes)
 		return 0;
-	detach_large(context);
-	i64 address = window_address(context, segment, bytes);
-	if (address < 0)
-		fail("cannot attach a part of the recording");
+	leave_large(context);
+	if (bytes > WINDOW_BYTES) {
+		address = large_window(PAGE_CEIL(bytes));
+		bytes = fetch(context, address, PAGE_CEIL(bytes));
+	}
 	context->log = (const u8 *)address;
 	context->log_end = context->log + bytes;
-	return 1;
+	return bytes != 0;
 }
 
 /* The next event, not consumed. The supervisor gives windows that end where an event ends, and
  * checked their sizes. */
 const struct event *log_peek(struct context *context)
 {
-	if (UNLIKELY(context->log == context->log_end) && !attach_window(context))
+	if (UNLIKELY(context->log == context->log_end) && !next_window(context))
 		return NULL;
 	return (const struct event *)context->log;
 }

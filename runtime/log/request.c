@@ -43,14 +43,14 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 static struct slot *claim_unlisted(struct header *header)
 {
 	u32 used = __atomic_load_n(&header->slots_used, __ATOMIC_ACQUIRE);
-	while (used < MAX_SLOTS)
+	while (used < header->slot_limit)
 		if (__atomic_compare_exchange_n(&header->slots_used, &used, used + 1, 0,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			__atomic_store_n(
 				&header->slots[used].state, SLOT_CLAIMED, __ATOMIC_RELEASE);
 			return &header->slots[used];
 		}
-	for (u32 i = 0; i < MAX_SLOTS; i++) {
+	for (u32 i = 0; i < header->slot_limit; i++) {
 		struct slot *slot = &header->slots[i];
 		u32 exited = SLOT_EXITED;
 		if (!__atomic_compare_exchange_n(&slot->state, &exited, SLOT_CLAIMED, 0,

@@ -5,6 +5,16 @@
 #include "base/shared.h"
 #include "base/user.h"
 
+_Static_assert(RING_SLACK < SMALL_RING_BYTES, "there is room for one piece at a time");
+
+void ring_begin(struct context *context)
+{
+	const struct slot *slot = context->slot;
+	context->ring = (u8 *)(POOLS + slot->ring_offset);
+	context->ring_bytes = slot->ring_bytes;
+	context->head = context->tail_seen = slot->producer.head;
+}
+
 void ring_drain(void)
 {
 	__atomic_add_fetch(&HEADER->drain_doorbell, 1, __ATOMIC_ACQ_REL);
@@ -24,7 +34,7 @@ void ring_wait(struct context *context, u64 bytes)
 		u32 seen = __atomic_load_n(&slot->consumer.tail_futex, __ATOMIC_ACQUIRE);
 		__atomic_store_n(&slot->consumer.tail_waiting, 1, __ATOMIC_SEQ_CST);
 		context->tail_seen = __atomic_load_n(&slot->consumer.tail, __ATOMIC_SEQ_CST);
-		if (context->head + bytes - context->tail_seen <= RING_BYTES)
+		if (context->head + bytes - context->tail_seen <= context->ring_bytes)
 			break;
 		tell_drain(context);
 		futex_wait(&slot->consumer.tail_futex, seen, 1000);
@@ -32,17 +42,30 @@ void ring_wait(struct context *context, u64 bytes)
 	__atomic_store_n(&slot->consumer.tail_waiting, 0, __ATOMIC_RELEASE);
 }
 
-void ring_publish(struct context *context, u64 bytes)
+/* What is beyond the ring's end belongs to its beginning. */
+static SELDOM void wrap(struct context *context, const u8 *start, const u8 *end)
 {
+	const u8 *ring_end = context->ring + context->ring_bytes;
+	const u8 *from = start > ring_end ? start : ring_end;
+	memcpy((u8 *)from - context->ring_bytes, from, (u64)(end - from));
+}
+
+void ring_publish(struct context *context, const u8 *start, u64 bytes)
+{
+	if (UNLIKELY(start + bytes > context->ring + context->ring_bytes))
+		wrap(context, start, start + bytes);
 	context->head += bytes;
 	__atomic_store_n(&context->slot->producer.head, context->head, __ATOMIC_RELEASE);
-	if (UNLIKELY(context->head - context->tail_seen > RING_BYTES / 2)) {
+	if (UNLIKELY(context->head - context->tail_seen > context->ring_bytes / 2)) {
 		context->tail_seen =
 			__atomic_load_n(&context->slot->consumer.tail, __ATOMIC_ACQUIRE);
-		if (context->head - context->tail_seen > RING_BYTES / 2)
+		if (context->head - context->tail_seen > context->ring_bytes / 2)
 			tell_drain(context);
 	}
 }
+
+#define PIECE_BYTES 0x10000UL
+_Static_assert(PIECE_BYTES <= RING_SLACK, "a piece is in one piece");
 
 /* Bytes of any number, published piece by piece. A part of user memory that cannot be read becomes
  * zeros: the kernel wrote it a moment ago, so only a racing munmap can take it away, and then no
@@ -51,17 +74,15 @@ void ring_write(struct context *context, const void *bytes, u64 count)
 {
 	const u8 *from = bytes;
 	while (count) {
-		u64 piece = minimum(count, RING_BYTES / 4);
+		u64 piece = minimum(count, PIECE_BYTES);
 		u8 *to = ring_reserve(context, piece);
 		if (copy_user(to, from, piece))
 			memset(to, 0, piece);
-		ring_publish(context, piece);
+		ring_publish(context, to, piece);
 		from += piece;
 		count -= piece;
 	}
 }
-
-#define ONE_PIECE_BYTES 0x10000UL
 
 /* Padded to whole words. */
 void ring_copy(u8 *to, const void *bytes, u64 count)
@@ -75,11 +96,11 @@ void ring_item(struct context *context, const struct item *item, const void *byt
 {
 	static const u64 zero = 0;
 	u64 count = item->inline_bytes, size = sizeof *item + ALIGN8(count);
-	if (LIKELY(size <= ONE_PIECE_BYTES)) {
+	if (LIKELY(size <= PIECE_BYTES)) {
 		u8 *at = ring_reserve(context, size);
 		*(struct item *)at = *item;
 		ring_copy(at + sizeof *item, bytes, count);
-		ring_publish(context, size);
+		ring_publish(context, at, size);
 		return;
 	}
 	ring_write(context, item, sizeof *item);
@@ -95,6 +116,6 @@ void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 valu
 	*(struct event *)at = (struct event){(u32)size, kind, flags, number, value};
 	memcpy(at + sizeof(struct event), body, body_bytes);
 	memset(at + sizeof(struct event) + body_bytes, 0, ALIGN8(body_bytes) - body_bytes);
-	ring_publish(context, size);
+	ring_publish(context, at, size);
 	count_event(context);
 }

@@ -3,15 +3,18 @@
 #define RETAKE_LOG_RING_H
 #include "contract/context.h"
 
+/* The ring of the thread's slot, whose pool is attached. */
+void ring_begin(struct context *context);
 void ring_wait(struct context *context, u64 bytes);
-/* Room for so many, at most RING_BYTES, in one piece: the ring is mapped twice. */
+/* Room for so many, at most RING_SLACK, in one piece. */
 static inline u8 *ring_reserve(struct context *context, u64 bytes)
 {
-	if (UNLIKELY(context->head + bytes - context->tail_seen > RING_BYTES))
+	if (UNLIKELY(context->head + bytes - context->tail_seen > context->ring_bytes))
 		ring_wait(context, bytes);
-	return context->ring + (context->head & (RING_BYTES - 1));
+	return context->ring + (context->head & (context->ring_bytes - 1));
 }
-void ring_publish(struct context *context, u64 bytes);
+/* The next bytes of what was reserved last: they are from `start` on. */
+void ring_publish(struct context *context, const u8 *start, u64 bytes);
 /* Any size; user memory allowed. */
 void ring_write(struct context *context, const void *bytes, u64 count);
 /* Of user memory, at least one. */

@@ -31,6 +31,7 @@
 
 #define TURN_BYTES sizeof(struct event)
 #define INPUT_SPACE 0x10000UL /* staged inputs of one call, ring space kept free for them */
+_Static_assert(INPUT_SPACE + 2 * TURN_BYTES <= RING_SLACK, "what is staged is in one piece");
 #define EBADF 9
 #define ENOSYS 38
 #define EINVAL 22
@@ -103,7 +104,7 @@ void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **posi
 		(struct event){TURN_BYTES, EVENT_TURN, TURN_IN_CALL, turn_kind(context), (i64)turn};
 	*start += TURN_BYTES;
 	*position += TURN_BYTES;
-	ring_publish(context, TURN_BYTES);
+	ring_publish(context, *start - TURN_BYTES, TURN_BYTES);
 	count_event(context);
 	note_turn(context, turn);
 }
@@ -213,7 +214,7 @@ static inline __attribute__((always_inline)) void finish_record(
 		fail("one call returned more than 4 GB");
 	*(struct event *)call->start =
 		(struct event){(u32)size, EVENT_CALL, call->flags, (u16)call->number, call->result};
-	ring_publish(context, ready);
+	ring_publish(context, call->start, ready);
 	if (UNLIKELY(sink.overflown)) {
 		sink.mode = SINK_EMIT;
 		visit_outputs(&sink, call->row, call->arguments, call->result);
@@ -462,7 +463,7 @@ static inline __attribute__((always_inline)) u32 record_plain(
 		return finish_not_plain(context, call.start, call.position, result);
 	u64 size = (u64)(call.position - call.start);
 	*(struct event *)call.start = (struct event){(u32)size, EVENT_CALL, 0, (u16)number, result};
-	ring_publish(context, size);
+	ring_publish(context, call.start, size);
 	count_event(context);
 	context->regs.rax = (u64)result;
 	return leave(context);

@@ -71,7 +71,7 @@ u32 clock_record(struct context *context)
 		size += sizeof *item + bytes;
 	}
 	*(struct event *)start = (struct event){(u32)size, EVENT_CALL, 0, (u16)number, result};
-	ring_publish(context, size);
+	ring_publish(context, start, size);
 	count_event(context);
 	context->regs.rax = (u64)result;
 	return 1;

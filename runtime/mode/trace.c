@@ -184,7 +184,7 @@ void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_c
 	u64 data = minimum(inputs.bytes + outputs.bytes, EVENT_LIMIT - staged - extras);
 	*(struct event *)call->start = (struct event){
 		(u32)(staged + data + extras), EVENT_CALL, 0, (u16)call->number, call->result};
-	ring_publish(context, staged);
+	ring_publish(context, call->start, staged);
 	if (data) {
 		inputs = outputs =
 			(struct sink){.mode = SINK_EMIT, .context = context, .room = data};

@@ -150,12 +150,13 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 }
 
 /* Who has waited so long looks again after so many milliseconds: when it may ask, when it rings,
- * and then ever more seldom. */
-static u64 look_again_ms(u64 waited, u64 patience)
+ * and then ever more seldom; the more of them there are, the more seldom. */
+static u64 look_again_ms(const struct domain *domain, u64 waited, u64 patience)
 {
+	u64 longest = LONGEST_LOOK_MS + __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) / 2;
 	if (waited < minimum(patience, RING_AFTER_MS))
 		return minimum(patience, RING_AFTER_MS) - waited;
-	return waited < RING_AFTER_MS ? RING_AFTER_MS - waited : minimum(waited, LONGEST_LOOK_MS);
+	return waited < RING_AFTER_MS ? RING_AFTER_MS - waited : minimum(waited, longest);
 }
 
 static void wait_for_lock(struct context *context, struct domain *domain)
@@ -178,7 +179,7 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 			rung = 1;
 		}
 		__atomic_store_n(&domain->wake_pending, 0, __ATOMIC_SEQ_CST);
-		futex_wait(&domain->lock, holder, look_again_ms(waited, patience));
+		futex_wait(&domain->lock, holder, look_again_ms(domain, waited, patience));
 	}
 }
 

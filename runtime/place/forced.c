@@ -27,9 +27,10 @@
 #include "place/watch.h"
 #include "signals/signal.h"
 
-#define TRACE_OFFSET (SCRATCH_OFFSET + PAGE_BYTES)
-#define LIST_OFFSET 0x90000UL /* page hashes, then copies of pages that change */
-#define COPIES_OFFSET 0xe0000UL
+/* Within the region's part of FORCE_PLACES, behind the scratch page. */
+#define TRACE_OFFSET PAGE_BYTES
+#define LIST_OFFSET 0x10000UL /* page hashes, then copies of pages that change */
+#define COPIES_OFFSET 0x60000UL
 #define LIST_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
 #define STACK_WORDS_BELOW 16
 #define STACK_WORDS 400
@@ -58,7 +59,7 @@ void force_entry(void);
 
 static struct registers *trace_of(struct context *context)
 {
-	return (struct registers *)(REGIONS + context->region * REGION_STRIDE + TRACE_OFFSET);
+	return (struct registers *)(scratch_page(context) + TRACE_OFFSET);
 }
 #define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
 _Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
@@ -70,16 +71,16 @@ _Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
  * whatever the loop is: page hashes at one moment, copies of the pages that have changed at a
  * second, and at the third, the stop itself, the words that differ from the copies. */
 
-_Static_assert(LIST_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && LIST_END <= REGION_RING,
+_Static_assert(LIST_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && LIST_END <= FORCE_STRIDE,
 	"the lists have room");
 
 static struct page_list *list_of(struct context *context)
 {
-	return (struct page_list *)(REGIONS + context->region * REGION_STRIDE + LIST_OFFSET);
+	return (struct page_list *)(scratch_page(context) + LIST_OFFSET);
 }
 static u8 *copies_of(struct context *context)
 {
-	return (u8 *)(REGIONS + context->region * REGION_STRIDE + COPIES_OFFSET);
+	return (u8 *)(scratch_page(context) + COPIES_OFFSET);
 }
 
 static void forget_changes(struct context *context)

@@ -99,14 +99,13 @@ void find_busy(struct context *context, struct busy *busy)
 {
 	const struct process *process = context->process;
 	busy->count = 0;
-	for (u32 region = 0;
-		process->domain && region < process->region_count && region < MAX_REGIONS;
-		region++) {
+	for (u32 region = 0; process->domain && region < process->region_count; region++) {
 		struct registers regs;
 		u64 number;
+		struct context *self;
 		const struct context *from =
 			(const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
-		if (from == context || process->regions_unmapped[region / 8] >> region % 8 & 1)
+		if (from == context || copy_user(&self, &from->self, 8) || self != from)
 			continue;
 		if (copy_user(&regs, &from->regs, sizeof regs) ||
 			copy_user(&number, &from->number, 8) || regs.rax != number)

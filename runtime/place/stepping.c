@@ -13,7 +13,7 @@
 
 u64 scratch_page(const struct context *context)
 {
-	return REGIONS + context->region * REGION_STRIDE + SCRATCH_OFFSET;
+	return FORCE_PLACES + context->region * FORCE_STRIDE;
 }
 
 u32 repeated_string(u64 rip)

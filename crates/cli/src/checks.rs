@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use retake_kernel::segment::SegmentCount;
 use retake_kernel::{confinement, cpuid, maps, probe, shared};
 use retake_recording::Location;
-use retake_supervisor::{Options, Session, SessionError, this_processor};
+use retake_supervisor::{NEEDED_SEGMENTS, Options, Session, SessionError, this_processor};
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 
@@ -20,10 +21,11 @@ const OLDEST_KERNEL: (u32, u32) = (5, 11);
 const LITTLE_SPACE_BYTES: u64 = 1 << 30;
 /// Less than this is not enough for anything.
 const NO_SPACE_BYTES: u64 = 1 << 24;
-/// Segments that a few hundred threads need.
+/// Segments that some recordings of large programs need at a time.
 const ENOUGH_SEGMENTS: u64 = 1024;
+const ENOUGH_THREADS: u64 = 1024;
 /// A session's fixed segments and a few rings, in bytes.
-const ENOUGH_SEGMENT_BYTES: u64 = 64 << 20;
+const ENOUGH_SEGMENT_BYTES: u64 = 128 << 20;
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -160,15 +162,22 @@ fn shared_memory_limits() -> Check {
         return check(State::Limited, "/proc/sys/kernel does not tell them".to_owned());
     };
     let all_bytes = pages.saturating_mul(4096);
-    let rings = all_bytes / shared::RING_BYTES as u64;
-    let threads = segments.min(rings).min(shared::MAX_SLOTS as u64).saturating_sub(8);
-    let detail = format!("room for {threads} threads at a time");
+    let rings = all_bytes / (shared::SMALL_RING_BYTES + shared::RING_SLACK) as u64;
+    let threads = rings.min(shared::MAX_SLOTS as u64);
+    let used = SegmentCount::now().map_or(0, |count| count.used);
+    let free = segments.saturating_sub(used);
+    let detail = format!(
+        "room for {threads} threads at a time; {used} of {segments} segments (kernel.shmmni) in use"
+    );
     if bytes.min(all_bytes) < ENOUGH_SEGMENT_BYTES {
         return check(State::Missing, "segments are too small".to_owned()).mend(
             "sudo sysctl -w kernel.shmmax=18446744073692774399 kernel.shmall=18446744073692774399",
         );
     }
-    if threads < ENOUGH_SEGMENTS {
+    if free < NEEDED_SEGMENTS {
+        return check(State::Missing, detail).mend("sudo sysctl -w kernel.shmmni=4096");
+    }
+    if free < ENOUGH_SEGMENTS || threads < ENOUGH_THREADS {
         return check(State::Limited, detail)
             .mend("sudo sysctl -w kernel.shmmni=4096 kernel.shmall=18446744073692774399");
     }
@@ -186,6 +195,11 @@ fn session() -> Check {
         Err(SessionError::Recorded) => {
             check(State::Missing, "this process is itself being recorded".to_owned())
                 .mend("running retake outside of a recording")
+        }
+        Err(error @ SessionError::FewSegments { .. }) => {
+            let error = error.to_string();
+            check(State::Missing, error.lines().next().unwrap_or_default().to_owned())
+                .mend("sudo sysctl -w kernel.shmmni=4096")
         }
         Err(error @ (SessionError::Vdso(_) | SessionError::Processor(_))) => {
             let error = error.to_string();

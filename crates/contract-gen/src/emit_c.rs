@@ -92,8 +92,9 @@ fn declaration(kind: &Type, name: &str) -> String {
     format!("{constant}{base} {star}{name}{count}")
 }
 
-/// What the assembler is told: structures, and the numbers of enumerations.
-const FOR_ASSEMBLER: [&str; 4] = ["context", "registers", "entry", "flag"];
+/// What the assembler is told: structures, the numbers of enumerations, and constants.
+const FOR_ASSEMBLER: [&str; 7] =
+    ["context", "registers", "entry", "flag", "REGIONS", "REGION_STRIDE", "REGION_STACK_TOP"];
 
 /// For the assembler: `STRUCTURE_FIELD` is an offset.
 pub fn offsets(contract: &Contract, layouts: &Layouts) -> String {
@@ -111,6 +112,9 @@ pub fn offsets(contract: &Contract, layouts: &Layouts) -> String {
                     let (prefix, name, value) = (&enumeration.prefix, &value.name, &value.value);
                     let _ = writeln!(text, "#define {prefix}{name} {value}");
                 }
+            }
+            Item::Constant(constant) if FOR_ASSEMBLER.contains(&&*constant.name) => {
+                let _ = writeln!(text, "#define {} {}", constant.name, constant.value);
             }
             _ => {}
         }

@@ -17,7 +17,12 @@ impl header::Header {
     /// The slots that have ever been ready or claimed.
     pub fn used_slots(&self) -> &[header::Slot] {
         let used = self.slots_used.load(Ordering::Acquire) as usize;
-        &self.slots[..used.min(header::MAX_SLOTS)]
+        &self.slots[..used.min(self.slot_limit())]
+    }
+
+    /// How many slots there can be; those behind them are not to be touched.
+    pub fn slot_limit(&self) -> usize {
+        (self.slot_limit.load(Ordering::Relaxed) as usize).min(header::MAX_SLOTS)
     }
 }
 

@@ -12,8 +12,8 @@ pub use retake_contract::addresses::{
     DEBUG_CALL, DEBUG_DEATH, DEBUG_EXEC, DEBUG_EXIT, DEBUG_FORK, DEBUG_RETURN, DEBUG_SIGNAL,
     DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_VFORK,
 };
+pub use retake_contract::context::CAUGHT_WORDS;
 pub use retake_contract::context::context::*;
-pub use retake_contract::context::{CAUGHT_WORDS, WINDOW_PLACES};
 
 /// Offset of whether a replayed thread looks for the place at which it was stopped between two
 /// events.

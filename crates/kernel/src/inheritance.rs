@@ -101,12 +101,39 @@ impl Limits {
         .find(|shortage| shortage.allowed < shortage.needed)
     }
 
+    /// The limits of addresses, the soft and the hard one; `None`: there are none.
+    pub fn of_addresses(&self) -> Option<(u64, u64)> {
+        let (_, limits) = self.inherited.iter().find(|(known, _)| *known == libc::RLIMIT_AS)?;
+        (limits.0 != libc::RLIM_INFINITY || limits.1 != libc::RLIM_INFINITY).then_some(*limits)
+    }
+
+    /// The same with more addresses: the soft limit by `more` bytes, below a hard limit that is
+    /// higher by `at_most`, as far as that may be.
+    #[must_use]
+    pub fn with_more_addresses(&self, more: u64, at_most: u64) -> Self {
+        let mut limits = *self;
+        for (resource, (soft, hard)) in &mut limits.inherited {
+            if *resource == libc::RLIMIT_AS && *soft != libc::RLIM_INFINITY {
+                if !is_short_of_addresses() {
+                    *hard = hard.saturating_add(at_most);
+                }
+                *soft = soft.saturating_add(more).min(*hard);
+            }
+        }
+        limits
+    }
+
     /// Sets them for the calling process. Safe after a fork.
     fn restore(&self) {
         for (resource, limit) in self.inherited {
             set(resource, limit);
         }
     }
+}
+
+/// Whether this process, and all that it starts, cannot have as many addresses as there are.
+pub fn is_short_of_addresses() -> bool {
+    own_limit(libc::RLIMIT_AS).1 != libc::RLIM_INFINITY
 }
 
 fn own_limit(resource: u32) -> (u64, u64) {

@@ -385,6 +385,17 @@ pub fn waits_in(tid: i32) -> Option<u64> {
     text.split(' ').next()?.parse().ok()
 }
 
+/// As [`is_gone`], for a thread of a process: without a look at `/proc`, but for the first thread,
+/// of which something stays until somebody asks for it.
+pub fn is_thread_gone(pid: i32, tid: i32) -> bool {
+    if pid == tid {
+        return is_gone(pid);
+    }
+    // SAFETY: plain system call; signal 0 only asks whether the thread is there.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
+    result != 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EPERM)
+}
+
 /// Whether a process still has an address space: one that is being killed gives it up before it
 /// counts as gone.
 pub fn has_memory(pid: i32) -> bool {

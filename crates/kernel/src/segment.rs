@@ -3,7 +3,53 @@
 
 use crate::check;
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
+
+const PAGE: usize = 4096;
+
+/// How many segments there may be in this IPC namespace, and how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentCount {
+    /// `kernel.shmmni`.
+    pub most: u64,
+    /// Segments of everybody.
+    pub used: u64,
+}
+
+impl SegmentCount {
+    /// As it is now; `None` where the kernel does not tell.
+    pub fn now() -> Option<Self> {
+        /// `struct shminfo`.
+        #[repr(C)]
+        struct Limits {
+            largest: u64,
+            smallest: u64,
+            most: u64,
+            others: [u64; 6],
+        }
+        /// `struct shm_info`.
+        #[repr(C)]
+        struct Usage {
+            used: i32,
+            others: [u64; 5],
+        }
+        const IPC_INFO: i32 = 3;
+        const SHM_INFO: i32 = 14;
+        let mut limits = Limits { largest: 0, smallest: 0, most: 0, others: [0; 6] };
+        let mut usage = Usage { used: 0, others: [0; 5] };
+        // SAFETY: this command fills a `struct shminfo`, of which `Limits` has the layout.
+        check(unsafe { libc::shmctl(0, IPC_INFO, (&raw mut limits).cast()) }.into()).ok()?;
+        // SAFETY: this command fills a `struct shm_info`, of which `Usage` has the layout.
+        check(unsafe { libc::shmctl(0, SHM_INFO, (&raw mut usage).cast()) }.into()).ok()?;
+        Some(Self { most: limits.most, used: usage.used.max(0) as u64 })
+    }
+
+    /// How many more there may be.
+    pub fn free(&self) -> u64 {
+        self.most.saturating_sub(self.used)
+    }
+}
 
 /// A segment of our own, attached here and already marked for removal.
 #[derive(Debug)]
@@ -26,8 +72,21 @@ impl Segment {
     /// What shmget, shmat or shmctl say: no memory, the limits of `/proc/sys/kernel/shm*`, or no
     /// System V memory at all.
     pub fn create(bytes: usize) -> io::Result<Self> {
+        Self::create_for(0o700, bytes)
+    }
+
+    /// A segment of one page in which there is nothing, for whoever wants to attach it: the kernel
+    /// then tells who did, whatever they are called in a namespace of their own.
+    ///
+    /// # Errors
+    /// As [`Segment::create`].
+    pub fn token() -> io::Result<Self> {
+        Self::create_for(0o777, 1)
+    }
+
+    fn create_for(mode: i32, bytes: usize) -> io::Result<Self> {
         // SAFETY: plain system call, no memory of ours involved.
-        let id = check(i64::from(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, 0o700) }))? as i32;
+        let id = check(i64::from(unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, mode) }))? as i32;
         // SAFETY: the kernel chooses the address, so nothing of ours is replaced.
         let address = unsafe { libc::shmat(id, std::ptr::null(), 0) };
         let failed = address as isize == -1;
@@ -114,11 +173,39 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(start), count) }
     }
 
-    /// All bytes for writing. Others must not look at them meanwhile, as the exchange of windows
-    /// makes sure.
+    /// Gives the addresses of whole pages within a range back. Nobody here may use what is there
+    /// from then on; others have it.
+    pub(crate) fn forget(&self, range: Range<usize>) {
+        let (start, end) =
+            (range.start.next_multiple_of(PAGE), range.end.min(self.bytes) / PAGE * PAGE);
+        if start < end {
+            // SAFETY: pages of our own mapping, which the caller promises not to use.
+            unsafe { libc::munmap(self.address.as_ptr().add(start).cast(), end - start) };
+        }
+    }
+
+    /// Writes bytes from `start` on.
+    ///
+    /// Nobody else may look at them meanwhile, or write there: the ring protocol gives what lies
+    /// beyond the head to the producer alone, who stands still while somebody writes for it.
+    ///
+    /// # Panics
+    /// If the range is not within the segment.
+    pub fn write(&self, start: usize, bytes: &[u8]) {
+        let end = start.checked_add(bytes.len());
+        assert!(end.is_some_and(|end| end <= self.bytes), "within the segment");
+        // SAFETY: in bounds by the assertion; `bytes` is not of the segment, of which nobody here
+        // has a reference to that range, as the ring protocol makes sure.
+        unsafe {
+            let to = self.address.as_ptr().add(start);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        };
+    }
+
+    /// All bytes for writing. Others must not look at them meanwhile: nobody knows it yet.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the segment is as long as that, and `self` is borrowed alone; processes that have
-        // it attached wait to be told.
+        // SAFETY: the segment is as long as that, and `self` is borrowed alone; no process has it
+        // attached yet.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.bytes) }
     }
 

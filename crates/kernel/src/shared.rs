@@ -3,6 +3,7 @@
 //! Every field is an atomic: the runtime of many processes changes them at any time, and nothing
 //! here can then be undefined behaviour.
 
+use crate::inheritance;
 use crate::segment::Segment;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -29,6 +30,10 @@ impl HeaderSegment {
         header.options.store(options, Ordering::Relaxed);
         header.header_id.store(this.segment.id(), Ordering::Relaxed);
         header.supervisor_pid.store(std::process::id() as i32, Ordering::Relaxed);
+        header.slot_limit.store(MAX_SLOTS as u32, Ordering::Relaxed);
+        if inheritance::is_short_of_addresses() {
+            this.forget_slots(MAX_SLOTS / 8);
+        }
         Ok(this)
     }
 
@@ -37,6 +42,14 @@ impl HeaderSegment {
         // SAFETY: the segment is as large as the structure, page-aligned, and every bit pattern is
         // a valid value of atomics.
         unsafe { &*self.segment.address().cast::<Header>() }
+    }
+
+    /// Where addresses are scarce there are fewer slots. Everybody goes by their number.
+    fn forget_slots(&self, limit: usize) {
+        self.get().slot_limit.store(limit as u32, Ordering::Relaxed);
+        let slot = std::mem::size_of::<Slot>();
+        let first = std::mem::offset_of!(Header, slots);
+        self.segment.forget(first + limit * slot..first + MAX_SLOTS * slot);
     }
 
     /// The segment itself.
@@ -76,7 +89,7 @@ pub fn take_request(header: &Header) -> Option<usize> {
             .is_ok()
         {
             entry.store(0, Ordering::Release);
-            return Some(value as usize - 1).filter(|&index| index < MAX_SLOTS);
+            return Some(value as usize - 1).filter(|&index| index < header.slot_limit());
         }
     }
 }

@@ -109,7 +109,7 @@ fn make_room(recorder: &Recorder) -> io::Result<()> {
     {
         return Ok(());
     }
-    recorder.add_slots(recorder.slot_count().clamp(READY_SLOTS, 64))
+    recorder.add_pool()
 }
 
 /// Tells a thread that waits for a slot that there is none, unless one has become free meanwhile.
@@ -224,9 +224,9 @@ fn find_dead(recorder: &Recorder) {
 /// Whether the thread of a slot has ended. One that execs takes over the number of its process at
 /// some moment, and its own vanishes: it has ended only if both are gone, asked for in this order.
 fn is_over(slot: &shared::Slot) -> bool {
-    let has_ended = |number: u32| matches!(process::state(number as i32), None | Some('Z' | 'X'));
     let (pid, tid) = (slot.pid.load(Relaxed), slot.tid.load(Relaxed));
-    let is_gone = has_ended(tid) && (slot.exec_pending.load(Acquire) == 0 || has_ended(pid));
+    let is_gone = process::is_thread_gone(pid as i32, tid as i32)
+        && (slot.exec_pending.load(Acquire) == 0 || process::is_gone(pid as i32));
     // The new program may have begun meanwhile.
     is_gone && slot.tid.load(Acquire) == tid
 }

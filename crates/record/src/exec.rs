@@ -93,7 +93,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let user = process::effective_user(pid)?;
     recorder.session.give_to(user);
     recorder.files.give_to(user);
-    recorder.give_rings_to(user);
+    recorder.pools.give_all_to(user);
     let mut event = ExecEvent::new(
         &registers,
         break_start(pid).unwrap_or(0),

@@ -20,7 +20,9 @@ mod homes;
 mod idle;
 mod job_control;
 mod keep;
+mod pools;
 mod rescue;
+mod rings;
 mod service;
 mod shared_state;
 mod slices;
@@ -41,7 +43,7 @@ use foresight::Foresight;
 use keep::{Keeper, Keeping};
 use rescue::Ward;
 use retake_kernel::guardian::{Forked, Guardian};
-use retake_kernel::inheritance::Limits;
+use retake_kernel::inheritance::{self, Limits};
 use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
@@ -49,6 +51,7 @@ use retake_kernel::tracee::Attached;
 use retake_model::event::ThreadAccount;
 use retake_recording::{Exit, Outcome, Processor, RecordingWriter, Store};
 use retake_supervisor::{FileTable, Options, Session, SessionError};
+use rings::Plan;
 use shared_state::Recorder;
 use space::Space;
 use std::collections::BTreeMap;
@@ -133,9 +136,6 @@ pub enum RecordError {
     System(#[from] io::Error),
 }
 
-/// Slots that are ready before the program starts. The drain makes more beside it.
-const FIRST_SLOTS: usize = 2;
-
 /// Records until the last process of the tree has ended.
 ///
 /// # Errors
@@ -175,11 +175,12 @@ fn run(
     let started = Instant::now();
     let inherited = signals::inherited();
     let session = Session::create(mode, request.options, &request.processor, Some(&store))?;
+    let plan = if inheritance::is_short_of_addresses() { Plan::Scarce } else { Plan::Ample };
     let deadline = Deadline::new(request.timeout);
     let guardian = match Guardian::fork()? {
         Forked::Supervisor(guardian) => guardian,
         Forked::Guardian(vigil) => {
-            rescue::stand_by(vigil, Ward { session, store, directory, deadline, started })
+            rescue::stand_by(vigil, Ward { session, plan, store, directory, deadline, started })
         }
     };
     session.header().guardian_pid.store(guardian.pid(), Relaxed);
@@ -197,14 +198,14 @@ fn run(
     let linking = Arc::clone(&log);
     let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
     let space = Space::new(request.on_full);
-    let mut recorder = Recorder::new(session, files, log, space, keeper);
+    let mut recorder = Recorder::new(session, plan, files, log, space, keeper);
     recorder.guardian = Some(guardian.line());
     let recorder = Arc::new(recorder);
     let foresight =
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
-    recorder.add_slots(FIRST_SLOTS)?;
+    recorder.add_pool()?;
     let slot = recorder.claim_root(child.pid);
-    describe_root(&recorder, slot, inherited);
+    describe_root(&recorder, slot, inherited, request.limits.of_addresses());
     let helpers = Helpers::start(&recorder, request.chaos);
     let pid = child.pid;
     let followed = signals::passing_to(pid, Some(recorder.header()), || {
@@ -283,9 +284,19 @@ fn attend_first(
 }
 
 /// Tells the first thread what it inherits, and what its console is.
-fn describe_root(recorder: &Recorder, slot: usize, (ignored, blocked): (u64, u64)) {
+fn describe_root(
+    recorder: &Recorder,
+    slot: usize,
+    (ignored, blocked): (u64, u64),
+    addresses: Option<(u64, u64)>,
+) {
     let header = recorder.session.header();
     let slot = &header.slots[slot];
+    if let Some((soft, hard)) = addresses {
+        slot.carried.address_limits.soft.store(soft, Relaxed);
+        slot.carried.address_limits.hard.store(hard, Relaxed);
+        slot.carried.address_limits.known.store(1, Relaxed);
+    }
     slot.carried.ignored_signals.store(ignored, Relaxed);
     slot.carried.altered_mask.store(blocked, Relaxed);
     if header.mode.load(Relaxed) == shared::MODE_RECORD {
@@ -379,8 +390,12 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
         .iter()
         .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<io::Result<Vec<_>>>()?;
+    // What the runtime takes is not the program's.
+    let runtime_bytes = size_of::<Header>() as u64 + shared::ADDRESS_RESERVE;
+    let at_most = shared::WINDOWS - shared::RUNTIME_TEXT;
+    let limits = request.limits.with_more_addresses(runtime_bytes, at_most);
     let program = Program {
-        limits: Some(&request.limits),
+        limits: Some(&limits),
         path: &path,
         by_descriptor: None,
         output: None,

@@ -2,12 +2,13 @@
 //! and completes the recording with what the rings still hold. So it is one of a program that was
 //! killed, and nothing of it is missing.
 
+use crate::rings::{self, Plan, Ring, Shape};
 use crate::shared_state::{Recorder, RingState};
 use crate::space::{OnFull, Space};
 use crate::{deadline::Deadline, end_everything, job_control};
 use retake_kernel::guardian::{self, Vigil, Word};
 use retake_kernel::segment::Segment;
-use retake_kernel::shared::{self, RING_BYTES};
+use retake_kernel::shared;
 use retake_recording::{Exit, Outcome, RecordingWriter, Store, StreamId};
 use retake_supervisor::{FileTable, Session};
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::time::Instant;
 /// What the guardian needs to know of a recording.
 pub(crate) struct Ward<'a> {
     pub session: Session,
+    pub plan: Plan,
     pub store: Store,
     /// Where the recording is; a trace has none.
     pub directory: Option<&'a Path>,
@@ -34,11 +36,11 @@ const SETTING: (&str, &str) = ("recorder", "was killed; its guardian completed t
 pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
     let header = ward.session.header();
     let must_go_on = |seen| ward.deadline.is_over() || job_control::must_go_on(header, seen);
-    let mut rings = Vec::new();
+    let mut pools = Pools::new();
     loop {
         match vigil.next(must_go_on) {
-            // The kernel removes a ring with its last user, so this is one.
-            Word::Note(count) => attach_rings(&ward, count as usize, &mut rings),
+            // The kernel removes a pool with its last user, so this is one.
+            Word::Note(count) => attach_pools(&ward, count as usize, &mut pools),
             Word::Dismissed => guardian::end(),
             Word::Gone => break,
         }
@@ -46,38 +48,41 @@ pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
     end_everything(header);
     if let Some(directory) = ward.directory {
         // Nobody is left who could be told: what was written before stays as it is.
-        let _ = complete(directory, ward.session, ward.store, rings, ward.started);
+        let _ = complete(directory, ward, pools);
     }
     guardian::end()
 }
 
-fn attach_rings(ward: &Ward<'_>, count: usize, rings: &mut Vec<Option<Segment>>) {
+/// The pools that it has attached, as far as they could be.
+type Pools = Vec<(Shape, Option<Arc<Segment>>)>;
+
+fn attach_pools(ward: &Ward<'_>, count: usize, pools: &mut Pools) {
     if ward.directory.is_none() {
         return;
     }
-    let known = rings.len();
-    let slots = ward.session.header().slots.iter().take(count).skip(known);
-    rings.extend(slots.map(|slot| Segment::attach(slot.ring_id.load(Acquire), RING_BYTES).ok()));
+    let known = pools.len();
+    let new = ward.plan.shapes().zip(&ward.session.header().pools).take(count).skip(known);
+    pools.extend(new.map(|(shape, pool)| {
+        let segment = Segment::attach(pool.id.load(Acquire), shape.bytes());
+        (shape, segment.ok().map(Arc::new))
+    }));
 }
 
-fn complete(
-    directory: &Path,
-    session: Session,
-    store: Store,
-    rings: Vec<Option<Segment>>,
-    started: Instant,
-) -> io::Result<()> {
+fn complete(directory: &Path, ward: Ward<'_>, pools: Pools) -> io::Result<()> {
     let writer = Arc::new(RecordingWriter::resume(directory)?);
-    let files = FileTable::new(store, |_, _| Ok(()));
-    let log = Arc::clone(&writer);
-    let recorder = Recorder::new(session, files, log, Space::new(OnFull::End), None);
-    for (index, ring) in rings.into_iter().enumerate() {
-        let stream = recorder.header().slots[index].stream.load(Relaxed);
+    let files = FileTable::new(ward.store, |_, _| Ok(()));
+    let (log, space) = (Arc::clone(&writer), Space::new(OnFull::End));
+    let recorder = Recorder::new(ward.session, ward.plan, files, log, space, None);
+    for (shape, pool) in pools {
         // Without its ring a stream ends where it was written to; those behind it in the order of
         // the slots are as they were.
-        let ring = ring.map_or_else(|| Segment::create(RING_BYTES), Ok)?;
-        let end = writer.end_of_stream(StreamId(stream))?;
-        recorder.adopt_slot(RingState::at(ring, stream, end), end.map(|(bytes, _)| bytes));
+        let pool = pool.map_or_else(|| rings::create(&shape), Ok)?;
+        for index in shape.slots() {
+            let stream = recorder.header().slots[index].stream.load(Relaxed);
+            let end = writer.end_of_stream(StreamId(stream))?;
+            let ring = RingState::at(Ring::of(&pool, &shape, index), stream, end);
+            recorder.adopt_slot(ring, end.map(|(bytes, _)| bytes));
+        }
     }
     for index in 0..recorder.slot_count() {
         let state = recorder.header().slots[index].state.load(Acquire);
@@ -95,7 +100,7 @@ fn complete(
     })?;
     writer.finish(&Outcome {
         exit: Exit::Killed(libc::SIGKILL),
-        duration_ms: started.elapsed().as_millis() as u64,
+        duration_ms: ward.started.elapsed().as_millis() as u64,
         changed_files: crate::changed_files(recorder.header()),
         counters: BTreeMap::new(),
     })?;

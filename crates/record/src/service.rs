@@ -134,9 +134,16 @@ fn answer(recorder: &Recorder, index: usize) {
             }
             reply(slot, found.map_or(-1, |found| found as i64));
         }
-        shared::REQUEST_OWN_RING => {
-            recorder.give_ring_to(index, slot.request.arguments[0].load(Relaxed) as u32);
+        shared::REQUEST_OWN_POOL => {
+            let [pool, user] = [0, 1].map(|at: usize| slot.request.arguments[at].load(Relaxed));
+            // In a namespace of its own it has another number for its user.
+            let user =
+                process::effective_user(slot.pid.load(Relaxed) as i32).unwrap_or(user as u32);
+            recorder.pools.give_to(pool as usize, user);
             reply(slot, 0);
+        }
+        shared::REQUEST_TOKEN => {
+            reply(slot, recorder.pools.make_token(index).map_or(-1, i64::from))
         }
         shared::REQUEST_LOOK => reply(slot, look(recorder, index).unwrap_or(0)),
         shared::REQUEST_IDENTITY => reply(slot, recorder.identify(index).map_or(-1, |()| 0)),

@@ -2,6 +2,8 @@
 
 use crate::event_log::EventLog;
 use crate::keep::Keeper;
+use crate::pools::Pools;
+use crate::rings::{Plan, Ring};
 use crate::space::Space;
 use crate::stream_scan::StreamScan;
 use crate::thread_account::Accounts;
@@ -9,8 +11,7 @@ use retake_kernel::clock;
 use retake_kernel::futex;
 use retake_kernel::guardian::Line;
 use retake_kernel::process;
-use retake_kernel::segment::Segment;
-use retake_kernel::shared::{self, Header, RING_BYTES};
+use retake_kernel::shared::{self, Header};
 use retake_model::event::{NO_PARENT, parent_stream};
 use retake_recording::{StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
@@ -34,7 +35,7 @@ pub struct Counters {
 /// The consumer's side of one slot. Whoever drains it holds the lock.
 #[derive(Debug)]
 pub(crate) struct RingState {
-    ring: Segment,
+    ring: Ring,
     /// The stream written now, once it is declared.
     declared: Option<u32>,
     scan: StreamScan,
@@ -44,7 +45,7 @@ pub(crate) struct RingState {
 
 impl RingState {
     /// Of a slot whose stream has come so far: bytes, and how many are missing of its last event.
-    pub fn at(ring: Segment, stream: u32, end: Option<(u64, u64)>) -> Self {
+    pub fn at(ring: Ring, stream: u32, end: Option<(u64, u64)>) -> Self {
         Self {
             ring,
             declared: end.map(|_| stream),
@@ -62,20 +63,19 @@ pub(crate) struct Recorder {
     pub counters: Counters,
     pub accounts: Accounts,
     pub space: Space,
-    /// Who must know of new rings.
+    /// Who must know of new pools.
     pub guardian: Option<Line>,
     /// If only a part of the recording is to be kept.
     pub keeper: Option<Keeper>,
+    pub pools: Pools,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
-    /// Owner of the rings.
-    user: AtomicU64,
 }
 
-/// Less than this is left in a ring by the lazy drain, for so long. Far less than what a thread
-/// waits for.
-const LITTLE_BYTES: u64 = 64 << 10;
+/// Less than this part of a ring is left in it by the lazy drain, for so long. Far less than what a
+/// thread waits for.
+const LITTLE_PART: u64 = 16;
 const LITTLE_PERIOD: Duration = Duration::from_millis(200);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -85,6 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Recorder {
     pub fn new(
         session: Session,
+        plan: Plan,
         files: FileTable,
         log: Arc<dyn EventLog>,
         space: Space,
@@ -99,10 +100,10 @@ impl Recorder {
             space,
             guardian: None,
             keeper,
+            pools: Pools::new(plan),
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),
-            user: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -115,51 +116,38 @@ impl Recorder {
         !self.started.swap(true, AcqRel)
     }
 
-    /// Lets a process that changed its user attach its ring.
-    pub fn give_ring_to(&self, index: usize, user: u32) {
-        lock(&self.ring(index)).ring.give_to(user);
-        self.user.store(u64::MAX, Release); // the next exec gives all of them to its own user again
-    }
-
-    /// Lets a process of another user attach rings.
-    pub fn give_rings_to(&self, user: u32) {
-        if self.user.swap(u64::from(user), AcqRel) == u64::from(user) {
-            return;
-        }
-        for ring in lock(&self.rings).iter() {
-            lock(ring).ring.give_to(user);
-        }
-    }
-
     /// Finds out which thread has a slot, if it cannot say so itself: in a PID namespace of its own
-    /// it does not know its number in ours. The process is the one that attached the ring last; the
+    /// it does not know its number in ours. The process is the one that attached the token; the
     /// thread is found by its number in there.
     pub fn identify(&self, index: usize) -> Option<()> {
         let slot = &self.header().slots[index];
-        let pid = lock(&self.ring(index)).ring.last_user()?;
+        let pid = self.pools.take_token(index)?;
         let tid = process::thread_called(pid, slot.request.arguments[0].load(Relaxed) as i32)?;
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(tid as u32, Relaxed);
         Some(())
     }
 
-    /// Makes `count` more slots ready, each with a ring.
-    pub fn add_slots(&self, count: usize) -> io::Result<()> {
+    /// Makes more slots ready, with rings in one more pool.
+    ///
+    /// # Errors
+    /// There are as many slots as can be, or the kernel has no room.
+    pub fn add_pool(&self) -> io::Result<()> {
         let header = self.header();
-        let mut rings = lock(&self.rings);
-        for _ in 0..count {
-            let index = rings.len();
-            if index == shared::MAX_SLOTS {
-                return Err(io::Error::other("more threads at once than a recording can hold"));
+        self.pools.add(header, |index, shape, pool| {
+            self.guardian.as_ref().inspect(|line| line.note(index as u64 + 1));
+            for slot in shape.slots() {
+                let about = &header.slots[slot];
+                about.pool.store(index as u32, Relaxed);
+                about.ring_bytes.store(shape.ring_bytes as u32, Relaxed);
+                about.ring_offset.store(shape.offset + shape.place(slot) as u64, Relaxed);
+                let ring = Ring::of(pool, shape, slot);
+                lock(&self.rings).push(Arc::new(Mutex::new(RingState::at(ring, 0, None))));
             }
-            let ring = Segment::create(RING_BYTES)?;
-            header.slots[index].ring_id.store(ring.id(), Relaxed);
-            rings.push(Arc::new(Mutex::new(RingState::at(ring, 0, None))));
-            header.slots_used.store(rings.len() as u32, Release);
-            shared::push_ready(header, index);
-        }
-        self.guardian.as_ref().inspect(|line| line.note(rings.len() as u64));
-        drop(rings);
+            header.slots_used.store(shape.slots().end as u32, Release);
+            // The first one is taken first.
+            shape.slots().rev().for_each(|slot| shared::push_ready(header, slot));
+        })?;
         header.ready_low.store(shared::READY_ENOUGH, Release);
         header.ready_futex.fetch_add(1, AcqRel);
         futex::wake(&header.ready_futex, i32::MAX);
@@ -222,7 +210,9 @@ impl Recorder {
         let mut state = lock(&ring);
         let slot = &self.header().slots[index];
         let count = slot.producer.head.load(Acquire) - slot.consumer.tail.load(Relaxed);
-        if count < LITTLE_BYTES && state.drained.elapsed() < LITTLE_PERIOD {
+        if count < state.ring.bytes() as u64 / LITTLE_PART
+            && state.drained.elapsed() < LITTLE_PERIOD
+        {
             return Ok(0);
         }
         self.drain_locked(index, &mut state)
@@ -237,12 +227,9 @@ impl Recorder {
         }
         self.declare(index, state)?;
         let stream = StreamId(slot.stream.load(Relaxed));
-        let (start, count) =
-            (tail as usize % RING_BYTES, (head - tail).min(RING_BYTES as u64) as usize);
-        let first = count.min(RING_BYTES - start);
-        for (at, bytes) in [(start, first), (0, count - first)] {
-            if bytes > 0 {
-                let piece = state.ring.slice(at, bytes);
+        let count = (head - tail).min(state.ring.bytes() as u64) as usize;
+        for piece in state.ring.pieces(tail, count) {
+            if !piece.is_empty() {
                 let events = state.scan.feed(piece);
                 if let Some(keeper) = &self.keeper {
                     keeper.wait_for_room();
@@ -281,18 +268,15 @@ impl Recorder {
     /// them, and nothing is written now.
     pub fn append_in_ring(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
         let ring = self.ring(index);
-        let mut state = lock(&ring);
+        let state = lock(&ring);
         let slot = &self.header().slots[index];
         let head = slot.producer.head.load(Acquire);
-        if head - slot.consumer.tail.load(Acquire) + bytes.len() as u64 > RING_BYTES as u64 {
+        let waiting = head - slot.consumer.tail.load(Acquire);
+        if waiting + bytes.len() as u64 > state.ring.bytes() as u64 {
             drop(state);
             return self.append_own(index, bytes);
         }
-        let start = head as usize % RING_BYTES;
-        let (first, second) = bytes.split_at(bytes.len().min(RING_BYTES - start));
-        let room = state.ring.bytes_mut();
-        room[start..start + first.len()].copy_from_slice(first);
-        room[..second.len()].copy_from_slice(second);
+        state.ring.write(head, bytes);
         slot.producer.head.store(head + bytes.len() as u64, Release);
         Ok(())
     }
@@ -349,6 +333,7 @@ impl Recorder {
             // what fails here fails where the drain meets it
             let _ = self.accounts.close(self, stream, &account);
         }
+        self.pools.take_token(index);
         slot.pid.store(0, Relaxed);
         slot.exec_pending.store(0, Relaxed);
         slot.forcing.state.store(shared::FORCE_IDLE, Relaxed);

@@ -2,7 +2,7 @@
 //! else: whoever made it finds that out.
 
 use crate::windows::Windows;
-use retake_kernel::shared::{self, Header, MAX_SLOTS};
+use retake_kernel::shared::{self, Header};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +29,11 @@ impl Copies {
     fn take(&self, header: &Header, count: usize) -> Option<Vec<usize>> {
         let lowest = header.slots_used.load(Acquire) as usize + KEPT_FREE;
         let mut taken = self.taken();
-        let free: Vec<usize> =
-            (lowest..MAX_SLOTS).rev().filter(|index| !taken.contains(index)).take(count).collect();
+        let free: Vec<usize> = (lowest..header.slot_limit())
+            .rev()
+            .filter(|index| !taken.contains(index))
+            .take(count)
+            .collect();
         if free.len() < count {
             return None;
         }
@@ -74,7 +77,7 @@ impl Drop for CopySlots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use retake_kernel::shared::HeaderSegment;
+    use retake_kernel::shared::{HeaderSegment, MAX_SLOTS};
 
     #[test]
     fn copies_take_what_the_program_is_far_from() {

@@ -183,8 +183,8 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     let keep = |report| keep_first(windows, findings, index, report);
     match slot.request.kind.load(Acquire) {
-        shared::REQUEST_WINDOW => match windows.next(slot.stream.load(Relaxed), argument(0)) {
-            Ok(Some((id, bytes))) => windows.answer(slot, (i64::from(id), bytes as i64)),
+        shared::REQUEST_WINDOW => match windows.next(slot) {
+            Ok(Some(bytes)) => windows.answer(slot, (0, bytes as i64)),
             Ok(None) => windows.answer(slot, (-1, 0)),
             Err(error) => {
                 keep(Report::unreadable(windows, slot, &error));

@@ -1,5 +1,5 @@
-//! Streams, handed to the runtime one window at a time: each a read-only segment that begins and
-//! ends where events do.
+//! Streams, handed to the runtime one window at a time: each is written to memory of the process's
+//! own, and begins and ends where events do. So no number of threads needs anything of the kernel.
 
 mod feed;
 
@@ -145,20 +145,31 @@ impl Windows {
         &self.recording
     }
 
-    /// The next window of a stream, from `offset`: segment number and bytes; `None` at its end.
+    /// Puts the next window of a thread's stream where it asks for it. Returns its bytes; `None` at
+    /// the stream's end. If they are more than it has room for, nothing is put there.
     ///
     /// # Errors
-    /// The recording cannot be read, or an event in it is malformed.
-    pub fn next(&self, stream: u32, offset: u64) -> io::Result<Option<(i32, u64)>> {
+    /// The recording cannot be read, an event in it is malformed, or the thread is gone.
+    pub fn next(&self, slot: &shared::Slot) -> io::Result<Option<u64>> {
+        let (stream, tid) = (slot.stream.load(Relaxed), slot.tid.load(Relaxed) as i32);
+        let [offset, address, room] =
+            [0, 1, 2].map(|at: usize| slot.request.arguments[at].load(Relaxed));
         if self.was_cut_off(stream) {
             return Ok(None);
         }
         let feed = self.feed(stream)?;
-        let window = self.with_staging(|staging| lock(&feed).window(offset, staging));
-        if let Ok(Some((_, bytes))) = window {
-            self.done_bytes.fetch_add(bytes, Relaxed);
-        }
-        window
+        let window = self.with_staging(|staging| {
+            lock(&feed).window(offset, staging, |bytes| {
+                let fits = bytes.len() as u64 <= room;
+                if fits {
+                    // Of a process whose first thread has ended only the others have memory.
+                    retake_kernel::memory::write(tid, address, bytes)?;
+                    self.done_bytes.fetch_add(bytes.len() as u64, Relaxed);
+                }
+                Ok(fits)
+            })
+        });
+        window.map(|bytes| bytes.map(|bytes| bytes as u64))
     }
 
     /// Bytes of all streams.
@@ -190,8 +201,7 @@ impl Windows {
             feeds.sweep_at = FEEDS_BEFORE_SWEEP.max(2 * feeds.by_stream.len());
         }
         let reader = self.recording.stream(StreamId(stream)).map_err(io::Error::from)?;
-        let has_copies = self.session.header().options.load(Relaxed) & shared::OPTION_DEBUG != 0;
-        let feed = Arc::new(Mutex::new(Feed::new(reader, self.stock.clone(), has_copies)));
+        let feed = Arc::new(Mutex::new(Feed::new(reader, self.stock.clone())));
         feeds.by_stream.insert(stream, Arc::clone(&feed));
         Ok(feed)
     }

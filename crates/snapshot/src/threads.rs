@@ -6,7 +6,10 @@ use crate::remote;
 use crate::slots::{address_of_slot, slot_of};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers};
-use retake_kernel::shared::{self, Header, MAX_SLOTS, RUNTIME_TEXT, TURN_GATES};
+use retake_kernel::shared::{
+    self, Header, MAX_SLOTS, REGION_ALTERNATE, REGION_ALTERNATE_TOP, REGION_CONTEXT,
+    REGION_STACK_LOW, RUNTIME_TEXT, TURN_GATES,
+};
 use retake_supervisor::runtime_image;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -14,10 +17,10 @@ use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Offset in a thread's region of the runtime: from its context to its signal stack.
-const SIGNAL_STACK: u64 = 0x40000;
-const SIGNAL_STACK_BYTES: u64 = 0x10000;
+const SIGNAL_STACK: u64 = REGION_ALTERNATE - REGION_CONTEXT;
+const SIGNAL_STACK_BYTES: u64 = REGION_ALTERNATE_TOP - REGION_ALTERNATE;
 /// From there to the end of a stack that is hardly ever used up.
-pub(crate) const SCRATCH: u64 = 0x10000;
+pub(crate) const SCRATCH: u64 = REGION_STACK_LOW - REGION_CONTEXT;
 
 /// The threads. The one that the stop was about comes first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -273,6 +276,9 @@ impl Threads {
     /// here.
     pub fn claim_slots(&self, header: &Header, pid: i32) -> bool {
         let most = self.all.iter().map(|thread| thread.slot.index + 1).max().unwrap_or(0) as u32;
+        if most as usize > header.slot_limit() {
+            return false;
+        }
         let before = header.slots_used.fetch_max(most, AcqRel);
         for index in before..most {
             // Nobody has had it: what of them is not ours is for others.

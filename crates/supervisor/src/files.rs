@@ -14,6 +14,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
 
@@ -59,6 +60,11 @@ pub struct Foreseen {
     pub placement: Placement,
 }
 
+/// Why patched text is nowhere.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no room for patched text (kernel.shmmni, kernel.shmall): {0}")]
+struct NoSegment(io::Error);
+
 /// Called with content that is new to the table.
 type OnContent = dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync;
 
@@ -68,6 +74,8 @@ pub struct FileTable {
     store: Store,
     known: Mutex<HashMap<Identity, usize>>,
     segments: Mutex<Vec<Segment>>,
+    /// The user was told that there is no room for more of them.
+    was_short: AtomicBool,
     /// How each file of the header may be foreseen, if it may be there again.
     places: Mutex<Vec<Option<Foreseen>>>,
     on_content: Box<OnContent>,
@@ -89,6 +97,7 @@ impl FileTable {
             store,
             known: Mutex::default(),
             segments: Mutex::default(),
+            was_short: AtomicBool::new(false),
             places: Mutex::default(),
             on_content: Box::new(on_content),
         }
@@ -218,8 +227,17 @@ impl FileTable {
         store_bytes(&entry.content, &content.0);
         let note = self.note(session, file, identity.size, content, placement)?;
         entry.calls.store(note.as_ref().map_or(shared::CALLS_UNKNOWN, |note| note.calls), Relaxed);
-        if let Some(places) = note.and_then(|note| note.image) {
-            self.publish_image(entry, &places)?;
+        if let Some(places) = note.and_then(|note| note.image)
+            && let Err(error) = self.publish_image(entry, &places)
+        {
+            if !error.get_ref().is_some_and(|inner| inner.is::<NoSegment>()) {
+                return Err(error);
+            }
+            // Its calls are caught one by one then.
+            entry.calls.store(shared::CALLS_UNKNOWN, Relaxed);
+            if !self.was_short.swap(true, Relaxed) {
+                eprintln!("retake: {error}: further programs and libraries run slower");
+            }
         }
         // One that has just been written may well be gone the next time.
         let is_settled = FileIdentity::of(file)?.is_settled();
@@ -275,10 +293,13 @@ impl FileTable {
     fn publish_image(&self, entry: &FileEntry, places: &ImagePlaces) -> io::Result<()> {
         entry.low.store(places.low, Relaxed);
         entry.high.store(places.high, Relaxed);
-        self.publish_piece(&entry.stubs, &places.stubs)?;
-        for (part, piece) in entry.parts.iter().zip(&places.parts) {
-            self.publish_piece(part, piece)?;
+        let pieces = || std::iter::once(&places.stubs).chain(&places.parts);
+        let segments = pieces().map(|piece| self.load(piece)).collect::<io::Result<Vec<_>>>()?;
+        let parts = std::iter::once(&entry.stubs).chain(&entry.parts);
+        for ((part, piece), segment) in parts.zip(pieces()).zip(&segments) {
+            describe_piece(part, piece, segment.id());
         }
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner).extend(segments);
         for (range, (start, end)) in entry.unreached.iter().zip(&places.unreached) {
             range.start.store(*start, Relaxed);
             range.end.store(*end, Relaxed);
@@ -287,20 +308,13 @@ impl FileTable {
         Ok(())
     }
 
-    fn publish_piece(&self, part: &ImagePart, piece: &Piece) -> io::Result<()> {
+    fn load(&self, piece: &Piece) -> io::Result<Segment> {
         (self.on_content)(&self.store, piece.content())?;
-        let mut segment = Segment::create(piece.bytes as usize)?;
+        let mut segment = Segment::create(piece.bytes as usize)
+            .map_err(|error| io::Error::other(NoSegment(error)))?;
         segment.populate();
         self.store.open_content(piece.content())?.read_exact_at(segment.bytes_mut(), 0)?;
-        part.text_offset.store(piece.text_offset, Relaxed);
-        part.text_bytes.store(piece.text_bytes, Relaxed);
-        part.offset.store(piece.offset, Relaxed);
-        part.address.store(piece.address, Relaxed);
-        part.bytes.store(piece.bytes, Relaxed);
-        part.segment_id.store(segment.id(), Relaxed);
-        store_bytes(&part.content, &piece.content().0);
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner).push(segment);
-        Ok(())
+        Ok(segment)
     }
 
     /// Lets a process of another user attach the images.
@@ -309,6 +323,16 @@ impl FileTable {
             segment.give_to(user);
         }
     }
+}
+
+fn describe_piece(part: &ImagePart, piece: &Piece, segment_id: i32) {
+    part.text_offset.store(piece.text_offset, Relaxed);
+    part.text_bytes.store(piece.text_bytes, Relaxed);
+    part.offset.store(piece.offset, Relaxed);
+    part.address.store(piece.address, Relaxed);
+    part.bytes.store(piece.bytes, Relaxed);
+    part.segment_id.store(segment_id, Relaxed);
+    store_bytes(&part.content, &piece.content().0);
 }
 
 /// The files that are listed. The places behind them are many pages that nobody has touched.

@@ -13,4 +13,4 @@ pub mod vdso;
 
 pub use files::FileTable;
 pub use processor::this_processor;
-pub use session::{Options, Session, SessionError};
+pub use session::{NEEDED_SEGMENTS, Options, Session, SessionError};

@@ -5,7 +5,7 @@ use crate::runtime_image;
 use crate::vdso::Vdso;
 use retake_kernel::cpuid;
 use retake_kernel::inheritance;
-use retake_kernel::segment::Segment;
+use retake_kernel::segment::{Segment, SegmentCount};
 use retake_kernel::shared::{self, Header, HeaderSegment};
 use retake_recording::{CpuidAnswer, Processor, Store};
 use std::io;
@@ -38,6 +38,18 @@ pub enum SessionError {
     /// No System V shared memory.
     #[error("cannot make shared memory for the session: {0}\n  try       retake doctor")]
     SharedMemory(#[source] io::Error),
+    /// The machine has too few segments left to begin with.
+    #[error(
+        "there may be only {most} segments of shared memory here (kernel.shmmni), of which {used} \
+        are in use, and a recording needs {NEEDED_SEGMENTS}\n  try       sudo sysctl -w \
+        kernel.shmmni=4096"
+    )]
+    FewSegments {
+        /// There may be so many.
+        most: u64,
+        /// There are so many.
+        used: u64,
+    },
     /// The vDSO of this kernel cannot be handled.
     #[error(
         "cannot take over this kernel's vDSO: {0}\n  try       booting with vdso=1, or report the \
@@ -57,6 +69,10 @@ pub enum SessionError {
     )]
     Processor(&'static str),
 }
+
+/// What a recording of a program with some libraries takes: the session's own segments, one with
+/// rings, and patched text.
+pub const NEEDED_SEGMENTS: u64 = 32;
 
 /// The session's segments. Dropping it detaches them; they vanish with the last process that uses
 /// them.
@@ -82,6 +98,12 @@ impl Session {
     ) -> Result<Self, SessionError> {
         if inheritance::is_recorded() {
             return Err(SessionError::Recorded);
+        }
+        if mode != shared::MODE_REPLAY
+            && let Some(count) = SegmentCount::now()
+            && count.free() < NEEDED_SEGMENTS
+        {
+            return Err(SessionError::FewSegments { most: count.most, used: count.used });
         }
         if mode == shared::MODE_REPLAY
             && let Some(difference) = processor::difference(processor)

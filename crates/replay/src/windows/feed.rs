@@ -1,11 +1,10 @@
-//! One stream, cut into windows: segments that begin and end where events do.
+//! One stream, cut into windows that begin and end where events do.
 //!
 //! A stream that asked for several windows in a row is read ahead, so that the next one is there
-//! when it is asked for, and its windows use the same segments again and again: faulting in new
-//! memory takes longer than reading. A stream of a few events costs one small segment and nothing
+//! when it is asked for. A stream of a few events costs the memory for one small window and nothing
 //! else.
 
-use retake_kernel::segment::Segment;
+use retake_kernel::shared::WINDOW_BYTES;
 use retake_recording::StreamReader;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -16,15 +15,19 @@ use std::sync::atomic::Ordering::Relaxed;
 const SMALL_WINDOW_BYTES: usize = 128 << 10;
 /// Those of a stream that keeps asking: room for the largest chunk and an event that began before
 /// it. Two of them fit the caches of most machines.
-const LARGE_WINDOW_BYTES: usize = (1 << 20) + (128 << 10);
+const LARGE_WINDOW_BYTES: usize = WINDOW_BYTES as usize;
 /// With this much in windows there are no large ones, and nothing is read ahead.
 const PLENTY_BYTES: usize = 24 << 20;
+/// With this much in windows the small ones are smaller: there are thousands of threads.
+const TOO_MUCH_BYTES: usize = 512 << 20;
+const SMALLEST_WINDOW_BYTES: usize = 16 << 10;
 /// A stream that asked for this many windows, each from where the last ended, is read ahead.
 const WINDOWS_IN_A_ROW: u32 = 2;
 /// An event's beginning: size, kind, number and value.
 const SMALLEST_EVENT: usize = retake_contract::events::event::LAYOUT_BYTES;
 
-/// Bytes that all windows have together. The supervisor's memory is bounded by looking at it.
+/// Bytes that all windows have together, here and in the processes. Memory is bounded by looking at
+/// it.
 #[derive(Clone, Default)]
 pub(super) struct Stock(Arc<AtomicUsize>);
 
@@ -32,109 +35,123 @@ impl Stock {
     fn is_plentiful(&self) -> bool {
         self.0.load(Relaxed) >= PLENTY_BYTES
     }
-}
 
-/// A segment that is counted in the stock as long as it is here.
-struct Stocked {
-    segment: Segment,
-    stock: Stock,
-}
-
-impl Stocked {
-    fn new(segment: Segment, stock: &Stock) -> Self {
-        stock.0.fetch_add(segment.bytes(), Relaxed);
-        Self { segment, stock: stock.clone() }
+    fn small_window(&self) -> usize {
+        if self.0.load(Relaxed) < TOO_MUCH_BYTES {
+            SMALL_WINDOW_BYTES
+        } else {
+            SMALLEST_WINDOW_BYTES
+        }
     }
 }
 
-impl Drop for Stocked {
+/// What a stream has of the stock as long as it is read.
+struct Share {
+    stock: Stock,
+    bytes: usize,
+}
+
+impl Share {
+    /// A thread's window stays as large as its largest.
+    fn covers(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.bytes);
+        self.stock.0.fetch_add(more, Relaxed);
+        self.bytes += more;
+    }
+}
+
+impl Drop for Share {
     fn drop(&mut self) {
-        self.stock.0.fetch_sub(self.segment.bytes(), Relaxed);
+        self.stock.0.fetch_sub(self.bytes, Relaxed);
     }
 }
 
 struct Window {
-    memory: Stocked,
+    memory: Vec<u8>,
+    /// In `memory`, from its beginning.
+    bytes: usize,
     /// Stream offset of its first byte.
     start: u64,
-    bytes: usize,
 }
 
 /// What one stream's reader is given.
 pub(super) struct Feed {
     reader: StreamReader,
-    /// Given last. Kept, because its reader may not have attached it yet.
-    current: Option<Window>,
-    /// Read ahead.
+    /// Where the one that was given last begins and ends in the stream.
+    given: Option<(u64, u64)>,
+    /// Read ahead, or not taken yet.
     ready: Option<Window>,
-    /// A large one that its reader has left.
-    spare: Option<Stocked>,
+    /// Of a large one that was given.
+    spare: Option<Vec<u8>>,
     /// What was read beyond the last whole event.
     carry: Vec<u8>,
     windows_in_a_row: u32,
-    stock: Stock,
-    /// Windows are never written again: under a debugger there are copies of the reader, which go
-    /// on reading from them.
-    has_copies: bool,
+    share: Share,
 }
 
 impl Feed {
-    pub(super) fn new(reader: StreamReader, stock: Stock, has_copies: bool) -> Self {
+    pub(super) fn new(reader: StreamReader, stock: Stock) -> Self {
         Self {
             reader,
-            current: None,
+            given: None,
             ready: None,
             spare: None,
             carry: Vec::new(),
             windows_in_a_row: 0,
-            stock,
-            has_copies,
+            share: Share { stock, bytes: 0 },
         }
     }
 
-    /// The window from `offset`, where an event begins: segment number and bytes; `None` at the end
-    /// of the stream, or before an event that was never completed.
+    /// The window from `offset`, where an event begins, is `put` where it belongs; unless that
+    /// returns false, for want of room. How many bytes it has; `None` at the end of the stream, or
+    /// before an event that was never completed.
     ///
     /// # Errors
     /// The first event there cannot be read or is malformed. What precedes it has been given
-    /// before.
+    /// before. What `put` says.
     pub(super) fn window(
         &mut self,
         offset: u64,
         staging: &mut Vec<u8>,
-    ) -> io::Result<Option<(i32, u64)>> {
-        let follows = self
-            .current
-            .as_ref()
-            .is_some_and(|window| window.start + window.bytes as u64 == offset);
+        put: impl FnOnce(&[u8]) -> io::Result<bool>,
+    ) -> io::Result<Option<usize>> {
+        let follows = self.given.is_some_and(|(_, end)| end == offset);
         self.windows_in_a_row = if follows { self.windows_in_a_row.saturating_add(1) } else { 0 };
         let window = match self.ready.take() {
             Some(window) if window.start == offset => Some(window),
             _ => self.read_window(offset, staging)?,
         };
-        let answer =
-            window.as_ref().map(|window| (window.memory.segment.id(), window.bytes as u64));
-        let left = std::mem::replace(&mut self.current, window);
-        if follows
-            && !self.has_copies
-            && let Some(left) = left
-        {
-            self.spare =
-                Some(left.memory).filter(|memory| memory.segment.bytes() == LARGE_WINDOW_BYTES);
+        let Some(window) = window else { return Ok(None) };
+        let bytes = window.bytes;
+        if put(&window.memory[..bytes])? {
+            self.given = Some((offset, offset + bytes as u64));
+            self.share.covers(bytes);
+            self.keep(window.memory, staging);
+        } else {
+            self.ready = Some(window);
         }
-        Ok(answer)
+        Ok(Some(bytes))
+    }
+
+    /// Memory is used again: new pages cost more than reading.
+    fn keep(&mut self, memory: Vec<u8>, staging: &mut Vec<u8>) {
+        if memory.len() == LARGE_WINDOW_BYTES {
+            self.spare = Some(memory).filter(|_| !self.share.stock.is_plentiful());
+        } else if memory.capacity() > staging.capacity() {
+            *staging = memory;
+        }
     }
 
     /// Reads the window after the current one if it will probably be asked for. What goes wrong
     /// shows when it is.
     pub(super) fn read_ahead(&mut self, staging: &mut Vec<u8>) {
-        let Some(current) = &self.current else { return };
+        let Some((_, next)) = self.given else { return };
         if self.windows_in_a_row >= WINDOWS_IN_A_ROW
             && self.ready.is_none()
-            && !self.stock.is_plentiful()
+            && !self.share.stock.is_plentiful()
         {
-            let next = current.start + current.bytes as u64;
             self.ready = self.read_window(next, staging).unwrap_or_default();
+            self.share.covers(2 * LARGE_WINDOW_BYTES);
         }
     }
 
@@ -143,41 +160,33 @@ impl Feed {
             self.carry.clear();
             self.reader.seek_to_offset(offset).map_err(io::Error::from)?;
         }
-        let (memory, bytes) = if self.windows_in_a_row > 0 && !self.stock.is_plentiful() {
+        let (memory, bytes) = if self.windows_in_a_row > 0 && !self.share.stock.is_plentiful() {
             self.read_large(offset, staging)?
         } else {
-            self.read_exact(SMALL_WINDOW_BYTES, offset, staging)?
+            self.read_exact(self.share.stock.small_window(), offset, staging)?
         };
-        if bytes == 0 {
-            return Ok(None);
-        }
-        Ok(Some(Window { memory, start: offset, bytes }))
+        Ok((bytes > 0).then_some(Window { memory, bytes, start: offset }))
     }
 
-    /// A segment with whole events of at least `wanted` bytes, and no larger than that.
+    /// Whole events of at least `wanted` bytes.
     fn read_exact(
         &mut self,
         wanted: usize,
         offset: u64,
         staging: &mut Vec<u8>,
-    ) -> io::Result<(Stocked, usize)> {
+    ) -> io::Result<(Vec<u8>, usize)> {
         let carry = std::mem::take(&mut self.carry);
         let bytes =
             read_events(&mut carry.as_slice().chain(&mut self.reader), wanted, offset, staging)?;
         self.carry.extend_from_slice(carry.get(staging.len()..).unwrap_or_default());
-        let segment =
-            Segment::with_bytes(&staging[..bytes], bytes.next_multiple_of(4096).max(4096))?;
-        Ok((Stocked::new(segment, &self.stock), bytes))
+        Ok((std::mem::take(staging), bytes))
     }
 
-    /// Reads chunks straight into a segment that was used before. A segment of its own for an event
-    /// that none has room for.
-    fn read_large(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Stocked, usize)> {
-        let mut memory = match self.spare.take() {
-            Some(memory) => memory,
-            None => Stocked::new(Segment::create(LARGE_WINDOW_BYTES)?, &self.stock),
-        };
-        match fill(&mut self.reader, &mut self.carry, offset, memory.segment.bytes_mut())? {
+    /// Reads chunks straight into memory that was used before; into memory of its own an event that
+    /// none has room for.
+    fn read_large(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Vec<u8>, usize)> {
+        let mut memory = self.spare.take().unwrap_or_else(|| vec![0; LARGE_WINDOW_BYTES]);
+        match fill(&mut self.reader, &mut self.carry, offset, &mut memory)? {
             Some(bytes) => Ok((memory, bytes)),
             None => self.read_exact(1, offset, staging),
         }

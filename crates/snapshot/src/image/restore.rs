@@ -2,9 +2,8 @@
 //!
 //! All that the program has mapped goes; what it had is mapped and filled, by calls that its only
 //! thread makes for us; then the threads are made as they are in copies of a process. The runtime's
-//! own memory is part of the image. Two things in it are of the old session: numbers of segments,
-//! which are forgotten, and the windows of the streams, which are read from the recording again, to
-//! the same addresses.
+//! own memory is part of the image, but for the windows of the streams, which are read from the
+//! recording again, to the same addresses.
 
 use super::Result;
 use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
@@ -14,9 +13,9 @@ use crate::process::Process;
 use crate::remote::{self, checked};
 use crate::threads::SCRATCH;
 use retake_contract::header::{GRANT_SCRATCH, GRANT_STORED};
-use retake_kernel::context::{self, WINDOW_PLACES};
+use retake_kernel::context;
 use retake_kernel::shared::{
-    HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT,
+    HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT, WINDOWS,
 };
 use retake_model::table::number;
 use retake_recording::{CheckpointReader, ContentId, PieceName, Recording, StreamId};
@@ -32,7 +31,7 @@ const MAP_GROWSDOWN: u64 = libc::MAP_GROWSDOWN as u64;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 const SYS_MSEAL: i64 = number::MSEAL as i64;
 const MADV_GUARD_INSTALL: u64 = 102;
-/// The runtime attaches no window that is larger.
+/// No window is larger.
 const MOST_WINDOW_BYTES: u64 = 1 << 32;
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -304,16 +303,14 @@ impl Maker<'_> {
         let threads: Vec<(u32, u64)> = self.description.threads.streams().collect();
         for (stream, context) in threads {
             self.make_window(stream, context)?;
-            self.process
-                .memory
-                .write(context + context::WINDOW_SEGMENTS, &[0; 8 * WINDOW_PLACES])?;
+            self.process.memory.write(context + context::WINDOW_MAPPED, &[0; 4])?;
             self.process.memory.write(context + context::PAUSE_AT, &[0; 8])?;
         }
         Ok(())
     }
 
-    /// What is left of the window that a thread reads. Memory of its own will do: where the next
-    /// one is attached, it is replaced, or has no meaning.
+    /// What is left of the window that a thread reads. The runtime makes room for a whole one when
+    /// it needs the next.
     fn make_window(&self, stream: u32, context: u64) -> io::Result<()> {
         let word = |offset: u64| {
             self.process
@@ -326,7 +323,7 @@ impl Maker<'_> {
         if start == end {
             return Ok(());
         }
-        let is_placed = REGIONS <= start
+        let is_placed = WINDOWS <= start
             && start < end
             && end <= RUNTIME_END
             && end - start <= MOST_WINDOW_BYTES;
@@ -337,7 +334,7 @@ impl Maker<'_> {
         let arguments = [
             first,
             last - first,
-            libc::PROT_READ as u64,
+            (libc::PROT_READ | libc::PROT_WRITE) as u64,
             MAP_PRIVATE_FIXED | MAP_ANONYMOUS,
             NO_DESCRIPTOR,
             0,

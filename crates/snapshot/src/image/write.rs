@@ -9,7 +9,7 @@ use crate::pagemap::PAGE_BYTES;
 use crate::runtime::in_runtime;
 use crate::snapshot::Snapshot;
 use retake_kernel::maps::{self, Mapping, Nature};
-use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE};
+use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE, RUNTIME_END, WINDOWS};
 use retake_kernel::{context, memory, resource};
 use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
 use std::collections::HashMap;
@@ -111,8 +111,10 @@ fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<Scrat
     let natures = maps::natures(pid)?;
     let (mut mappings, mut files) = (Vec::new(), Vec::new());
     for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
-        // The runtime's text and what is attached by number, every session has.
-        if in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
+        // The runtime's text and what is attached by number, every session has; windows of the
+        // recording are read again.
+        let is_window = (WINDOWS..RUNTIME_END).contains(&mapping.start);
+        if is_window || in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
             continue;
         }
         mappings.push(saved(mapping, &natures, scratch, &mut files)?);

@@ -1,0 +1,92 @@
+//! The pools of a recording, who may attach them, and the segments by which threads in PID
+//! namespaces are known.
+
+use crate::rings::{self, Plan, Shape};
+use retake_kernel::segment::Segment;
+use retake_kernel::shared::Header;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+pub(crate) struct Pools {
+    plan: Plan,
+    all: Mutex<Vec<(Shape, Arc<Segment>)>>,
+    /// Their owner.
+    user: AtomicU64,
+    /// What threads in PID namespaces attach to be known by, by slot.
+    tokens: Mutex<HashMap<usize, Segment>>,
+}
+
+/// Nobody in particular.
+const NO_USER: u64 = u64::MAX;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pools {
+    pub fn new(plan: Plan) -> Self {
+        let user = AtomicU64::new(NO_USER);
+        Self { plan, all: Mutex::default(), user, tokens: Mutex::default() }
+    }
+
+    /// Makes the next one, and hands it to `enter` before anybody else can make one.
+    ///
+    /// # Errors
+    /// There are as many slots as can be, or the kernel has no room.
+    pub fn add(
+        &self,
+        header: &Header,
+        enter: impl FnOnce(usize, &Shape, &Arc<Segment>),
+    ) -> io::Result<()> {
+        let mut all = lock(&self.all);
+        let index = all.len();
+        let next = self.plan.shapes().nth(index);
+        let shape = next
+            .filter(|shape| shape.slots().end <= header.slot_limit())
+            .ok_or_else(|| io::Error::other("more threads at once than a recording can hold"))?;
+        let pool = rings::create(&shape)?;
+        let about = &header.pools[index];
+        about.id.store(pool.id(), Relaxed);
+        about.offset.store(shape.offset, Relaxed);
+        about.bytes.store(shape.bytes() as u64, Relaxed);
+        header.pool_count.store(index as u32 + 1, Release);
+        enter(index, &shape, &pool);
+        all.push((shape, pool));
+        Ok(())
+    }
+
+    /// Lets a process that changed its user attach one.
+    pub fn give_to(&self, index: usize, user: u32) {
+        if let Some((_, pool)) = lock(&self.all).get(index) {
+            pool.give_to(user);
+        }
+        self.user.store(NO_USER, Release); // the next exec gives all of them to its own user again
+    }
+
+    /// Lets a process of another user attach all of them.
+    pub fn give_all_to(&self, user: u32) {
+        if self.user.swap(u64::from(user), AcqRel) == u64::from(user) {
+            return;
+        }
+        for (_, pool) in lock(&self.all).iter() {
+            pool.give_to(user);
+        }
+    }
+
+    /// A segment for the thread of a slot alone: its number.
+    pub fn make_token(&self, slot: usize) -> io::Result<i32> {
+        let token = Segment::token()?;
+        let id = token.id();
+        lock(&self.tokens).insert(slot, token);
+        Ok(id)
+    }
+
+    /// Takes it back. The process that attached it.
+    pub fn take_token(&self, slot: usize) -> Option<i32> {
+        lock(&self.tokens).remove(&slot)?.last_user()
+    }
+}

@@ -1,0 +1,189 @@
+//! Where rings are. A segment of its own for each would use up those of the machine, and a mapping
+//! of its own those of the process: so many rings lie in one segment, a *pool*.
+//!
+//! The first threads have large rings, and small pools, since every process attaches a whole one. A
+//! thousand threads seldom write all at once: with their number rings get smaller, so that all of
+//! them together stay within bounds.
+
+use retake_kernel::segment::{Segment, SegmentCount};
+use retake_kernel::shared::{MAX_POOLS, MAX_SLOTS, RING_BYTES, RING_SLACK, SMALL_RING_BYTES};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How the slots of a recording are spread over pools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Rings as large as is useful.
+    Ample,
+    /// Processes may not have many addresses: everything is as small as it can be.
+    Scarce,
+}
+
+/// One pool of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// The first slot whose ring is there.
+    pub first: usize,
+    pub rings: usize,
+    /// Of each, without what lies behind it.
+    pub ring_bytes: usize,
+    /// Where the pool begins among all.
+    pub offset: u64,
+}
+
+impl Shape {
+    /// From one ring to the next.
+    fn stride(&self) -> usize {
+        self.ring_bytes + RING_SLACK
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.rings * self.stride()
+    }
+
+    /// Whose rings are there.
+    pub fn slots(&self) -> Range<usize> {
+        self.first..self.first + self.rings
+    }
+
+    /// Where in the pool the ring of a slot begins.
+    pub fn place(&self, slot: usize) -> usize {
+        (slot - self.first) * self.stride()
+    }
+}
+
+/// Slots below these have rings of so many bytes.
+const LARGE_SLOTS: usize = 256;
+const MIDDLE_SLOTS: usize = 2048;
+/// A pool has at most so many rings.
+const MOST_RINGS: usize = 512;
+/// So many segments are left to others, or one in so many of all.
+const LEFT_SEGMENTS: u64 = 128;
+const LEFT_PART: u64 = 8;
+/// Pools begin where the kernel may use large pages for page tables.
+const ALIGNMENT: u64 = 1 << 21;
+
+impl Plan {
+    fn ring_bytes(self, slot: usize) -> usize {
+        match self {
+            Self::Ample if slot < LARGE_SLOTS => RING_BYTES,
+            Self::Ample if slot < MIDDLE_SLOTS => RING_BYTES / 4,
+            _ => SMALL_RING_BYTES,
+        }
+    }
+
+    fn first_rings(self) -> usize {
+        match self {
+            Self::Ample => 8,
+            Self::Scarce => 4,
+        }
+    }
+
+    /// The pools in order: each doubles the number of rings, until it is large. Together they have
+    /// one for every slot.
+    pub fn shapes(self) -> impl Iterator<Item = Shape> {
+        let shape = move |first: usize, offset: u64| {
+            let rings = first.clamp(self.first_rings(), MOST_RINGS).min(MAX_SLOTS - first);
+            Shape { first, rings, ring_bytes: self.ring_bytes(first), offset }
+        };
+        std::iter::successors(Some(shape(0, 0)), move |before| {
+            let first = before.first + before.rings;
+            let offset = (before.offset + before.bytes() as u64).next_multiple_of(ALIGNMENT);
+            (first < MAX_SLOTS).then(|| shape(first, offset))
+        })
+        .take(MAX_POOLS)
+    }
+}
+
+/// One ring in its pool.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    pool: Arc<Segment>,
+    start: usize,
+    bytes: usize,
+}
+
+impl Ring {
+    /// That of a slot.
+    pub fn of(pool: &Arc<Segment>, shape: &Shape, slot: usize) -> Self {
+        Self { pool: Arc::clone(pool), start: shape.place(slot), bytes: shape.ring_bytes }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What was written from one count of bytes on, up to another one: two pieces, where the ring
+    /// ends in between.
+    ///
+    /// The bytes must not change while the slices live: the ring protocol keeps what lies between
+    /// tail and head as it is.
+    pub fn pieces(&self, from: u64, count: usize) -> [&[u8]; 2] {
+        let at = from as usize % self.bytes;
+        let first = count.min(self.bytes - at);
+        [self.pool.slice(self.start + at, first), self.pool.slice(self.start, count - first)]
+    }
+
+    /// Writes for a producer that stands still, from that count of bytes on.
+    pub fn write(&self, from: u64, bytes: &[u8]) {
+        let at = from as usize % self.bytes;
+        let (first, second) = bytes.split_at(bytes.len().min(self.bytes - at));
+        self.pool.write(self.start + at, first);
+        self.pool.write(self.start, second);
+    }
+}
+
+/// Makes the memory of a pool. The last segments of the machine are left to others, for whom it
+/// would be the first pool.
+///
+/// # Errors
+/// As [`Segment::create`]; there is no room but for others.
+pub(crate) fn create(shape: &Shape) -> io::Result<Arc<Segment>> {
+    if shape.first > 0
+        && let Some(count) = SegmentCount::now()
+        && count.free() <= LEFT_SEGMENTS.min(count.most / LEFT_PART)
+    {
+        return Err(io::Error::other(format!(
+            "{} of {} segments of shared memory are in use (kernel.shmmni), and the last are left \
+            to other recordings",
+            count.used, count.most
+        )));
+    }
+    Segment::create(shape.bytes()).map(Arc::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_kernel::shared::{POOLS, WINDOWS};
+
+    #[test]
+    fn every_slot_has_a_ring_of_its_own_in_one_of_few_pools() {
+        for (plan, most_pools) in [(Plan::Ample, 80), (Plan::Scarce, 80)] {
+            let shapes: Vec<Shape> = plan.shapes().collect();
+            let (mut slot, mut end) = (0, 0);
+            for shape in &shapes {
+                assert!(shape.first == slot && shape.offset >= end, "{plan:?}: {shape:?}");
+                assert!(shape.rings > 0 && shape.ring_bytes.is_power_of_two());
+                slot += shape.rings;
+                end = shape.offset + shape.bytes() as u64;
+            }
+            assert_eq!(slot, MAX_SLOTS, "{plan:?}");
+            assert!(shapes.len() <= most_pools, "{plan:?}: {} pools", shapes.len());
+            assert!(end <= WINDOWS - POOLS, "{plan:?}: {end} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_written_across_the_end_of_a_ring_is_read_there() {
+        let shape = Plan::Scarce.shapes().next().unwrap();
+        let pool = create(&shape).unwrap();
+        let ring = Ring::of(&pool, &shape, 1);
+        let from = 5 * ring.bytes() as u64 - 3;
+        ring.write(from, b"abcdefg");
+        assert_eq!(ring.pieces(from, 7), [b"abc".as_slice(), b"defg"]);
+        let other = Ring::of(&pool, &shape, 0);
+        assert_eq!(other.pieces(0, other.bytes())[0], vec![0; other.bytes()]);
+    }
+}

@@ -1,0 +1,58 @@
+/* How many addresses a program may have (RLIMIT_AS): record only. What the runtime takes comes on
+ * top, so that the program can map as much as without it: the kernel's soft limit follows what the
+ * runtime maps, below a hard limit that leaves room for all of it. Whoever may not have that, since
+ * the hard limit was set before and is not to be raised, has less.
+ *
+ * Private stack. */
+#include "base/addresses.h"
+#include "base/shared.h"
+#include "base/sys.h"
+#include "gen/numbers.h"
+
+#define RLIMIT_AS 9
+/* Limits beyond this do not limit anything. */
+#define NO_LIMIT (1UL << 62)
+/* More than the runtime ever maps while it records. */
+#define MOST_OWN_BYTES (WINDOWS - RUNTIME_TEXT)
+
+static u64 own_bytes(void)
+{
+	return sizeof(struct header) + ADDRESS_RESERVE +
+	       __atomic_load_n(&PROCESS_INITIAL->own_bytes, __ATOMIC_ACQUIRE);
+}
+
+static u64 more(u64 limit, u64 bytes) { return limit < NO_LIMIT ? limit + bytes : limit; }
+
+void addresses_allowed(struct process *process, const struct address_limits *limits,
+	struct address_limits *real)
+{
+	const struct address_limits *before = &process->address_limits;
+	u64 now[2] = {~0UL, ~0UL};
+	*real = *limits;
+	if (limits->soft > limits->hard)
+		return; /* refused */
+	sys4(NR_prlimit64, 0, RLIMIT_AS, NULL, now);
+	real->hard = more(limits->hard, MOST_OWN_BYTES);
+	/* Whoever keeps it, or lowers it, needs no privilege. */
+	if (limits->hard <= (before->known ? before->hard : now[1]) && real->hard > now[1])
+		real->hard = now[1];
+	real->soft = more(limits->soft, own_bytes());
+	if (real->soft > real->hard)
+		real->soft = real->hard;
+}
+
+void addresses_grow(struct process *process, i64 bytes)
+{
+	struct address_limits real;
+	__atomic_add_fetch(&PROCESS_INITIAL->own_bytes, (u64)bytes, __ATOMIC_ACQ_REL);
+	if (LIKELY(!process->address_limits.known) || process->address_limits.soft >= NO_LIMIT)
+		return;
+	addresses_allowed(process, &process->address_limits, &real);
+	sys4(NR_prlimit64, 0, RLIMIT_AS, &real, NULL);
+}
+
+void addresses_begin(struct process *process, const struct carried *carried)
+{
+	process->address_limits = carried->address_limits;
+	addresses_grow(process, 0);
+}

@@ -1,0 +1,80 @@
+/* Limits of resources. Private stack. */
+#include "base/addresses.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "base/user.h"
+#include "gen/numbers.h"
+#include "mode/call.h"
+#include "signals/signal.h"
+
+enum { RLIMIT_STACK = 3, RLIMIT_AS = 9 };
+
+/* Which arguments point to the limits that are set, and to those that were: 0 for none. */
+struct pointers {
+	u32 fresh, old;
+};
+
+static u32 read_limits(const struct call *call, u32 argument, struct address_limits *limits)
+{
+	return argument && call->arguments[argument] &&
+	       !copy_user(limits, (const void *)call->arguments[argument], 2 * sizeof limits->soft);
+}
+
+/* Record: of addresses. */
+static u32 address_limit(struct call *call, struct pointers pointers)
+{
+	struct process *process = call->context->process;
+	struct address_limits fresh, real, before = process->address_limits;
+	u32 sets = read_limits(call, pointers.fresh, &fresh);
+	call_prepare(call);
+	if (sets) {
+		addresses_allowed(process, &fresh, &real);
+		call->actual[pointers.fresh] = (u64)&real;
+	}
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (call->result == 0 && before.known && pointers.old && call->arguments[pointers.old])
+		copy_user((void *)call->arguments[pointers.old], &before, 2 * sizeof before.soft);
+	if (call->result == 0 && sets) {
+		fresh.known = 1;
+		process->address_limits = fresh;
+	}
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+/* How far the stack may grow is part of what the program can see: its faults. */
+static u32 limit(struct call *call, u64 resource, struct pointers pointers, u32 own)
+{
+	struct address_limits fresh;
+	if (recording() && own && (u32)resource == RLIMIT_AS)
+		return address_limit(call, pointers);
+	u32 growth = own && resource == RLIMIT_STACK && read_limits(call, pointers.fresh, &fresh);
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (!recording() && growth && call->result == 0) {
+		u64 now[2];
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, now);
+		now[0] = fresh.soft;
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, now, NULL);
+	}
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
+}
+
+u32 handle_getrlimit(struct call *call)
+{
+	return limit(call, call->arguments[0], (struct pointers){.old = 1}, 1);
+}
+
+u32 handle_setrlimit(struct call *call)
+{
+	return limit(call, call->arguments[0], (struct pointers){.fresh = 1}, 1);
+}
+
+u32 handle_prlimit64(struct call *call)
+{
+	u32 own = call->arguments[0] == 0 || (u32)call->arguments[0] == call->context->pid;
+	return limit(call, call->arguments[1], (struct pointers){.fresh = 2, .old = 3}, own);
+}
