@@ -79,6 +79,8 @@ struct process {
 	/* Record: descriptors whose files are none of the header's shared files, */
 	u64 apart[LOW_DESCRIPTORS / 64];
 	u32 apart_among; /* when those were so many */
+	/* Record: threads that have printed, or are about to, and have not logged it. */
+	u32 printing;
 	/* Record: its threads, or another process and it, may have more or fewer descriptors in
 	 * common than is usual. */
 	u32 mixed_descriptors;

@@ -77,6 +77,8 @@ u32 handle_exit_group(struct call *call)
 	if (!recording())
 		debug_event(DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
 	look_end(call->context);
+	if (recording())
+		baton_await_printers(call->context);
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(call->context);
 	if (!recording() && call->context->process->thread_count > 1)

@@ -314,7 +314,7 @@ static i64 clone_copying(
 	if (request->flags & CLONE_VFORK)
 		/* Its parent stands still and holds the baton for it. */
 		context->domain = context->process->domain = NULL;
-	context->process->children_count = 0;
+	context->process->children_count = context->process->printing = 0;
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
 	context->dispatched = 0; /* the kernel does not pass it on */
 	arm_interception(context);
@@ -346,7 +346,7 @@ static i64 clone_sharing(
 		child->is_guest = 1;
 		child->process->thread_count = 1;
 		child->process->alone = 0;
-		child->process->children_count = 0;
+		child->process->children_count = child->process->printing = 0;
 		if (request->flags & CLONE_VFORK)
 			/* Its parent stands still and holds the baton for it. */
 			child->domain = child->process->domain = NULL;

@@ -222,6 +222,8 @@ static inline __attribute__((always_inline)) void finish_record(
 	for (u32 i = 0; i < extra_count; i++)
 		emit_extra(context, &extra[i]);
 	count_event(context);
+	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
+		console_logged(context->process);
 }
 
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count)

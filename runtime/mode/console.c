@@ -21,6 +21,12 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
+/* What a thread has printed is in the log, or it has printed nothing. */
+void console_logged(struct process *process)
+{
+	__atomic_sub_fetch(&process->printing, 1, __ATOMIC_SEQ_CST);
+}
+
 /* For a call that writes to its first argument. Writers go one after the other, so that the numbers
  * are the true order. The lock is held over the write alone, never while waiting for the baton. */
 u32 console_lock(struct call *call)
@@ -29,6 +35,7 @@ u32 console_lock(struct call *call)
 	    *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
 	if (!which)
 		return 0;
+	__atomic_add_fetch(&call->context->process->printing, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
 		u32 holder = 0;
 		if (__atomic_compare_exchange_n(
@@ -43,6 +50,8 @@ void console_unlock(struct call *call, u32 which)
 	if (call->result > 0) {
 		call->flags |= which == 1 ? CALL_CONSOLE_OUT : CALL_CONSOLE_ERR;
 		call->console_sequence = HEADER->console_sequence++;
+	} else {
+		console_logged(call->context->process);
 	}
 	__atomic_store_n(&HEADER->console_lock, 0, __ATOMIC_RELEASE);
 	futex_wake(&HEADER->console_lock, 1);

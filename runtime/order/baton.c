@@ -450,6 +450,27 @@ void baton_yield(struct context *context)
 		log_turn(context, turn);
 }
 
+/* How long whoever ends the process waits for what is printed: a pipe may be full for ever. */
+#define PRINTING_NS 20000000UL
+#define PRINTING_LOOK_MS 1
+
+void baton_await_printers(struct context *context)
+{
+	struct process *process = context->process;
+	struct domain *domain = process->domain;
+	u32 count = domain ? __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST) : 0;
+	if (!count)
+		return;
+	u64 turn, end = now_ns() + PRINTING_NS;
+	do {
+		if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+			futex_wait(&process->printing, count, PRINTING_LOOK_MS);
+		else if (chaos() ? give_away(context, &turn) : let_others(context, &turn))
+			log_turn(context, turn);
+		count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
+	} while (count && now_ns() < end);
+}
+
 /* At a forced point, which says that a TURN event follows: there is one even if nobody took the
  * baton. */
 static void offer(struct context *context)

@@ -42,6 +42,8 @@ void baton_keep_alone(struct context *context, u32 alone);
 u32 baton_acquire(struct context *context, u64 *turn);
 /* Record: lets those who waited long go first. */
 void baton_yield(struct context *context);
+/* Record, before the process ends: threads that have printed shall be able to log it. */
+void baton_await_printers(struct context *context);
 /* Record, chaos: on the way back to the program's code. */
 void baton_leave(struct context *context);
 /* Record: a signal was put off. */
