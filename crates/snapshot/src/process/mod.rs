@@ -10,6 +10,7 @@ mod apart;
 mod control;
 mod happened;
 mod probes;
+mod stopping;
 
 use crate::closed::ClosedText;
 use crate::memory::{Memory, TRAP};
@@ -34,6 +35,8 @@ const LONGEST_END: Duration = Duration::from_secs(5);
 /// A child of vfork does within this time what it can do without the other threads, also where the
 /// machine has much else to do.
 const GUEST_PATIENCE: Duration = Duration::from_millis(50);
+/// A thread that was interrupted stops within this time, unless the machine is in trouble.
+const LONGEST_STOP: Duration = Duration::from_secs(5);
 const LONGEST_NAP: Duration = Duration::from_millis(4);
 
 /// What a thread did that the layer above must know.
@@ -87,6 +90,8 @@ pub struct Process {
     guests: HashSet<i32>,
     /// Children that have their own memory, to be let go as soon as they stop.
     strangers: HashSet<i32>,
+    /// Children that have stopped before their maker said which of the two they are.
+    unclaimed: HashSet<i32>,
     /// The last [`Happened::Planted`] was at a probe: why it stopped.
     pub stopped_at_probe: Option<Why>,
     /// The process is dying: signals are its own.
@@ -124,13 +129,13 @@ impl Process {
     pub fn of_stopped(pid: i32) -> io::Result<Self> {
         let memory = Memory::of(pid)?;
         let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
-        let (guests, strangers) = (HashSet::new(), HashSet::new());
         Ok(Self {
             pid,
             memory,
             threads: vec![first],
-            guests,
-            strangers,
+            guests: HashSet::new(),
+            strangers: HashSet::new(),
+            unclaimed: HashSet::new(),
             stopped_at_probe: None,
             dying: false,
             reports_faults: false,
@@ -169,7 +174,7 @@ impl Process {
 
     /// Ends it, wherever it is.
     pub fn end(&mut self) {
-        for &pid in self.guests.iter().chain([&self.pid]) {
+        for &pid in self.guests.iter().chain(&self.unclaimed).chain([&self.pid]) {
             retake_kernel::process::kill(pid, libc::SIGKILL);
         }
         // The first thread's end is told once all others' have been heard.
