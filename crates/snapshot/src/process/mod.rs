@@ -18,7 +18,7 @@ use crate::probe::Why;
 use crate::runtime::in_runtime;
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::Slot;
+use retake_kernel::shared::{self, Slot};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::mem::offset_of;
@@ -223,14 +223,19 @@ impl Process {
             .flatten()
     }
 
-    /// Whether a thread has begun: the runtime has made it known under a number of its own.
+    /// Whether a thread has begun: the runtime has made it known under a number of its own. Or it
+    /// has come to where its stream ends, which has no such number if the recorded process ended
+    /// before the thread began.
     pub fn is_born(&self, tid: i32) -> bool {
-        let Some(context) = self.context(tid).filter(|context| context.tid != 0) else {
-            return false;
+        let Some(context) = self.context(tid) else { return false };
+        let word = |offset: usize| {
+            let mut bytes = [0; 4];
+            let at = context.slot.wrapping_add(offset as u64);
+            (self.memory.read(at, &mut bytes) == bytes.len()).then(|| u32::from_le_bytes(bytes))
         };
-        let mut owner = [0; 4];
-        let at = context.slot.wrapping_add(offset_of!(Slot, tid) as u64);
-        self.memory.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
+        let is_its_own = word(offset_of!(Slot, tid)) == Some(tid as u32);
+        is_its_own
+            && (context.tid != 0 || word(offset_of!(Slot, state)) == Some(shared::SLOT_EXITED))
     }
 
     /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`:
