@@ -22,6 +22,7 @@ use crate::inferior::{GiveUp, Inferior, Stop};
 use crate::kept::Kept;
 use crate::replay::Runs;
 use crate::timeline::Timeline;
+use approach::NoTrail;
 use bookmarks::Bookmarks;
 use retake_snapshot::shares_memory;
 use trail::Trail;
@@ -32,6 +33,8 @@ pub(crate) struct Travel {
     pub bookmarks: Bookmarks,
     /// The last way that was known step by step.
     trail: Option<Trail>,
+    /// The number of the move to where a thread begins, if it could not go back by an instruction.
+    stayed_at: Option<u64>,
     /// What other sessions have left.
     pub kept: Kept,
     pub timeline: Timeline,
@@ -45,7 +48,7 @@ impl Runs for Travel {
 
 impl Travel {
     pub fn new(timeline: Timeline, kept: Kept) -> Self {
-        Self { bookmarks: Bookmarks::default(), trail: None, kept, timeline }
+        Self { bookmarks: Bookmarks::default(), trail: None, stayed_at: None, kept, timeline }
     }
 
     /// Gives up all copies of the process.
@@ -93,7 +96,9 @@ impl Travel {
         self.timeline.replay.inferior.told = None;
         match found? {
             Ok(trail) => self.trail = Some(trail),
-            Err(stop) => return Ok(stop),
+        let stays = self.stayed_at == Some(self.timeline.replay.moves);
+            Err(NoTrail::Stop(stop)) => return Ok(stop),
+            Err(NoTrail::ThreadBegins) => return Ok(self.stay_at_thread(stays)),
         }
         self.back_on_trail()?;
         Ok(Stop::Step)
@@ -108,6 +113,19 @@ impl Travel {
         }
         Ok(is_back)
     }
+    /// The thread begins here. A debugger goes back by one instruction to get off a breakpoint, and
+    /// then on: that is as good as done. One that asks again would ask for ever.
+    fn stay_at_thread(&mut self, stays: bool) -> Stop {
+        const WORD: &str = "retake: the thread begins here: reverse-continue goes on before it\n";
+        let replay = &mut self.timeline.replay;
+        self.stayed_at = Some(replay.moves);
+        if !stays {
+            return Stop::Step;
+        }
+        replay.remarks += WORD;
+        Stop::Begin
+    }
+
 
     // ---- to the last stop ----
 
@@ -160,6 +178,7 @@ impl Travel {
             }
             Stop::Interrupted => "the way that it took to here was not found again",
             _ => return Ok(()),
+            Stop::Begin if !self.timeline.replay.remarks.is_empty() => return Ok(()),
         };
         self.timeline.replay.remarks += &format!("retake: the program has not gone back: {why}\n");
         Ok(())
