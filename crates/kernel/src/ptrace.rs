@@ -199,6 +199,14 @@ pub fn siginfo(tid: i32) -> io::Result<[u8; SIGINFO_BYTES]> {
     Ok(bytes)
 }
 
+/// Changes it.
+///
+/// # Errors
+/// As [`siginfo`].
+pub fn set_siginfo(tid: i32, bytes: &[u8; SIGINFO_BYTES]) -> io::Result<()> {
+    request(libc::PTRACE_SETSIGINFO, tid, 0, bytes.as_ptr() as usize)
+}
+
 /// The signals that a stopped thread blocks; bit 0 is signal 1.
 ///
 /// # Errors

@@ -195,6 +195,7 @@ impl Process {
             {
                 return Ok(None);
             }
+            self.leave_displaced(tid, &registers)?;
         }
         if self.reports_faults {
             return Ok(Some(Happened::Faulted { signal }));
