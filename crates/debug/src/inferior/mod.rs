@@ -216,6 +216,14 @@ impl Inferior {
     /// Whether the current thread executes what the program can write.
     pub fn is_in_writable_code(&self) -> Result<bool> {
         let address = self.process.registers(self.current)?.rip;
+    /// The signal that the current thread is about to get, if it stands where that is announced.
+    pub fn signal_here(&self) -> Result<Option<i32>> {
+        let real = self.process.registers(self.current)?;
+        let is_announced = real.rip == context::DEBUG_EVENT + 1
+            && matches!(real.rdi, context::DEBUG_SIGNAL | context::DEBUG_DEATH);
+        Ok(is_announced.then_some(real.rsi as i32))
+    }
+
         Ok(self.text.mapping(address).is_some_and(|mapping| mapping.writable))
     }
 
