@@ -185,6 +185,9 @@ impl Planting {
         for (plan, _) in &probes {
             traps.remove(&plan.address);
         }
+        for address in ground.stops.watched_code(ground.text) {
+            traps.remove(&address);
+        }
         memory.plant(&traps);
         let mut refused = BTreeSet::new();
         self.counter = None;
@@ -214,6 +217,13 @@ impl Planting {
         if let (Some(counter), Some(_)) = (self.counter, self.remaining)
             && let Some(now) = memory.word(counter)
         {
+    /// Puts everything in place once more, because what is mapped has changed; the thread of this
+    /// ground is in the runtime.
+    pub(super) fn plant_anew(&mut self, ground: &mut Ground<'_>) -> Result<()> {
+        self.read_counter(&ground.process.memory);
+        self.put_in_place(ground)
+    }
+
             self.remaining = Some(now);
         }
     }
@@ -222,8 +232,13 @@ impl Planting {
 impl Inferior {
     /// What is planted, and where.
     pub(super) fn ground(&mut self) -> (&mut Planting, Ground<'_>) {
-        let Self { process, text, stops, current, planting, .. } = self;
-        (planting, Ground { process, text, stops, tid: *current })
+        self.ground_of(self.current)
+    }
+
+    /// The same, with another stopped thread.
+    pub(super) fn ground_of(&mut self, tid: i32) -> (&mut Planting, Ground<'_>) {
+        let Self { process, text, stops, planting, .. } = self;
+        (planting, Ground { process, text, stops, tid })
     }
 
     /// How visits of an address can be told apart without stopping at each, while there are probes

@@ -4,7 +4,7 @@ use super::{Fate, GiveUp, Inferior, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
 use crate::catches::{self, Told};
 use crate::error::Result;
 use retake_kernel::context;
-use retake_kernel::ptrace::Status;
+use retake_kernel::ptrace::{self, Registers, Status};
 use retake_snapshot::{Happened, NAPS, in_runtime, search};
 use std::time::Instant;
 
@@ -47,10 +47,11 @@ impl Inferior {
 
     /// Tells a stopped thread what it shall stop for or announce.
     fn arm(&self, tid: i32) -> Result<()> {
-        self.stops.watchpoints.arm(tid)?;
+        self.stops.watchpoints.arm(tid, &self.stops.watched_code(&self.text))?;
         let context = self.process.context(tid).unwrap_or_default();
         let told_from = self.told.filter(|told| told.thread == context.tid).map(Told::from);
-        Ok(self.stops.catches.arm(&self.process, tid, told_from)?)
+        let catches = self.stops.catches.clone().and_calls(self.mapping_calls());
+        Ok(catches.arm(&self.process, tid, told_from)?)
     }
 
     /// Lets all threads run.
@@ -215,6 +216,7 @@ impl Inferior {
                 return Ok(Some(Stop::Signal(value as i32)));
             }
             context::DEBUG_EXIT => {
+        self.heed_call(tid, kind, value)?;
                 self.current = tid;
                 self.ending.fate = Fate::Exiting(value as i32);
                 self.ending.is_told = true;
@@ -254,8 +256,7 @@ impl Inferior {
             // The recorded kernel wrote it, so to say: the program sees it when the call returns.
             self.watch_in_call = Some(watchpoint);
             self.process.pause_after(tid, Some(0))?;
-            self.process.resume(tid)?;
-            return Ok(None);
+            return self.executed(tid, watch);
         }
         self.current = tid;
         Ok(Some(Stop::Watch(watchpoint)))
@@ -286,6 +287,27 @@ impl Inferior {
             } else {
                 self.finish_repeated()?.filter(|stop| *stop != Stop::Breakpoint)
             });
+    /// The processor says that a thread comes to one of these addresses. Where the condition does
+    /// not hold it goes on: a flag lets it over.
+    fn executed(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
+        const RESUME: u64 = 1 << 16;
+        let registers = self.process.registers(tid)?;
+        if !self.stops.watchpoints.is_execution(watch)
+            || !self.stops.breakpoints.contains(&registers.rip)
+        {
+            self.process.resume(tid)?;
+            return Ok(None);
+        }
+        (self.current, self.process.stopped_at_probe) = (tid, None);
+        if !self.is_unmet()? {
+            return Ok(Some(Stop::Breakpoint));
+        }
+        let eflags = registers.eflags | RESUME;
+        ptrace::set_registers(tid, &Registers { eflags, ..registers })?;
+        self.process.resume(tid)?;
+        Ok(None)
+    }
+
         }
         for tid in all {
             self.process.pause_after(tid, Some(0))?;

@@ -37,7 +37,7 @@ impl Inferior {
         if in_runtime(self.process.registers(tid)?.rip) {
             return self.finish_call(tid, give_up);
         }
-        self.stops.watchpoints.arm(tid)?;
+        self.stops.watchpoints.arm(tid, &[])?;
         loop {
             let real = self.process.registers(tid)?.rip;
             let pushes = pushes_flags(&self.process.memory, real);

@@ -24,6 +24,16 @@ impl Process {
         ready.into_iter().try_for_each(|tid| self.resume(tid))
     }
 
+    /// Lets all stopped threads but one run that have nothing to tell.
+    ///
+    /// # Errors
+    /// One is gone.
+    pub fn resume_others(&mut self, tid: i32) -> io::Result<()> {
+        let ready = self.threads.iter().filter(|one| one.state == State::Stopped(None));
+        let others: Vec<i32> = ready.map(|one| one.tid).filter(|other| *other != tid).collect();
+        others.into_iter().try_for_each(|other| self.resume(other))
+    }
+
     /// Lets one thread run.
     ///
     /// # Errors
