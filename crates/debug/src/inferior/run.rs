@@ -16,7 +16,7 @@ impl Inferior {
         }
         let (planting, mut ground) = self.ground();
         if planting.must_step_off(&mut ground)? {
-            match self.step(give_up)? {
+            match self.step_off(give_up)? {
                 Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
                 Stop::Step if self.stops.breakpoints.contains(&self.program_counter()?) => {
                     return Ok(Stop::Breakpoint);
