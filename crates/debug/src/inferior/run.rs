@@ -9,8 +9,33 @@ use retake_snapshot::{Happened, NAPS, in_runtime, search};
 use std::time::Instant;
 
 impl Inferior {
-    /// Goes on until something stops the process.
+    /// Goes on until something stops the process. A trap at a breakpoint whose condition does not
+    /// hold does not.
     pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
+        loop {
+            let stop = self.resume_to_stop(give_up)?;
+            if stop != Stop::Breakpoint || !self.is_unmet()? {
+                return Ok(stop);
+            }
+            if give_up() {
+                return Ok(Stop::Interrupted);
+            }
+        }
+    }
+
+    /// Whether it stopped at a trap for nothing but a breakpoint whose condition does not hold.
+    fn is_unmet(&self) -> Result<bool> {
+        let address = self.process.registers(self.current)?.rip;
+        let is_sought = self.planting.private_places.contains(&address)
+            || self.planting.sought.as_ref().is_some_and(|sought| sought.address == address);
+        let is_users = self.stops.breakpoints.contains(&self.program_counter()?);
+        Ok(self.process.stopped_at_probe.is_none()
+            && !is_sought
+            && is_users
+            && !self.is_at_breakpoint()?)
+    }
+
+    fn resume_to_stop(&mut self, give_up: GiveUp) -> Result<Stop> {
         if let Some(stop) = self.ending.next_word() {
             return Ok(stop);
         }
@@ -191,6 +216,7 @@ impl Inferior {
     }
 
     fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
+        self.heed_call(tid, kind, value)?;
         if let Some(caught) = catches::announced(kind, value)
             && (self.stops.catches.wants(caught)
                 || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind)))
@@ -216,7 +242,6 @@ impl Inferior {
                 return Ok(Some(Stop::Signal(value as i32)));
             }
             context::DEBUG_EXIT => {
-        self.heed_call(tid, kind, value)?;
                 self.current = tid;
                 self.ending.fate = Fate::Exiting(value as i32);
                 self.ending.is_told = true;
@@ -249,17 +274,38 @@ impl Inferior {
 
     fn watched(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
         let Some(watchpoint) = self.stops.watchpoints.hit(watch) else {
-            self.process.resume(tid)?;
-            return Ok(None);
+            return self.executed(tid, watch);
         };
         if in_runtime(self.process.registers(tid)?.rip) {
             // The recorded kernel wrote it, so to say: the program sees it when the call returns.
             self.watch_in_call = Some(watchpoint);
             self.process.pause_after(tid, Some(0))?;
-            return self.executed(tid, watch);
+            self.process.resume(tid)?;
+            return Ok(None);
         }
         self.current = tid;
         Ok(Some(Stop::Watch(watchpoint)))
+    }
+
+    /// The processor says that a thread comes to one of these addresses. Where the condition does
+    /// not hold it goes on: a flag lets it over.
+    fn executed(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
+        const RESUME: u64 = 1 << 16;
+        let registers = self.process.registers(tid)?;
+        if !self.stops.watchpoints.is_execution(watch)
+            || !self.stops.breakpoints.contains(&registers.rip)
+        {
+            self.process.resume(tid)?;
+            return Ok(None);
+        }
+        (self.current, self.process.stopped_at_probe) = (tid, None);
+        if !self.is_unmet()? {
+            return Ok(Some(Stop::Breakpoint));
+        }
+        let eflags = registers.eflags | RESUME;
+        ptrace::set_registers(tid, &Registers { eflags, ..registers })?;
+        self.process.resume(tid)?;
+        Ok(None)
     }
 
     /// Stops the process, and brings it to a place that its user can be shown. What stopped it just
@@ -287,27 +333,6 @@ impl Inferior {
             } else {
                 self.finish_repeated()?.filter(|stop| *stop != Stop::Breakpoint)
             });
-    /// The processor says that a thread comes to one of these addresses. Where the condition does
-    /// not hold it goes on: a flag lets it over.
-    fn executed(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
-        const RESUME: u64 = 1 << 16;
-        let registers = self.process.registers(tid)?;
-        if !self.stops.watchpoints.is_execution(watch)
-            || !self.stops.breakpoints.contains(&registers.rip)
-        {
-            self.process.resume(tid)?;
-            return Ok(None);
-        }
-        (self.current, self.process.stopped_at_probe) = (tid, None);
-        if !self.is_unmet()? {
-            return Ok(Some(Stop::Breakpoint));
-        }
-        let eflags = registers.eflags | RESUME;
-        ptrace::set_registers(tid, &Registers { eflags, ..registers })?;
-        self.process.resume(tid)?;
-        Ok(None)
-    }
-
         }
         for tid in all {
             self.process.pause_after(tid, Some(0))?;
