@@ -83,10 +83,20 @@ impl Travel {
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
     pub fn backward_step(&mut self, give_up: GiveUp) -> Result<Stop> {
-        self.twice_if_taken(give_up, Self::backward_step_once)
+        let before = self.timeline.replay.inferior.watched_memory();
+        let stop = self.twice_if_taken(give_up, Self::backward_step_once)?;
+        if stop != Stop::Step {
+            return Ok(stop);
+        }
+        let replay = &self.timeline.replay;
+        if let Some(watchpoint) = replay.inferior.changed_since(&before) {
+            return Ok(Stop::Watch(watchpoint));
+        }
+        Ok(replay.announced.filter(|stop| replay.inferior.wants(*stop)).unwrap_or(Stop::Step))
     }
 
     fn backward_step_once(&mut self, give_up: GiveUp) -> Result<Stop> {
+        let stays = self.stayed_at == Some(self.timeline.replay.moves);
         if self.back_on_trail()? {
             return Ok(Stop::Step);
         }
@@ -96,7 +106,6 @@ impl Travel {
         self.timeline.replay.inferior.told = None;
         match found? {
             Ok(trail) => self.trail = Some(trail),
-        let stays = self.stayed_at == Some(self.timeline.replay.moves);
             Err(NoTrail::Stop(stop)) => return Ok(stop),
             Err(NoTrail::ThreadBegins) => return Ok(self.stay_at_thread(stays)),
         }
@@ -104,15 +113,6 @@ impl Travel {
         Ok(Stop::Step)
     }
 
-    /// Goes back by one instruction if it is known how.
-    fn back_on_trail(&mut self) -> Result<bool> {
-        let Some(mut trail) = self.trail.take() else { return Ok(false) };
-        let is_back = trail.back(&mut self.timeline)?;
-        if is_back {
-            self.trail = Some(trail);
-        }
-        Ok(is_back)
-    }
     /// The thread begins here. A debugger goes back by one instruction to get off a breakpoint, and
     /// then on: that is as good as done. One that asks again would ask for ever.
     fn stay_at_thread(&mut self, stays: bool) -> Stop {
@@ -126,6 +126,15 @@ impl Travel {
         Stop::Begin
     }
 
+    /// Goes back by one instruction if it is known how.
+    fn back_on_trail(&mut self) -> Result<bool> {
+        let Some(mut trail) = self.trail.take() else { return Ok(false) };
+        let is_back = trail.back(&mut self.timeline)?;
+        if is_back {
+            self.trail = Some(trail);
+        }
+        Ok(is_back)
+    }
 
     // ---- to the last stop ----
 
@@ -143,7 +152,7 @@ impl Travel {
         if !matches!(stop, Stop::Watch(_)) {
             return Ok(stop);
         }
-        let undone = self.backward_step(give_up)?;
+        let undone = self.twice_if_taken(give_up, Self::backward_step_once)?;
         Ok(if undone == Stop::Step { stop } else { undone })
     }
 
@@ -169,6 +178,7 @@ impl Travel {
     /// The process cannot be looked at.
     pub fn remark_no_way_back(&mut self, stop: Stop) -> Result<()> {
         let why = match stop {
+            Stop::Begin if !self.timeline.replay.remarks.is_empty() => return Ok(()),
             Stop::Begin if shares_memory(&self.timeline.replay.inferior.process)? => {
                 "it shares writable memory with other processes, so that no copies of it can be \
                 made: it is debugged forwards only"
@@ -178,7 +188,6 @@ impl Travel {
             }
             Stop::Interrupted => "the way that it took to here was not found again",
             _ => return Ok(()),
-            Stop::Begin if !self.timeline.replay.remarks.is_empty() => return Ok(()),
         };
         self.timeline.replay.remarks += &format!("retake: the program has not gone back: {why}\n");
         Ok(())
