@@ -55,20 +55,6 @@ fn plain_atomics_replay_in_parallel() {
 }
 
 #[test]
-fn a_forked_child_has_the_symbols_of_its_program() {
-    needs!("gdb");
-    let place = Place::new("known-forked");
-    let program = compile_fault(&place, "forked_crash", &["-g", "-O0", "-pie", "-fpie"]);
-    place.run(&["record", "--", &program]);
-    known_failure!(1, || {
-        let text = place.run_within(&["backtrace"], LIMIT * 3).stdout;
-        for name in ["innermost", "middle", "outermost", "main"] {
-            assert!(text.contains(name), "no {name} in {text}");
-        }
-    });
-}
-
-#[test]
 fn a_sparse_file_is_recorded_in_no_time() {
     let place = Place::new("known-sparse");
     let program = compile_fault(&place, "sparse", &[]);
