@@ -382,3 +382,43 @@ fn code_that_notices_its_core_finds_one() {
     );
     in_order(&text, &["Breakpoint 1, end", "Breakpoint 1, end"]);
 }
+
+/// A function that crashes when it is called leaves gdb a breakpoint on the stack, which is not
+/// there where the program begins.
+#[test]
+fn breakpoints_after_a_called_function_has_crashed() {
+    needs!("gdb");
+    let place = Place::new("debug-crashed-call");
+    let source = STACKED.replace("int add(int x) {", "int add(int x) { if (x < 0) *(int *)0 = 1;");
+    let program = compile(&place, "stacked", &source, &[]);
+    record(&place, &[&program]);
+    let commands = [
+        "break stop",
+        "continue",
+        "print add(-1)",
+        "seek begin",
+        "continue",
+        "print x",
+        "continue",
+    ];
+    let text = gdb(&place, &[], &commands);
+    in_order(&text, &["SIGSEGV", "No more reverse-execution history", "stop (x=0)", "= 0"]);
+    in_order(&text, &["= 0", "stop (x=1)"]);
+    assert!(!text.contains("Cannot insert"), "{text}");
+}
+
+/// Once the process has exited gdb has let it go.
+#[test]
+fn commands_after_the_exit_say_that_it_is_over() {
+    needs!("gdb");
+    let place = Place::new("debug-after-exit");
+    let program = compile(&place, "stacked", STACKED, &[]);
+    record(&place, &[&program]);
+    let text = gdb(&place, &[], &["checkpoint", "continue", "continue", "restart 1", "seek begin"]);
+    assert_eq!(
+        text.matches("the process has ended, and this session with it").count(),
+        2,
+        "{text}"
+    );
+    assert!(!text.contains("Python Exception") && !text.contains("Traceback"), "{text}");
+}

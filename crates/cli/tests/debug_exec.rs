@@ -211,3 +211,53 @@ fn a_thread_that_is_not_the_first_executes() {
     );
     in_order(&text, &["execute (", "$1 = 0", "executing new program", "called (x=0)", "$2 = 0"]);
 }
+
+/// A child that has executed nothing dies of a null pointer, three functions deep: of the first
+/// thread's, or of another one's.
+const FORKED: &str = r#"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int *volatile nothing;
+__attribute__((noinline)) static int innermost(int value) { return *nothing + value; }
+__attribute__((noinline)) static int middle(int value) { return innermost(value + 1) + 1; }
+__attribute__((noinline)) static int outermost(int value) { return middle(value + 1) + 1; }
+static void *make(void *unused)
+{
+	pid_t child = fork();
+	if (!child)
+		_exit(outermost(1));
+	waitpid(child, NULL, 0);
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	(void)argv;
+	pthread_t thread;
+	if (argc < 2)
+		return make(NULL) != NULL;
+	pthread_create(&thread, NULL, make, NULL);
+	return pthread_join(thread, NULL);
+}
+"#;
+
+/// What the program was told when it was executed is not at the child's stack pointer.
+#[test]
+fn a_forked_child_has_the_symbols_of_its_program() {
+    if is_lacking("gdb") {
+        return;
+    }
+    let place = Place::new("debug-forked");
+    let program = compile(&place, "forked", FORKED, &["-pie", "-fpie"]);
+    for arguments in [&[program.as_str()][..], &[&program, "thread"]] {
+        record(&place, arguments);
+        let text = gdb(&place, &["--at", "crash"], &["backtrace", "print nothing"]);
+        in_order(
+            &text,
+            &["innermost (value=3)", "middle (value=2)", "outermost (value=1)", "make"],
+        );
+        assert!(text.contains("= (int * volatile) 0x0"), "{text}");
+        let text = place.run(&["backtrace"]).stdout;
+        in_order(&text, &["innermost", "middle", "outermost", "make"]);
+    }
+}

@@ -199,3 +199,41 @@ fn near_memory_that_is_taken() {
         &["1, work", "1, work", "#0  work", "No more reverse-execution history"],
     );
 }
+
+/// Fills memory by one instruction, again and again.
+const FILLS: &str = r#"
+#include <unistd.h>
+char area[4096];
+int fills;
+__attribute__((noinline)) void fill(void *to, long count)
+{
+	__asm__ volatile(".globl filling\nfilling: rep stosb" : "+D"(to), "+c"(count) : "a"(1) : "memory");
+}
+int main(void)
+{
+	getpid();
+	for (int i = 0; i < 5; i++) {
+		fill(area, 300);
+		fills++;
+	}
+	getpid();
+	return 0;
+}
+"#;
+
+/// A breakpoint at such an instruction is hit once for all of it; from its midst that is behind.
+#[test]
+fn a_breakpoint_at_a_repeated_instruction() {
+    needs!("gdb");
+    let place = Place::new("place-breakpoint-repeated");
+    let program = compile(&place, "fills", FILLS, &["-O0"]);
+    record(&place, &[&program]);
+    let (back, fills, left) = ("reverse-continue", "print fills", "print $rcx");
+    let forth = ["break *filling if fills == 3", "continue", fills, "delete", "stepi 20", left];
+    let backwards = [&["break *filling"], &[back, fills, left].repeat(4)[..]].concat();
+    let last = [back, "delete", "break *filling if fills == 4", "continue", fills, left];
+    let text = gdb(&place, &[], &[&forth[..], &backwards, &last].concat());
+    in_order(&text, &["$1 = 3", "$2 = 280"]);
+    in_order(&text, &["$3 = 3", "$4 = 300", "$5 = 2", "$6 = 300", "$7 = 1", "$8 = 300"]);
+    in_order(&text, &["$9 = 0", "$10 = 300", "No more reverse", "$11 = 4", "$12 = 300"]);
+}

@@ -274,3 +274,142 @@ fn turns_are_taken_again_after_going_back() {
         ],
     );
 }
+
+/// A shell waits for each of its children, in the kernel, until that executes its program; and each
+/// comes to places where it must be attended to.
+#[test]
+fn children_in_the_memory_of_one_that_is_stopped() {
+    needs!("gdb");
+    let place = Place::new("debug-threads-children");
+    let script = "i=0; while [ $i -lt 30 ]; do /bin/true; i=$((i+1)); done; exit 0";
+    record(&place, &["sh", "-c", script]);
+    for _ in 0..3 {
+        let text = gdb(&place, &["-p", "sh"], &["continue", "continue"]);
+        in_order(&text, &["No more reverse-execution history", "exited normally"]);
+    }
+}
+
+/// Threads yield to each other until one of them ends the program.
+const YIELDS: &str = r#"
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+int shared;
+static int add(int number)
+{
+	int now = __atomic_add_fetch(&shared, number, __ATOMIC_SEQ_CST);
+	sched_yield();
+	return now;
+}
+static void *worker(void *argument)
+{
+	for (;;) {
+		int now = add((int)(long)argument);
+		if (now > 300)
+			exit(3);
+	}
+	return NULL;
+}
+int main(void)
+{
+	pthread_t threads[3];
+	for (long i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, worker, (void *)(i + 1));
+	for (;;)
+		sched_yield();
+}
+"#;
+
+/// From the exit there is a way back, whatever the other threads are about.
+#[test]
+fn back_from_an_exit_among_threads_that_yield() {
+    needs!("gdb");
+    let place = Place::new("debug-threads-yield");
+    let program = compile(&place, "yields", YIELDS, &[]);
+    record(&place, &[&program]);
+    let commands = [
+        "continue",
+        "set $exit = $pc",
+        "reverse-stepi",
+        "reverse-stepi",
+        "print $pc != $exit",
+        "break add",
+        "reverse-continue",
+        "print shared > 290",
+        "delete",
+        "continue",
+        "continue",
+    ];
+    let text = gdb(&place, &[], &commands);
+    assert!(!text.contains("has not gone back"), "{text}");
+    in_order(
+        &text,
+        &[
+            "No more reverse",
+            "$1 = 1",
+            "hit Breakpoint",
+            "$2 = 1",
+            "No more",
+            "exited with code 03",
+        ],
+    );
+}
+
+/// Each step back has ended before the next command, also where a thread begins: there no step of
+/// it leads back, and the debugger may be about to get off a breakpoint there.
+#[test]
+fn steps_back_to_where_a_thread_begins() {
+    needs!("gdb");
+    let place = Place::new("debug-threads-begin");
+    let program = compile(&place, "yields", YIELDS, &[]);
+    record(&place, &[&program]);
+    let script = place.work("steps.py");
+    std::fs::write(
+        &script,
+        "import gdb\n\
+         before, steps = None, 0\n\
+         while steps < 500 and before != str(gdb.parse_and_eval('$pc')):\n\
+         \x20   before, steps = str(gdb.parse_and_eval('$pc')), steps + 1\n\
+         \x20   gdb.execute('reverse-stepi')\n\
+         gdb.execute('reverse-stepi')\n\
+         print('begins after', 10 < steps < 500, gdb.selected_frame().name())\n",
+    )
+    .unwrap();
+    let source = format!("source {}", script.display());
+    let forth = ["break add if shared > 200", "continue", "delete"];
+    let lines = ["reverse-next", "print 1", "reverse-next", "print 2", "reverse-step", "print 3"];
+    let begin = ["break worker", "continue", "delete", &source, "break exit", "continue"];
+    let text = gdb(&place, &[], &[&forth[..], &lines, &["seek begin"], &begin].concat());
+    in_order(&text, &["hit Breakpoint 1", "worker (", "$1 = 1", "$2 = 2", "$3 = 3"]);
+    in_order(
+        &text,
+        &[
+            "$3 = 3",
+            "No more reverse",
+            "begins after True clone",
+            "hit Breakpoint",
+            "exit (status=3)",
+        ],
+    );
+    assert!(!text.contains("Cannot execute") && !text.contains("SIGINT"), "{text}");
+}
+
+/// A thread that was made, and had no time to begin before the process ended, never does; nobody
+/// waits for it.
+#[test]
+fn back_from_an_exit_before_a_thread_begins() {
+    needs!("gdb");
+    let place = Place::new("debug-threads-unborn");
+    let source = YIELDS.replace("\tfor (;;)\n\t\tsched_yield();\n}\n", "\t_exit(3);\n}\n");
+    let source = source.replace("#include <sched.h>", "#include <sched.h>\n#include <unistd.h>");
+    assert!(source.contains("_exit(3)"));
+    let program = compile(&place, "unborn", &source, &[]);
+    let commands = ["continue", "reverse-stepi", "reverse-stepi", "break main", "reverse-continue"];
+    for _ in 0..3 {
+        // On one core the threads have to wait.
+        record(&place, &["taskset", "-c", "0", &program]);
+        let text = gdb(&place, &["-p", "unborn"], &commands);
+        assert!(!text.contains("has not gone back"), "{text}");
+        in_order(&text, &["No more reverse-execution history", "Breakpoint 1, main"]);
+    }
+}

@@ -6,7 +6,7 @@ mod cli_support;
 
 use std::time::Duration;
 
-use cli_support::{Place, compile_fault, compile_with};
+use cli_support::{Place, compile_with};
 use retake_testing::{known_failure, needs};
 
 /// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
@@ -29,19 +29,5 @@ fn plain_atomics_replay_in_parallel() {
             "{}",
             replayed.stderr
         );
-    });
-}
-
-#[test]
-fn a_forked_child_has_the_symbols_of_its_program() {
-    needs!("gdb");
-    let place = Place::new("known-forked");
-    let program = compile_fault(&place, "forked_crash", &["-g", "-O0", "-pie", "-fpie"]);
-    place.run(&["record", "--", &program]);
-    known_failure!(1, || {
-        let text = place.run_within(&["backtrace"], LIMIT * 3).stdout;
-        for name in ["innermost", "middle", "outermost", "main"] {
-            assert!(text.contains(name), "no {name} in {text}");
-        }
     });
 }

@@ -63,6 +63,17 @@ impl Catches {
         }
     }
 
+    /// The same, and these system calls.
+    #[must_use]
+    pub fn and_calls(mut self, numbers: &[u16]) -> Self {
+        for number in numbers.iter().copied().map(u64::from) {
+            if let Some(word) = self.calls.get_mut((number / BITS) as usize) {
+                *word |= 1 << (number % BITS);
+            }
+        }
+        self
+    }
+
     /// Tells a stopped thread which calls it is to announce: these, and all once it has consumed so
     /// many events.
     ///

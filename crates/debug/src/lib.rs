@@ -5,8 +5,8 @@
 //!
 //! * `history`: what the recording says about the process: events, times, output, the end.
 //! * `inferior`: the process as its user sees it: running it, and what stops it.
-//! * `text`: what its text looks like without patches and stubs; `program`, `tls`: its files and
-//!   variables.
+//! * `text`: what its text looks like without patches and stubs; `program`, `auxiliary`, `tls`: its
+//!   files, what it was told about itself, and its variables.
 //! * `stops`, `watchpoints`, `catches`: what stops it for its user.
 //! * `replay`: a replay of which one process is debugged; `console`: what it printed.
 //! * `place`, `checkpoint`: places in it, and those that can be gone back to; `state`: comparing
@@ -27,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+mod auxiliary;
 mod catches;
 mod checkpoint;
 mod console;

@@ -1,5 +1,6 @@
 //! What a debugger asks about the program: its file, its libraries by name, its auxiliary vector.
 
+use crate::auxiliary;
 use crate::inferior::Inferior;
 use object::LittleEndian;
 use object::elf::{DT_DEBUG, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD};
@@ -8,13 +9,12 @@ use retake_kernel::maps::Mapping;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-const AT_NULL: u64 = 0;
 const AT_PHDR: u64 = 3;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 const AT_SYSINFO_EHDR: u64 = 33;
-/// More than any program has of arguments, variables or libraries.
-const LIMIT: usize = 1 << 20;
+/// More than any program's dynamic section has.
+const MOST_TAGS: usize = 1 << 20;
 const LONGEST_NAME: usize = 4096;
 const MOST_LIBRARIES: usize = 4096;
 
@@ -31,26 +31,16 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Of a process that has executed nothing of it yet.
+    /// Of a process that has executed nothing of it yet, or was forked from one that has.
     pub fn of_new(inferior: &Inferior, path: &str) -> Self {
-        let stack = inferior.registers(inferior.current).map_or(0, |registers| registers.rsp);
-        let mut this = Self { path: path.to_owned(), stack, ..Self::default() };
-        let Some(mut at) = behind_null(inferior, stack + 8)
-            .and_then(|environment| behind_null(inferior, environment))
-        else {
-            return this;
-        };
-        while let (Some(key), Some(value)) =
-            (inferior.process.memory.word(at), inferior.process.memory.word(at + 8))
-        {
-            this.auxv.extend(key.to_le_bytes().into_iter().chain(value.to_le_bytes()));
-            this.entries.insert(key, value);
-            at += 16;
-            if key == AT_NULL || this.auxv.len() > LIMIT {
-                break;
-            }
+        let (vector, stack) = auxiliary::vector(inferior);
+        let words = vector.iter().flat_map(|(key, value)| [*key, *value]);
+        Self {
+            path: path.to_owned(),
+            auxv: words.flat_map(u64::to_le_bytes).collect(),
+            entries: vector.into_iter().collect(),
+            stack,
         }
-        this
     }
 
     /// The stored file that the program knew by this name.
@@ -118,7 +108,7 @@ impl Program {
     /// Where the dynamic linker keeps what debuggers ask for.
     fn linker_state(&self, inferior: &Inferior, main: &[u8]) -> Option<u64> {
         let mut dynamic = dynamic_section(main, self.entry(AT_PHDR)?)?;
-        for _ in 0..LIMIT {
+        for _ in 0..MOST_TAGS {
             match inferior.process.memory.word(dynamic)? {
                 0 => break,
                 tag if tag == DT_DEBUG as u64 => {
@@ -183,18 +173,6 @@ pub(crate) struct Library {
 fn same_file_name<'a>(libraries: &'a [Library], name: &str) -> Option<&'a Library> {
     let wanted = Path::new(name).file_name()?;
     libraries.iter().find(|library| Path::new(&library.name).file_name() == Some(wanted))
-}
-
-/// The address behind the zero word that ends the words at `at`.
-fn behind_null(inferior: &Inferior, mut at: u64) -> Option<u64> {
-    for _ in 0..LIMIT {
-        let word = inferior.process.memory.word(at)?;
-        at += 8;
-        if word == 0 {
-            return Some(at);
-        }
-    }
-    None
 }
 
 fn text(inferior: &Inferior, address: u64) -> String {

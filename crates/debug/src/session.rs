@@ -14,6 +14,7 @@ use crate::timeline::Timeline;
 use crate::tls::Locals;
 use crate::travel::Travel;
 use retake_model::event::Console;
+use retake_model::signal::SIGINFO_BYTES;
 use retake_recording::{Checkpoints, KeptCheckpoint, Location, Recording};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -124,6 +125,20 @@ impl Session {
             return Ok("the thread has no events".to_owned());
         };
         self.replay().history.events_around(here, before, after)
+    }
+
+    /// What the kernel said about the signal that the program is about to get; `None`: it gets
+    /// none here.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub(crate) fn siginfo(&self) -> Result<Option<[u8; SIGINFO_BYTES]>> {
+        let replay = self.replay();
+        let number = replay.inferior.signal_here()?.and_then(|number| u16::try_from(number).ok());
+        match (number, replay.here()) {
+            (Some(number), Some(here)) => replay.history.siginfo(here, number),
+            _ => Ok(None),
+        }
     }
 
     /// What a thread, by the program's number, is called here.

@@ -33,6 +33,22 @@ impl Stops {
         self.conditions.get(&address).map_or(&[], Vec::as_slice)
     }
 
+    /// The breakpoints for which the processor itself watches, because a trap would be written
+    /// over: as many as it has room for.
+    pub fn watched_code(&self, text: &Text) -> Vec<u64> {
+        let addresses = self.breakpoints.iter().copied();
+        addresses
+            .filter(|address| text.is_writable_code(*address))
+            .take(self.watchpoints.left())
+            .collect()
+    }
+
+    /// Whether it depends on what the program maps where it stops.
+    pub fn heed_mappings(&self, text: &Text) -> bool {
+        self.watchpoints.iter().next().is_some()
+            || self.breakpoints.iter().any(|address| !text.is_lasting_code(*address))
+    }
+
     /// Where the process stops for the breakpoints.
     pub fn places(&self, text: &Text) -> Vec<u64> {
         self.breakpoints.iter().flat_map(|&address| text.places(address)).collect()

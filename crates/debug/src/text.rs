@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// A file's data may have lost its name to anonymous memory; mappings of the file that have it are
 /// not far.
 const NEAR_MAPPINGS: usize = 3;
+/// What a program maps lies between these addresses.
+const LOWEST_MAPPED: u64 = 0x10000;
+const HIGHEST_MAPPED: u64 = 0x7fff_ffff_f000;
 /// Within a page.
 const PAGE: u64 = 0xfff;
 
@@ -35,6 +38,12 @@ struct Patched {
 impl Patched {
     fn image(&self) -> &Image {
         &self.file.image
+    }
+
+    /// Whether an address is in it.
+    fn has(&self, address: u64) -> bool {
+        let (low, high) = (self.image().low, self.image().high);
+        (low..high).contains(&address.wrapping_sub(self.bias))
     }
 }
 
@@ -96,14 +105,7 @@ impl Text {
     /// The stored file that shows at an address, or near it the one that was patched for what shows
     /// there.
     pub fn original_at(&self, address: u64) -> Option<PathBuf> {
-        let is_in = |patched: &&Patched| {
-            let (low, high) = (
-                patched.image().low.wrapping_add(patched.bias),
-                patched.image().high.wrapping_add(patched.bias),
-            );
-            (low..high).contains(&address)
-        };
-        if let Some(patched) = self.patched.iter().find(is_in) {
+        if let Some(patched) = self.patched.iter().find(|patched| patched.has(address)) {
             let known = self.known.iter().find(|(_, file)| {
                 file.as_ref().is_some_and(|file| Rc::ptr_eq(file, &patched.file))
             });
@@ -137,6 +139,29 @@ impl Text {
     /// The mapping that has an address.
     pub fn mapping(&self, address: u64) -> Option<&Mapping> {
         self.mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))
+    }
+
+    /// Whether nothing is there, but the program may map something.
+    pub fn may_be_mapped(&self, address: u64) -> bool {
+        (LOWEST_MAPPED..HIGHEST_MAPPED).contains(&address)
+            && !in_runtime(address)
+            && self.mapping(address).is_none()
+    }
+
+    /// Whether there is code of a file that the program can write to in no way: a trap in it stays.
+    pub fn is_lasting_code(&self, address: u64) -> bool {
+        let is_files = |mapping: &Mapping| {
+            mapping.executable && !mapping.writable && !mapping.name.is_empty() && !mapping.shared
+        };
+        self.mapping(address).is_some_and(is_files)
+            || self.patched.iter().any(|patched| patched.has(address))
+    }
+
+    /// Whether the program can write code there, by this mapping or another one.
+    pub fn is_writable_code(&self, address: u64) -> bool {
+        let mapping = self.mapping(address).filter(|mapping| mapping.executable);
+        mapping.is_some_and(|mapping| mapping.writable || mapping.shared)
+            && !self.is_lasting_code(address)
     }
 
     /// Whether a thread there is in one of our stubs.

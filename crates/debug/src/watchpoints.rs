@@ -1,4 +1,5 @@
-//! Watchpoints, in the processor's four debug registers. Longer ones take several.
+//! Watchpoints, in the processor's four debug registers. Longer ones take several. What they leave
+//! is for breakpoints where a trap would be written over.
 
 use retake_kernel::ptrace;
 use std::io;
@@ -80,14 +81,25 @@ impl Watchpoints {
         pieces
     }
 
-    /// Sets the debug registers of a stopped thread.
+    /// How many registers they leave.
+    pub fn left(&self) -> usize {
+        COUNT.saturating_sub(self.pieces().len())
+    }
+
+    /// Sets the debug registers of a stopped thread; those that are left, for the execution of what
+    /// is at these addresses.
     ///
     /// # Errors
     /// It is gone, or an address is the kernel's.
-    pub fn arm(&self, tid: i32) -> io::Result<()> {
+    pub fn arm(&self, tid: i32, code: &[u64]) -> io::Result<()> {
         ptrace::set_debug_register(tid, CONTROL, 0)?;
-        let mut control = 0;
-        for (index, piece) in self.pieces().iter().enumerate().take(COUNT) {
+        let (mut control, pieces) = (0, self.pieces());
+        for (index, address) in (pieces.len()..COUNT).zip(code) {
+            ptrace::set_debug_register(tid, index, *address)?;
+            // Of execution both the access and the length are 0.
+            control |= 1 << (2 * index);
+        }
+        for (index, piece) in pieces.iter().enumerate().take(COUNT) {
             ptrace::set_debug_register(tid, index, piece.address)?;
             let access = if self.all[piece.watchpoint].access == Access::Write { 1 } else { 3 };
             let length = match piece.bytes {
@@ -97,6 +109,11 @@ impl Watchpoints {
             control |= 1 << (2 * index) | (access | length << 2) << (16 + 4 * index);
         }
         ptrace::set_debug_register(tid, CONTROL, control)
+    }
+
+    /// Whether one of these bits of the status register stands for an executed address.
+    pub fn is_execution(&self, status: u64) -> bool {
+        status & 0xf & !((1 << self.pieces().len().min(COUNT)) - 1) != 0
     }
 
     /// The watchpoint that one of these bits of the status register stands for.

@@ -102,12 +102,21 @@ pub fn event_message(tid: i32) -> io::Result<i32> {
 /// What the next child or tracee of this thread did; `None` if nothing has happened, or nobody is
 /// left. Other threads' children are theirs.
 pub fn poll(tid: i32) -> Option<(i32, Status)> {
+    look(tid).ok().flatten()
+}
+
+/// The same; `None` if nothing has happened.
+///
+/// # Errors
+/// Nobody is left.
+pub fn look(tid: i32) -> io::Result<Option<(i32, Status)>> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
     let got = unsafe {
         libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG)
     };
-    (got > 0).then(|| (got, decode(status)))
+    check(i64::from(got))?;
+    Ok((got > 0).then(|| (got, decode(status))))
 }
 
 /// What this thread does next, waiting for it.
@@ -188,6 +197,14 @@ pub fn siginfo(tid: i32) -> io::Result<[u8; SIGINFO_BYTES]> {
     let mut bytes = [0; SIGINFO_BYTES];
     request(libc::PTRACE_GETSIGINFO, tid, 0, bytes.as_mut_ptr() as usize)?;
     Ok(bytes)
+}
+
+/// Changes it.
+///
+/// # Errors
+/// As [`siginfo`].
+pub fn set_siginfo(tid: i32, bytes: &[u8; SIGINFO_BYTES]) -> io::Result<()> {
+    request(libc::PTRACE_SETSIGINFO, tid, 0, bytes.as_ptr() as usize)
 }
 
 /// The signals that a stopped thread blocks; bit 0 is signal 1.

@@ -70,18 +70,23 @@ impl Memory {
 
     /// What was read there, without our traps: programs may execute what they can write.
     pub fn take_traps_out(&self, address: u64, bytes: &mut [u8]) {
-        for (&at, &original) in
-            self.planted.range(address..address.saturating_add(bytes.len() as u64))
-        {
-            bytes[(at - address) as usize] = original;
-        }
-        for probe in &self.probes {
-            for (at, original) in (probe.plan.address..).zip(probe.plan.original()) {
-                if let Some(byte) =
-                    at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize))
-                {
-                    *byte = *original;
-                }
+        let planted = self.planted.range(address..address.saturating_add(bytes.len() as u64));
+        let traps = planted.map(|(at, original)| (*at, TRAP, *original));
+        let end = address.saturating_add(bytes.len() as u64);
+        let is_near = |probe: &&Probe| {
+            let plan = &probe.plan;
+            plan.address < end && address < plan.address + plan.original().len() as u64
+        };
+        let jumps = self.probes.iter().filter(is_near).flat_map(|probe| {
+            let plan = &probe.plan;
+            let bytes = plan.patch().into_iter().zip(plan.original());
+            (plan.address..).zip(bytes).map(|(at, (ours, original))| (at, ours, *original))
+        });
+        for (at, ours, original) in traps.chain(jumps) {
+            let byte = at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize));
+            // The program may have written over it, or mapped something else.
+            if let Some(byte) = byte.filter(|byte| **byte == ours) {
+                *byte = original;
             }
         }
     }
@@ -147,8 +152,16 @@ impl Memory {
 
     pub(crate) fn unplant(&mut self, address: u64) {
         if let Some(original) = self.planted.remove(&address) {
-            // Memory that was unmapped has no trap either.
-            let _ = self.write(address, &[original]);
+            self.put_back(address, &[TRAP], &[original]);
+        }
+    }
+
+    /// Puts back what is under a trap or a jump, unless that is not there any more: memory may have
+    /// been unmapped, or written over.
+    fn put_back(&self, address: u64, ours: &[u8], original: &[u8]) {
+        let mut now = vec![0; ours.len()];
+        if self.read_as_it_is(address, &mut now).is_ok() && now == ours {
+            let _ = self.write(address, original);
         }
     }
 
@@ -186,8 +199,7 @@ impl Memory {
     /// Takes all of them out of the text. No thread may be in a stub.
     pub fn remove_probes(&mut self) {
         for probe in std::mem::take(&mut self.probes) {
-            // Text that was unmapped has no jump either.
-            let _ = self.write(probe.plan.address, probe.plan.original());
+            self.put_back(probe.plan.address, &probe.plan.patch(), probe.plan.original());
         }
     }
 

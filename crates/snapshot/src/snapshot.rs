@@ -10,7 +10,6 @@ use crate::remote;
 use crate::runtime::in_runtime;
 use crate::slots::slot_of;
 use crate::threads::Threads;
-use retake_kernel::context::Context;
 use retake_kernel::ptrace::{self, Registers, Status};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::{maps, process};
@@ -154,9 +153,7 @@ fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
     let (Ok(registers), Some(slot)) = (process.registers(tid), slot_of(process, tid)) else {
         return false;
     };
-    let is_born = process.context(tid).is_some_and(|context: Context| context.tid != 0);
     let slot = &header.slots[slot];
-    let is_its_own = slot.tid.load(Relaxed) as i32 == tid;
     // Once interrupted, a wait with a timeout goes on as another call.
     let calls = [libc::SYS_futex as u64, libc::SYS_restart_syscall as u64];
     let in_futex = in_runtime(registers.rip)
@@ -164,7 +161,7 @@ fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
     // Those whose stream has ended wait for the process to end.
     let waits = slot.baton.state.load(Relaxed) == shared::BATON_WAITING
         || slot.state.load(Acquire) == shared::SLOT_EXITED;
-    is_born && is_its_own && in_futex && waits && slot.request.reply.load(Relaxed) != 0
+    process.is_born(tid) && in_futex && waits && slot.request.reply.load(Relaxed) != 0
 }
 
 /// Whether a thread that was made anew, and has not run since, is about to make the call in which

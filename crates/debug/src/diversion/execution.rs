@@ -106,7 +106,7 @@ impl Diversion {
 
     fn enter(&mut self, thread: u32, inferior: &Inferior) -> Result<()> {
         let pid = self.process.pid;
-        inferior.stops.watchpoints.arm(pid)?;
+        inferior.stops.watchpoints.arm(pid, &[])?;
         let Some(body) = self.body(thread) else { return Ok(()) };
         ptrace::set_extended_state(pid, &body.extended)?;
         Ok(ptrace::set_registers(pid, &body.registers)?)

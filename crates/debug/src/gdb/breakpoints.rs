@@ -26,7 +26,9 @@ impl SwBreakpoint for Remote {
     fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
         let conditions = self.conditions.take();
         let inferior = &mut self.session.replay_mut().inferior;
-        let is_there = inferior.read(address, &mut [0]) == 1;
+        // Code may come where none is here: what is executed there at another time stops then.
+        let is_there =
+            inferior.read(address, &mut [0]) == 1 || inferior.text.may_be_mapped(address);
         if is_there {
             inferior.stops.breakpoints.insert(address);
             match conditions {

@@ -5,10 +5,12 @@ use super::signals::signal;
 use crate::catches::Signals;
 
 const LAST_SIGNAL: i32 = 64;
+/// An answer: what is asked for is not there.
+const FAILED: &[u8] = b"E01";
 
 impl Remote {
     /// The answer to such a packet; `None`: it is the library's.
-    pub(super) fn answer_to(&mut self, packet: &[u8]) -> Option<String> {
+    pub(super) fn answer_to(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         let body =
             packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)))?;
         let (name, arguments) = std::str::from_utf8(body).ok()?.split_once(':')?;
@@ -18,7 +20,7 @@ impl Remote {
                 let address = thread_local(arguments).and_then(|(thread, offset, module)| {
                     self.session.locals().address(thread, offset, module)
                 });
-                Some(address.map_or("E01".to_owned(), |address| format!("{address:x}")))
+                Some(address.map_or(FAILED.to_vec(), |address| format!("{address:x}").into()))
             }
             "QPassSignals" => {
                 let numbers: Vec<u8> = arguments
@@ -28,11 +30,39 @@ impl Remote {
                 self.session.replay_mut().inferior.passed = Signals::of(
                     (1..=LAST_SIGNAL).filter(|number| numbers.contains(&signal(*number).0)),
                 );
-                Some("OK".to_owned())
+                Some(b"OK".to_vec())
             }
+            "qXfer" => Some(self.part_of_siginfo(arguments.strip_prefix("siginfo:read::")?)),
             _ => None,
         }
     }
+
+    /// What the kernel said about the signal that the program is about to get.
+    fn part_of_siginfo(&self, range: &str) -> Vec<u8> {
+        // A call that the user has made gets signals of its own, of which the recording knows
+        // nothing.
+        let is_called = self.session.changes.thread().is_some();
+        let siginfo = self.session.siginfo().ok().flatten().filter(|_| !is_called);
+        siginfo.and_then(|bytes| part(&bytes, range)).unwrap_or(FAILED.to_vec())
+    }
+}
+
+/// Offset and length of what is asked for, in hexadecimal digits, of an object; says whether more
+/// follows.
+fn part(object: &[u8], range: &str) -> Option<Vec<u8>> {
+    let (offset, length) = range.split_once(',')?;
+    let offset = usize::from_str_radix(offset, 16).ok()?;
+    let length = usize::from_str_radix(length, 16).ok()?;
+    let rest = object.get(offset.min(object.len())..)?;
+    let bytes = &rest[..length.min(rest.len())];
+    let mut answer = vec![if bytes.len() < rest.len() { b'm' } else { b'l' }];
+    for &byte in bytes {
+        match byte {
+            b'#' | b'$' | b'}' | b'*' => answer.extend([b'}', byte ^ 0x20]),
+            byte => answer.push(byte),
+        }
+    }
+    Some(answer)
 }
 
 /// Thread, offset and link map.
@@ -47,6 +77,22 @@ fn thread_local(arguments: &str) -> Option<(u32, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_handed_over_in_parts() {
+        let object = b"ab}d#";
+        let cases: [(&str, Option<&[u8]>); 6] = [
+            ("0,2", Some(b"mab")),
+            ("2,2", Some(b"m}]d")),
+            ("4,40", Some(b"l}\x03")),
+            ("5,1", Some(b"l")),
+            ("fffffffffffffff,1", Some(b"l")),
+            ("x,1", None),
+        ];
+        for (range, answer) in cases {
+            assert_eq!(part(object, range).as_deref(), answer, "{range}");
+        }
+    }
 
     #[test]
     fn a_thread_local_variable_is_asked_for() {

@@ -9,7 +9,12 @@ WATCHED_BYTES = 32
 
 
 def ask(command):
-    answer = gdb.execute("monitor " + command, to_string=True).rstrip()
+    try:
+        answer = gdb.execute("monitor " + command, to_string=True).rstrip()
+    except gdb.error as error:
+        if gdb.selected_inferior().pid:
+            raise
+        raise gdb.GdbError("the process has ended, and this session with it: %s\n  try       retake debug, once more" % error)
     if answer.startswith("error: "):
         raise gdb.GdbError(answer[len("error: "):])
     return answer

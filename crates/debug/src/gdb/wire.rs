@@ -79,7 +79,7 @@ pub(crate) struct Wire {
     /// The next stop is told as the execution of this program.
     pub executed: Option<String>,
     /// Said where the protocol library says that it does not know a packet.
-    pub answer: Option<String>,
+    pub answer: Option<Vec<u8>>,
 }
 
 impl Wire {
@@ -274,16 +274,13 @@ fn conditions(list: &str) -> Option<Vec<Vec<u8>>> {
 /// What the protocol library says it supports, and what we do besides.
 fn with_features(outgoing: Vec<u8>) -> Vec<u8> {
     const ANSWER: &[u8] = b"$PacketSize=";
+    const OURS: &[u8] = b";ConditionalBreakpoints+;QPassSignals+;exec-events+;qXfer:siginfo:read+";
     // An acknowledgement may come before it.
     let Some(at) = outgoing.windows(ANSWER.len()).take(2).position(|bytes| bytes == ANSWER) else {
         return outgoing;
     };
     let body = &outgoing[at + 1..outgoing.len().saturating_sub(3).max(at + 1)];
-    [
-        &outgoing[..at],
-        &framed(&[body, b";ConditionalBreakpoints+;QPassSignals+;exec-events+"].concat()),
-    ]
-    .concat()
+    [&outgoing[..at], &framed(&[body, OURS].concat())].concat()
 }
 
 /// A packet with its checksum.
@@ -312,7 +309,7 @@ impl Connection for Wire {
             && let Some(answer) = self.answer.take()
         {
             outgoing.truncate(outgoing.len() - UNKNOWN.len());
-            outgoing.extend(framed(answer.as_bytes()));
+            outgoing.extend(framed(&answer));
         }
         self.stream.write_all(&outgoing)?;
         self.stream.flush()

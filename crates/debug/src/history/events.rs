@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
+use retake_model::signal::SIGINFO_BYTES;
 use retake_model::table::number;
 use retake_model::{CallRef, Event, ItemDirection, StreamId};
 use retake_recording::{EventReader, Numbered, Recording};
@@ -75,6 +76,29 @@ pub(super) fn around(
         text += "         <- here\n";
     }
     Ok(text)
+}
+
+/// What the kernel said about the signal with this number that the thread gets there: one that is
+/// about to kill it is its next event, another one its last.
+pub(super) fn siginfo(
+    recording: &Recording,
+    (stream, here): Place,
+    number: u16,
+) -> Result<Option<[u8; SIGINFO_BYTES]>> {
+    let mut found = None;
+    let (first, end) = (here.saturating_sub(1), here.saturating_add(1));
+    each_event(recording, stream, first, end, &mut |numbered| {
+        let Ok(event) = &numbered.event else { return };
+        let signal = match event.decode() {
+            Event::Signal(signal) if numbered.index < here => signal,
+            Event::Fatal { signal, .. } => signal,
+            _ => return,
+        };
+        if signal.number() == number {
+            found = event.body().first_chunk().copied().or(found);
+        }
+    })?;
+    Ok(found)
 }
 
 /// The system call that the thread makes there, if that writes to this memory: its

@@ -24,6 +24,7 @@ use clock::Clock;
 use crash::{Crash, has_end};
 use path::program_path;
 use retake_model::EventKind;
+use retake_model::signal::SIGINFO_BYTES;
 use retake_recording::{EventReader, Recording, StreamId, StreamSummary};
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -193,6 +194,14 @@ impl History {
     }
 
     // ---- events ----
+
+    /// What the kernel said about the signal with this number that a thread gets at a place.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn siginfo(&self, place: Consumed, number: u16) -> Result<Option<[u8; SIGINFO_BYTES]>> {
+        events::siginfo(&self.recording, place, number)
+    }
 
     /// The events before and after where a thread has consumed so many, in words.
     ///

@@ -3,6 +3,7 @@
 //! Of its threads only the one whose turn it is runs the program's code; the others wait in the
 //! runtime. A stop is always about that thread.
 
+mod mappings;
 mod planting;
 mod run;
 mod stepping;
@@ -140,6 +141,7 @@ pub(crate) struct Inferior {
     /// An instruction is being stepped: whoever does that wants to know of every signal.
     is_stepping: bool,
     watch_in_call: Option<Watchpoint>,
+    before: mappings::Before,
     pub planting: Planting,
 }
 
@@ -165,6 +167,7 @@ impl Inferior {
             stepped: None,
             is_stepping: false,
             watch_in_call: None,
+            before: mappings::Before::default(),
             planting: Planting::default(),
         }
     }
@@ -211,6 +214,14 @@ impl Inferior {
     /// The program counter of the current thread, as the user sees it.
     pub fn program_counter(&self) -> Result<u64> {
         Ok(self.registers(self.current)?.rip)
+    }
+
+    /// The signal that the current thread is about to get, if it stands where that is announced.
+    pub fn signal_here(&self) -> Result<Option<i32>> {
+        let real = self.process.registers(self.current)?;
+        let is_announced = real.rip == context::DEBUG_EVENT + 1
+            && matches!(real.rdi, context::DEBUG_SIGNAL | context::DEBUG_DEATH);
+        Ok(is_announced.then_some(real.rsi as i32))
     }
 
     /// Whether the current thread executes what the program can write.

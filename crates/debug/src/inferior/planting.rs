@@ -39,6 +39,8 @@ pub(crate) struct Planting {
     /// The stop at the place that is looked for was of no use; whether it is a hit of a breakpoint
     /// is still to be seen.
     pub passes_place: bool,
+    /// A repeated instruction that is being finished: it has neither a trap nor a probe.
+    pub passed: Option<u64>,
     /// Where the stubs count.
     counter: Option<u64>,
     plans: HashMap<u64, Option<Rc<Plan>>>,
@@ -63,7 +65,8 @@ impl Planting {
     fn addresses(&self, ground: &Ground<'_>) -> BTreeSet<u64> {
         let user = ground.stops.places(ground.text).into_iter();
         let sought = self.sought.iter().map(|sought| sought.address);
-        user.chain(self.private_places.iter().copied()).chain(sought).collect()
+        let all = user.chain(self.private_places.iter().copied()).chain(sought);
+        all.filter(|address| self.passed != Some(*address)).collect()
     }
 
     /// What probes are wanted for, by address.
@@ -86,7 +89,9 @@ impl Planting {
                 one.conditions = conditions.cloned().unwrap_or_default();
             }
         }
-        wanted.retain(|address, _| !self.private_places.contains(address));
+        wanted.retain(|address, _| {
+            !self.private_places.contains(address) && self.passed != Some(*address)
+        });
         wanted
     }
 
@@ -180,6 +185,9 @@ impl Planting {
 
     fn put_in_place(&mut self, ground: &mut Ground<'_>) -> Result<()> {
         let (probes, mut traps) = (self.probes(ground), self.addresses(ground));
+        for address in ground.stops.watched_code(ground.text) {
+            traps.remove(&address);
+        }
         let memory = &mut ground.process.memory;
         memory.remove_probes();
         for (plan, _) in &probes {
@@ -209,6 +217,13 @@ impl Planting {
         Ok(())
     }
 
+    /// Puts everything in place once more, because what is mapped has changed; the thread of this
+    /// ground is in the runtime.
+    pub(super) fn plant_anew(&mut self, ground: &mut Ground<'_>) -> Result<()> {
+        self.read_counter(&ground.process.memory);
+        self.put_in_place(ground)
+    }
+
     /// How many hits are left, as the stubs have counted.
     pub(super) fn read_counter(&mut self, memory: &Memory) {
         if let (Some(counter), Some(_)) = (self.counter, self.remaining)
@@ -222,8 +237,13 @@ impl Planting {
 impl Inferior {
     /// What is planted, and where.
     pub(super) fn ground(&mut self) -> (&mut Planting, Ground<'_>) {
-        let Self { process, text, stops, current, planting, .. } = self;
-        (planting, Ground { process, text, stops, tid: *current })
+        self.ground_of(self.current)
+    }
+
+    /// The same, with another stopped thread.
+    pub(super) fn ground_of(&mut self, tid: i32) -> (&mut Planting, Ground<'_>) {
+        let Self { process, text, stops, planting, .. } = self;
+        (planting, Ground { process, text, stops, tid })
     }
 
     /// How visits of an address can be told apart without stopping at each, while there are probes

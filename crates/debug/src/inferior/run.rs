@@ -4,19 +4,44 @@ use super::{Fate, GiveUp, Inferior, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
 use crate::catches::{self, Told};
 use crate::error::Result;
 use retake_kernel::context;
-use retake_kernel::ptrace::Status;
+use retake_kernel::ptrace::{self, Registers, Status};
 use retake_snapshot::{Happened, NAPS, in_runtime, search};
 use std::time::Instant;
 
 impl Inferior {
-    /// Goes on until something stops the process.
+    /// Goes on until something stops the process. A trap at a breakpoint whose condition does not
+    /// hold does not.
     pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
+        loop {
+            let stop = self.resume_to_stop(give_up)?;
+            if stop != Stop::Breakpoint || !self.is_unmet()? {
+                return Ok(stop);
+            }
+            if give_up() {
+                return Ok(Stop::Interrupted);
+            }
+        }
+    }
+
+    /// Whether it stopped at a trap for nothing but a breakpoint whose condition does not hold.
+    fn is_unmet(&self) -> Result<bool> {
+        let address = self.process.registers(self.current)?.rip;
+        let is_sought = self.planting.private_places.contains(&address)
+            || self.planting.sought.as_ref().is_some_and(|sought| sought.address == address);
+        let is_users = self.stops.breakpoints.contains(&self.program_counter()?);
+        Ok(self.process.stopped_at_probe.is_none()
+            && !is_sought
+            && is_users
+            && !self.is_at_breakpoint()?)
+    }
+
+    fn resume_to_stop(&mut self, give_up: GiveUp) -> Result<Stop> {
         if let Some(stop) = self.ending.next_word() {
             return Ok(stop);
         }
         let (planting, mut ground) = self.ground();
         if planting.must_step_off(&mut ground)? {
-            match self.step(give_up)? {
+            match self.step_off(give_up)? {
                 Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
                 Stop::Step if self.stops.breakpoints.contains(&self.program_counter()?) => {
                     return Ok(Stop::Breakpoint);
@@ -47,10 +72,11 @@ impl Inferior {
 
     /// Tells a stopped thread what it shall stop for or announce.
     fn arm(&self, tid: i32) -> Result<()> {
-        self.stops.watchpoints.arm(tid)?;
+        self.stops.watchpoints.arm(tid, &self.stops.watched_code(&self.text))?;
         let context = self.process.context(tid).unwrap_or_default();
         let told_from = self.told.filter(|told| told.thread == context.tid).map(Told::from);
-        Ok(self.stops.catches.arm(&self.process, tid, told_from)?)
+        let catches = self.stops.catches.clone().and_calls(self.mapping_calls());
+        Ok(catches.arm(&self.process, tid, told_from)?)
     }
 
     /// Lets all threads run.
@@ -190,6 +216,7 @@ impl Inferior {
     }
 
     fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
+        self.heed_call(tid, kind, value)?;
         if let Some(caught) = catches::announced(kind, value)
             && (self.stops.catches.wants(caught)
                 || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind)))
@@ -247,8 +274,7 @@ impl Inferior {
 
     fn watched(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
         let Some(watchpoint) = self.stops.watchpoints.hit(watch) else {
-            self.process.resume(tid)?;
-            return Ok(None);
+            return self.executed(tid, watch);
         };
         if in_runtime(self.process.registers(tid)?.rip) {
             // The recorded kernel wrote it, so to say: the program sees it when the call returns.
@@ -259,6 +285,27 @@ impl Inferior {
         }
         self.current = tid;
         Ok(Some(Stop::Watch(watchpoint)))
+    }
+
+    /// The processor says that a thread comes to one of these addresses. Where the condition does
+    /// not hold it goes on: a flag lets it over.
+    fn executed(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
+        const RESUME: u64 = 1 << 16;
+        let registers = self.process.registers(tid)?;
+        if !self.stops.watchpoints.is_execution(watch)
+            || !self.stops.breakpoints.contains(&registers.rip)
+        {
+            self.process.resume(tid)?;
+            return Ok(None);
+        }
+        (self.current, self.process.stopped_at_probe) = (tid, None);
+        if !self.is_unmet()? {
+            return Ok(Some(Stop::Breakpoint));
+        }
+        let eflags = registers.eflags | RESUME;
+        ptrace::set_registers(tid, &Registers { eflags, ..registers })?;
+        self.process.resume(tid)?;
+        Ok(None)
     }
 
     /// Stops the process, and brings it to a place that its user can be shown. What stopped it just

@@ -37,7 +37,7 @@ impl Inferior {
         if in_runtime(self.process.registers(tid)?.rip) {
             return self.finish_call(tid, give_up);
         }
-        self.stops.watchpoints.arm(tid)?;
+        self.stops.watchpoints.arm(tid, &[])?;
         loop {
             let real = self.process.registers(tid)?.rip;
             let pushes = pushes_flags(&self.process.memory, real);
@@ -113,13 +113,34 @@ impl Inferior {
         stop
     }
 
+    /// Gets over the instruction where there is to be a trap: over all of a repeated one, which is
+    /// come to but once.
+    pub(super) fn step_off(&mut self, give_up: GiveUp) -> Result<Stop> {
+        let address = self.process.registers(self.current)?.rip;
+        let length = repeated_at(&self.process.memory, address);
+        if length == 0 {
+            return self.step(give_up);
+        }
+        self.planting.passed = Some(address);
+        let stop = self.run_to(address + length, give_up);
+        self.planting.passed = None;
+        match stop? {
+            Stop::Breakpoint if self.process.registers(self.current)?.rip == address + length => {
+                Ok(Stop::Step)
+            }
+            stop => Ok(stop),
+        }
+    }
+
     /// Goes on to the end of a repeated string instruction, and says what stopped it there. The
     /// current thread may be in the midst of it, and traps stop only where one begins. `None`:
     /// there is none, or a user wants to stop there.
     pub fn finish_repeated(&mut self) -> Result<Option<Stop>> {
         let address = self.process.registers(self.current)?.rip;
         let length = repeated_at(&self.process.memory, address);
-        if length == 0 || self.stops.breakpoints.contains(&self.text.shown(address)) {
+        let is_stop = self.stops.breakpoints.contains(&self.text.shown(address))
+            && self.planting.passed != Some(address);
+        if length == 0 || is_stop {
             return Ok(None);
         }
         self.run_to(address + length, &mut || false).map(Some)

@@ -39,7 +39,15 @@ enum Stepped {
     Lost,
 }
 
-/// Finds a way to here that ends in a few steps. Err: there is none, and what to say.
+/// Why there is no way to here.
+pub(super) enum NoTrail {
+    /// None is known: what to say.
+    Stop(Stop),
+    /// The thread begins here: other threads go before.
+    ThreadBegins,
+}
+
+/// Finds a way to here that ends in a few steps.
 ///
 /// # Errors
 /// The replay diverged, or the process cannot be controlled.
@@ -47,27 +55,50 @@ pub(super) fn find_trail(
     timeline: &mut Timeline,
     kept: &mut Kept,
     give_up: GiveUp,
-) -> Result<std::result::Result<Trail, Stop>> {
-    let Some(here) = timeline.replay.checkpoint()? else { return Ok(Err(Stop::Begin)) };
+) -> Result<std::result::Result<Trail, NoTrail>> {
+    let nothing = |stop| Ok(Err(NoTrail::Stop(stop)));
+    let Some(here) = timeline.replay.checkpoint()? else { return nothing(Stop::Begin) };
     let place = &here.place;
     timeline.replay.inferior.told = place.told();
     let Some(index) = timeline.index_before(place)? else {
         timeline.replay.revive(&here)?;
-        return Ok(Err(Stop::Begin));
+        return nothing(Stop::Begin);
     };
     let mark = place.mark;
     let index = kept.bring_in(timeline, index, |_, _, one| one.mark() < mark)?.unwrap_or(index);
     timeline.rebase(index);
     let base = timeline.checkpoints[index].clone();
+    if is_first_of_thread(&mut timeline.replay, &base, place, give_up)? {
+        timeline.replay.revive(&here)?;
+        return Ok(Err(NoTrail::ThreadBegins));
+    }
     let near = start_of_stretch(&mut timeline.replay, base, place, give_up)?;
     let end = end_at(&mut timeline.replay, &here)?;
     match (Approach { timeline, end: &end, give_up }).steps_from(near)? {
         Some((from, steps)) => Ok(Ok(Trail::new(timeline, from, steps))),
         None => {
             timeline.replay.revive(&here)?;
-            Ok(Err(Stop::Interrupted))
+            nothing(Stop::Interrupted)
         }
     }
+}
+
+/// Whether a place, which is behind `base`, is where its thread begins: no instruction of it comes
+/// before.
+fn is_first_of_thread(
+    replay: &mut Replay,
+    base: &Checkpoint,
+    end: &Place,
+    give_up: GiveUp,
+) -> Result<bool> {
+    if base.count(end.thread).is_some() {
+        return Ok(false);
+    }
+    replay.revive(base)?;
+    replay.inferior.pause = Some((end.thread, 0));
+    let stop = pause_before(replay, end, give_up);
+    replay.inferior.pause = None;
+    Ok(stop?.is_none())
 }
 
 /// The latest moment before `end`, and behind `base`, at which its thread came out of the runtime.

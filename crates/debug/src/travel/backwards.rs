@@ -138,17 +138,30 @@ impl Search<'_> {
         else {
             return Ok(Err(Interrupted));
         };
-        let Some(last) = tally.last() else {
-            if first.is_some() {
-                self.timeline.revive_number(self.index)?;
+        let mut last = tally.last();
+        loop {
+            let Some(goal) = last else {
+                if first.is_some() {
+                    self.timeline.revive_number(self.index)?;
+                }
+                return Ok(Ok(first));
+            };
+            self.timeline.revive_number(self.index)?;
+            match run_to_end(&mut self.timeline.replay, end, Some(goal), give_up)? {
+                // Where a repeated instruction begins, only memory tells from the midst of it.
+                Arrival::At(Stop::Breakpoint)
+                    if self.is_where_it_was()? && last == tally.last() =>
+                {
+                    last = tally.without_breakpoint().last();
+                }
+                Arrival::At(stop) => return Ok(Ok(Some(stop))),
+                _ => return Ok(Err(Interrupted)),
             }
-            return Ok(Ok(first));
-        };
-        self.timeline.revive_number(self.index)?;
-        match run_to_end(&mut self.timeline.replay, end, Some(last), give_up)? {
-            Arrival::At(stop) => Ok(Ok(Some(stop))),
-            _ => Ok(Err(Interrupted)),
         }
+    }
+
+    fn is_where_it_was(&self) -> Result<bool> {
+        self.start.place.is_here(&self.timeline.replay.inferior)
     }
 
     /// What a user would be told about where a checkpoint is, at which the process is.

@@ -30,6 +30,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Without the last breakpoint.
+    pub fn without_breakpoint(mut self) -> Self {
+        self.breakpoints = self.breakpoints.saturating_sub(1);
+        self
+    }
+
     /// Without the last of them.
     fn without(mut self, last: &Self) -> Self {
         self.breakpoints = self.breakpoints.saturating_sub(last.breakpoints);
@@ -115,7 +121,8 @@ pub(crate) fn end_at(replay: &mut Replay, checkpoint: &Checkpoint) -> Result<End
     {
         return Ok(exact);
     }
-    let is_stop = replay.inferior.is_at_breakpoint()?;
+    // In the midst of a repeated instruction the stop where that begins is behind us.
+    let is_stop = replay.inferior.is_at_breakpoint()? && !replay.inferior.is_at_repeated()?;
     let (place, is_far) = match replay.quietly(|replay| step_to_probe(replay, &others))? {
         Some(place) => (place, false),
         None => {

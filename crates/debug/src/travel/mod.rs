@@ -22,6 +22,7 @@ use crate::inferior::{GiveUp, Inferior, Stop};
 use crate::kept::Kept;
 use crate::replay::Runs;
 use crate::timeline::Timeline;
+use approach::NoTrail;
 use bookmarks::Bookmarks;
 use retake_snapshot::shares_memory;
 use trail::Trail;
@@ -32,6 +33,8 @@ pub(crate) struct Travel {
     pub bookmarks: Bookmarks,
     /// The last way that was known step by step.
     trail: Option<Trail>,
+    /// The number of the move to where a thread begins, if it could not go back by an instruction.
+    stayed_at: Option<u64>,
     /// What other sessions have left.
     pub kept: Kept,
     pub timeline: Timeline,
@@ -45,7 +48,7 @@ impl Runs for Travel {
 
 impl Travel {
     pub fn new(timeline: Timeline, kept: Kept) -> Self {
-        Self { bookmarks: Bookmarks::default(), trail: None, kept, timeline }
+        Self { bookmarks: Bookmarks::default(), trail: None, stayed_at: None, kept, timeline }
     }
 
     /// Gives up all copies of the process.
@@ -80,10 +83,20 @@ impl Travel {
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
     pub fn backward_step(&mut self, give_up: GiveUp) -> Result<Stop> {
-        self.twice_if_taken(give_up, Self::backward_step_once)
+        let before = self.timeline.replay.inferior.watched_memory();
+        let stop = self.twice_if_taken(give_up, Self::backward_step_once)?;
+        if stop != Stop::Step {
+            return Ok(stop);
+        }
+        let replay = &self.timeline.replay;
+        if let Some(watchpoint) = replay.inferior.changed_since(&before) {
+            return Ok(Stop::Watch(watchpoint));
+        }
+        Ok(replay.announced.filter(|stop| replay.inferior.wants(*stop)).unwrap_or(Stop::Step))
     }
 
     fn backward_step_once(&mut self, give_up: GiveUp) -> Result<Stop> {
+        let stays = self.stayed_at == Some(self.timeline.replay.moves);
         if self.back_on_trail()? {
             return Ok(Stop::Step);
         }
@@ -93,10 +106,24 @@ impl Travel {
         self.timeline.replay.inferior.told = None;
         match found? {
             Ok(trail) => self.trail = Some(trail),
-            Err(stop) => return Ok(stop),
+            Err(NoTrail::Stop(stop)) => return Ok(stop),
+            Err(NoTrail::ThreadBegins) => return Ok(self.stay_at_thread(stays)),
         }
         self.back_on_trail()?;
         Ok(Stop::Step)
+    }
+
+    /// The thread begins here. A debugger goes back by one instruction to get off a breakpoint, and
+    /// then on: that is as good as done. One that asks again would ask for ever.
+    fn stay_at_thread(&mut self, stays: bool) -> Stop {
+        const WORD: &str = "retake: the thread begins here: reverse-continue goes on before it\n";
+        let replay = &mut self.timeline.replay;
+        self.stayed_at = Some(replay.moves);
+        if !stays {
+            return Stop::Step;
+        }
+        replay.remarks += WORD;
+        Stop::Begin
     }
 
     /// Goes back by one instruction if it is known how.
@@ -125,7 +152,7 @@ impl Travel {
         if !matches!(stop, Stop::Watch(_)) {
             return Ok(stop);
         }
-        let undone = self.backward_step(give_up)?;
+        let undone = self.twice_if_taken(give_up, Self::backward_step_once)?;
         Ok(if undone == Stop::Step { stop } else { undone })
     }
 
@@ -151,6 +178,7 @@ impl Travel {
     /// The process cannot be looked at.
     pub fn remark_no_way_back(&mut self, stop: Stop) -> Result<()> {
         let why = match stop {
+            Stop::Begin if !self.timeline.replay.remarks.is_empty() => return Ok(()),
             Stop::Begin if shares_memory(&self.timeline.replay.inferior.process)? => {
                 "it shares writable memory with other processes, so that no copies of it can be \
                 made: it is debugged forwards only"

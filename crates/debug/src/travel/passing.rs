@@ -4,6 +4,8 @@ use crate::checkpoint::Checkpoint;
 use crate::inferior::Inferior;
 use crate::stretch::Past;
 use crate::text::Text;
+use crate::watchpoints::Watchpoint;
+use retake_kernel::memory;
 
 /// Where the dynamic linker stops for debuggers, and where it has written before.
 pub(super) type LinkerStop = Option<(u64, u64)>;
@@ -41,8 +43,20 @@ pub(super) fn can_stop(
     };
     stops.breakpoints.iter().any(|&address| !is_passed(address))
         || stops.watchpoints.iter().any(|watchpoint| {
-            !watchpoint.is_for_writing() || writes.touch(watchpoint.address, watchpoint.bytes)
+            !watchpoint.is_for_writing()
+                || writes.touch(watchpoint.address, watchpoint.bytes)
+                || is_other_memory(start, end, watchpoint)
         })
+}
+
+/// Whether watched memory is another one at the end of a stretch in which nobody wrote to it:
+/// the program has mapped or unmapped it.
+fn is_other_memory(start: &Checkpoint, end: &Checkpoint, watchpoint: &Watchpoint) -> bool {
+    let contents = |one: &Checkpoint| {
+        let mut bytes = vec![0; watchpoint.bytes as usize];
+        memory::peek(one.snapshot.pid, watchpoint.address, &mut bytes).ok().map(|()| bytes)
+    };
+    contents(start) != contents(end)
 }
 
 /// Whether a stretch certainly did not come to an address.

@@ -167,7 +167,7 @@ fn steps_to(
 
 fn make_steps(replay: &mut Replay, count: u64) -> Result<()> {
     for _ in 0..count {
-        replay.step(None, &mut || false)?;
+        replay.announced = replay.step(None, &mut || false)?.if_announced();
     }
     Ok(())
 }

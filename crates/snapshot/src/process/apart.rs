@@ -6,6 +6,7 @@ use retake_kernel::process::{group_leader, kill, parent};
 use retake_kernel::ptrace::{self, Status};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::io;
 
 thread_local! {
     /// By thread, what those that run apart did and have not heard of yet.
@@ -24,10 +25,13 @@ impl Drop for Apart {
 
 impl Apart {
     /// What one of its threads did that nobody has heard of. Its order within a thread is kept.
-    fn poll(&self, tid: i32) -> Option<Status> {
+    fn look_at(&self, tid: i32) -> io::Result<Option<Status>> {
         let unheard =
             UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).and_then(VecDeque::pop_front));
-        unheard.or_else(|| ptrace::poll(tid).map(|(_, status)| status))
+        match unheard {
+            Some(status) => Ok(Some(status)),
+            None => Ok(ptrace::look(tid)?.map(|(_, status)| status)),
+        }
     }
 }
 
@@ -43,17 +47,22 @@ impl Process {
         self.apart = Some(Apart(all));
     }
 
-    /// What one of its threads did.
-    pub(super) fn poll_one(&self, tid: i32) -> Option<Status> {
-        self.apart
-            .as_ref()
-            .map_or_else(|| ptrace::poll(tid).map(|(_, status)| status), |apart| apart.poll(tid))
+    /// What one of its threads did; `None`: nothing yet.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn look_at(&self, tid: i32) -> io::Result<Option<Status>> {
+        match &self.apart {
+            Some(apart) => apart.look_at(tid),
+            None => Ok(ptrace::look(tid)?.map(|(_, status)| status)),
+        }
     }
 
     /// What happened to this process or its children, if anything did.
     pub(super) fn poll(&self) -> Option<(i32, Status)> {
         if let Some(apart) = &self.apart {
-            return apart.0.iter().find_map(|tid| Some((*tid, apart.poll(*tid)?)));
+            let heard = |tid: &i32| Some((*tid, apart.look_at(*tid).ok().flatten()?));
+            return apart.0.iter().find_map(heard);
         }
         loop {
             let (tid, status) = ptrace::poll(-1)?;
@@ -71,7 +80,8 @@ impl Process {
     fn is_made_by_another(&self, tid: i32) -> bool {
         let is_known = self.threads.iter().any(|thread| thread.tid == tid)
             || self.guests.contains(&tid)
-            || self.strangers.contains(&tid);
+            || self.strangers.contains(&tid)
+            || self.unclaimed.contains(&tid);
         if is_known || UNHEARD.with_borrow(HashMap::is_empty) {
             return false;
         }

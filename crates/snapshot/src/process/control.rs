@@ -1,9 +1,7 @@
-//! Letting threads run and stopping them.
+//! Letting threads run, and hearing what they do.
 
-use super::{
-    EAGER, GUEST_PATIENCE, Happened, LONGEST_NAP, Process, SIGNALS_OF_INSTRUCTIONS, State,
-};
-use retake_kernel::ptrace::{self, Status};
+use super::{EAGER, Happened, LONGEST_NAP, Process, State};
+use retake_kernel::ptrace;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -24,6 +22,16 @@ impl Process {
             .map(|t| t.tid)
             .collect();
         ready.into_iter().try_for_each(|tid| self.resume(tid))
+    }
+
+    /// Lets all stopped threads but one run that have nothing to tell.
+    ///
+    /// # Errors
+    /// One is gone.
+    pub fn resume_others(&mut self, tid: i32) -> io::Result<()> {
+        let ready = self.threads.iter().filter(|one| one.state == State::Stopped(None));
+        let others: Vec<i32> = ready.map(|one| one.tid).filter(|other| *other != tid).collect();
+        others.into_iter().try_for_each(|other| self.resume(other))
     }
 
     /// Lets one thread run.
@@ -67,61 +75,6 @@ impl Process {
         gone_is_fine(ptrace::step(tid, signal))
     }
 
-    /// Stops every thread. What they have to tell is kept for [`Process::next`]. One that waits for
-    /// a child in its memory goes on waiting if the child waits for another thread.
-    ///
-    /// One that has stopped already is not interrupted: that would stop it again as soon as it is
-    /// resumed, and again, without an instruction between.
-    ///
-    /// # Errors
-    /// Threads cannot be stopped.
-    pub fn stop_all(&mut self) -> io::Result<()> {
-        let running: Vec<i32> =
-            self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
-        let mut stops = Vec::new();
-        for tid in running {
-            let stopped = self.poll_one(tid);
-            if stopped.is_none() {
-                gone_is_fine(ptrace::interrupt(tid))?;
-            }
-            stops.push((tid, stopped));
-        }
-        for (tid, stopped) in stops {
-            if stopped.is_none() && self.waits_for_guest(tid)? {
-                continue;
-            }
-            let Ok(status) = wait_for_stop(tid, stopped) else {
-                self.threads.retain(|thread| thread.tid != tid);
-                continue;
-            };
-            if tid != self.pid && matches!(status, Status::Exited(_) | Status::Killed(_)) {
-                self.threads.retain(|thread| thread.tid != tid);
-                continue;
-            }
-            let is_ours = status == Status::Event(libc::PTRACE_EVENT_STOP);
-            self.thread(tid)?.state = State::Stopped((!is_ours).then_some(status));
-        }
-        Ok(())
-    }
-
-    /// Lets children in this memory go on until a thread is there to be heard that is to stop. The
-    /// kernel stops none that waits for such a child: true if the thread does, and the child gets
-    /// nowhere.
-    fn waits_for_guest(&mut self, tid: i32) -> io::Result<bool> {
-        let mut since = Instant::now();
-        while !self.guests.is_empty() && !is_to_be_heard(self.pid, tid) {
-            let news = self.guests.iter().find_map(|guest| ptrace::poll(*guest));
-            if let Some((guest, status)) = news {
-                self.guest(guest, status)?;
-                since = Instant::now();
-            } else if since.elapsed() > GUEST_PATIENCE {
-                return Ok(true);
-            }
-            std::thread::sleep(EAGER / 10);
-        }
-        Ok(false)
-    }
-
     /// What happens next, of all that runs; `None` once `give_up` says so.
     ///
     /// # Errors
@@ -156,28 +109,6 @@ impl Process {
             nap = (nap * 2).min(LONGEST_NAP);
         }
     }
-}
-
-/// Whether a thread is anywhere but in the kernel where it cannot be stopped.
-fn is_to_be_heard(pid: i32, tid: i32) -> bool {
-    let status =
-        std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    !status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('D'))
-}
-
-/// What stopped a thread that was interrupted. A signal that an instruction raised just then is
-/// heard first: whoever copies the thread would lose it, and with it the instruction.
-fn wait_for_stop(tid: i32, stopped: Option<Status>) -> io::Result<Status> {
-    let of_instructions =
-        SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
-    let status = stopped.map_or_else(|| ptrace::wait(tid), Ok)?;
-    if status != Status::Event(libc::PTRACE_EVENT_STOP)
-        || retake_kernel::process::pending_signals(tid) & of_instructions == 0
-    {
-        return Ok(status);
-    }
-    ptrace::resume(tid, 0)?;
-    ptrace::wait(tid)
 }
 
 /// Between our deciding and doing a thread may have been killed; its end is told by the next wait.

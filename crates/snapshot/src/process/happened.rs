@@ -10,6 +10,10 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+/// The events of a thread that has made another one, or a process.
+const MAKING: [i32; 3] =
+    [libc::PTRACE_EVENT_FORK, libc::PTRACE_EVENT_VFORK, libc::PTRACE_EVENT_CLONE];
+
 impl Process {
     /// Interprets what a thread did; `None` if it means nothing to anybody, and the thread goes on.
     pub(super) fn happened(&mut self, tid: i32, status: Status) -> io::Result<Option<Happened>> {
@@ -21,6 +25,10 @@ impl Process {
         }
         if tid == self.pid && matches!(status, Status::Exited(_) | Status::Killed(_)) {
             self.threads.clear();
+            // Nobody claims them any more.
+            for child in std::mem::take(&mut self.unclaimed) {
+                self.let_go(child, Status::Event(libc::PTRACE_EVENT_STOP))?;
+            }
             return Ok(Some(Happened::Gone(status)));
         }
         if status == Status::Event(libc::PTRACE_EVENT_EXIT) {
@@ -43,10 +51,7 @@ impl Process {
 
     fn event(&mut self, tid: i32, event: i32) -> io::Result<()> {
         let child = ptrace::event_message(tid).unwrap_or(0);
-        let is_making = matches!(
-            event,
-            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE
-        );
+        let is_making = MAKING.contains(&event);
         if self.apart.is_some() && is_making {
             // Whoever is made by a copy would live beside the one that the process itself made.
             for pid in [child, self.pid].into_iter().filter(|pid| *pid > 0) {
@@ -64,8 +69,7 @@ impl Process {
                     signal: 0,
                 });
             }
-            libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => drop(self.guests.insert(child)),
-            libc::PTRACE_EVENT_FORK => drop(self.strangers.insert(child)),
+            _ if is_making => self.claim(child, event)?,
             // We asked for it when the thread stopped for another reason just then: what it was to
             // do it has not done.
             libc::PTRACE_EVENT_STOP if self.thread(tid)?.stepping => return self.step(tid),
@@ -77,6 +81,7 @@ impl Process {
     /// The first stop of what a thread has just made may come before that thread's own.
     fn unknown(&mut self, tid: i32, status: Status) -> io::Result<()> {
         if matches!(status, Status::Exited(_) | Status::Killed(_)) {
+            self.unclaimed.remove(&tid);
             return Ok(()); // an orphan of the tree, reaped
         }
         if is_thread_of(self.pid, tid) {
@@ -89,30 +94,20 @@ impl Process {
             return self.resume(tid);
         }
         // Which kind of child it is, its maker says; it stays where it is until then.
-        self.wait_for_maker(tid)
+        self.unclaimed.insert(tid);
+        Ok(())
     }
 
-    fn wait_for_maker(&mut self, child: i32) -> io::Result<()> {
-        let makers: Vec<i32> =
-            self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
-        for tid in makers {
-            if let Some((tid, status)) = ptrace::poll(tid) {
-                self.thread(tid)?.state = State::Stopped(Some(status));
-                if let Status::Event(event) = status
-                    && ptrace::event_message(tid).ok() == Some(child)
-                {
-                    self.event(tid, event)?;
-                    self.thread(tid)?.state = State::Running;
-                    break;
-                }
-            }
-        }
+    /// Somebody in this memory has made a child, with an event that says what of.
+    fn claim(&mut self, child: i32, event: i32) -> io::Result<()> {
+        let has_stopped = self.unclaimed.remove(&child);
         let status = Status::Event(libc::PTRACE_EVENT_STOP);
-        if self.guests.contains(&child) {
-            self.guest(child, status)
-        } else {
-            self.let_go(child, status)
+        if event == libc::PTRACE_EVENT_FORK {
+            self.strangers.insert(child);
+            return if has_stopped { self.let_go(child, status) } else { Ok(()) };
         }
+        self.guests.insert(child);
+        if has_stopped { self.guest(child, status) } else { Ok(()) }
     }
 
     /// A child with a copy of this memory: it goes its own way, without our traps.
@@ -121,12 +116,14 @@ impl Process {
         if matches!(status, Status::Exited(_) | Status::Killed(_)) {
             return Ok(());
         }
-        let memory = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem"))?;
-        for (address, original) in self.memory.covered() {
-            let _ = memory.write_all_at(original, address);
-        }
-        for (address, original) in IN_RUNTIME {
-            let _ = memory.write_all_at(&[original], address);
+        // One that was killed meanwhile has no memory.
+        if let Ok(memory) = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem")) {
+            for (address, original) in self.memory.covered() {
+                let _ = memory.write_all_at(original, address);
+            }
+            for (address, original) in IN_RUNTIME {
+                let _ = memory.write_all_at(&[original], address);
+            }
         }
         gone_is_fine(ptrace::detach(tid))
     }
@@ -144,7 +141,14 @@ impl Process {
             }
             Status::Signal(libc::SIGTRAP) => self.carry_over(tid),
             Status::Signal(signal) => gone_is_fine(ptrace::resume(tid, signal)),
-            Status::Event(_) => gone_is_fine(ptrace::resume(tid, 0)),
+            Status::Event(event) => {
+                if MAKING.contains(&event)
+                    && let Ok(child) = ptrace::event_message(tid)
+                {
+                    self.claim(child, event)?;
+                }
+                gone_is_fine(ptrace::resume(tid, 0))
+            }
         }
     }
 
@@ -167,9 +171,12 @@ impl Process {
         ptrace::set_registers(tid, &registers)?;
         self.memory.write(address, &[original])?;
         ptrace::step(tid, 0)?;
-        ptrace::wait(tid)?;
+        let status = ptrace::wait(tid)?;
         self.memory.write(address, &[TRAP])?;
-        gone_is_fine(ptrace::resume(tid, 0))
+        match status {
+            Status::Signal(libc::SIGTRAP) => gone_is_fine(ptrace::resume(tid, 0)),
+            status => self.guest(tid, status),
+        }
     }
 
     fn signal(&mut self, tid: i32, signal: i32) -> io::Result<Option<Happened>> {
@@ -188,6 +195,7 @@ impl Process {
             {
                 return Ok(None);
             }
+            self.leave_displaced(tid, &registers)?;
         }
         if self.reports_faults {
             return Ok(Some(Happened::Faulted { signal }));

@@ -10,6 +10,7 @@ mod apart;
 mod control;
 mod happened;
 mod probes;
+mod stopping;
 
 use crate::closed::ClosedText;
 use crate::memory::{Memory, TRAP};
@@ -17,7 +18,7 @@ use crate::probe::Why;
 use crate::runtime::in_runtime;
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::Slot;
+use retake_kernel::shared::{self, Slot};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::mem::offset_of;
@@ -34,6 +35,8 @@ const LONGEST_END: Duration = Duration::from_secs(5);
 /// A child of vfork does within this time what it can do without the other threads, also where the
 /// machine has much else to do.
 const GUEST_PATIENCE: Duration = Duration::from_millis(50);
+/// A thread that was interrupted stops within this time, unless the machine is in trouble.
+const LONGEST_STOP: Duration = Duration::from_secs(5);
 const LONGEST_NAP: Duration = Duration::from_millis(4);
 
 /// What a thread did that the layer above must know.
@@ -87,6 +90,8 @@ pub struct Process {
     guests: HashSet<i32>,
     /// Children that have their own memory, to be let go as soon as they stop.
     strangers: HashSet<i32>,
+    /// Children that have stopped before their maker said which of the two they are.
+    unclaimed: HashSet<i32>,
     /// The last [`Happened::Planted`] was at a probe: why it stopped.
     pub stopped_at_probe: Option<Why>,
     /// The process is dying: signals are its own.
@@ -124,13 +129,13 @@ impl Process {
     pub fn of_stopped(pid: i32) -> io::Result<Self> {
         let memory = Memory::of(pid)?;
         let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
-        let (guests, strangers) = (HashSet::new(), HashSet::new());
         Ok(Self {
             pid,
             memory,
             threads: vec![first],
-            guests,
-            strangers,
+            guests: HashSet::new(),
+            strangers: HashSet::new(),
+            unclaimed: HashSet::new(),
             stopped_at_probe: None,
             dying: false,
             reports_faults: false,
@@ -169,7 +174,7 @@ impl Process {
 
     /// Ends it, wherever it is.
     pub fn end(&mut self) {
-        for &pid in self.guests.iter().chain([&self.pid]) {
+        for &pid in self.guests.iter().chain(&self.unclaimed).chain([&self.pid]) {
             retake_kernel::process::kill(pid, libc::SIGKILL);
         }
         // The first thread's end is told once all others' have been heard.
@@ -218,14 +223,19 @@ impl Process {
             .flatten()
     }
 
-    /// Whether a thread has begun: the runtime has made it known under a number of its own.
+    /// Whether a thread has begun: the runtime has made it known under a number of its own. Or it
+    /// has come to where its stream ends, which has no such number if the recorded process ended
+    /// before the thread began.
     pub fn is_born(&self, tid: i32) -> bool {
-        let Some(context) = self.context(tid).filter(|context| context.tid != 0) else {
-            return false;
+        let Some(context) = self.context(tid) else { return false };
+        let word = |offset: usize| {
+            let mut bytes = [0; 4];
+            let at = context.slot.wrapping_add(offset as u64);
+            (self.memory.read(at, &mut bytes) == bytes.len()).then(|| u32::from_le_bytes(bytes))
         };
-        let mut owner = [0; 4];
-        let at = context.slot.wrapping_add(offset_of!(Slot, tid) as u64);
-        self.memory.read(at, &mut owner) == owner.len() && i32::from_le_bytes(owner) == tid
+        let is_its_own = word(offset_of!(Slot, tid)) == Some(tid as u32);
+        is_its_own
+            && (context.tid != 0 || word(offset_of!(Slot, state)) == Some(shared::SLOT_EXITED))
     }
 
     /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`:

@@ -93,6 +93,22 @@ impl Process {
         Ok(true)
     }
 
+    /// A displaced instruction has raised the signal that a thread is stopped for: to the program,
+    /// and to the recording, it is the one that was displaced.
+    pub(super) fn leave_displaced(&self, tid: i32, registers: &Registers) -> io::Result<()> {
+        const ADDRESS: std::ops::Range<usize> = 16..24;
+        let Some(rip) = self.memory.probes().iter().find_map(|probe| probe.shown(registers.rip))
+        else {
+            return Ok(());
+        };
+        let mut info = ptrace::siginfo(tid)?;
+        if info[ADDRESS] == registers.rip.to_le_bytes() {
+            info[ADDRESS].copy_from_slice(&rip.to_le_bytes());
+            ptrace::set_siginfo(tid, &info)?;
+        }
+        ptrace::set_registers(tid, &Registers { rip, ..*registers })
+    }
+
     /// A stub read memory that is not there. A test fails then; a condition is left to the
     /// debugger.
     pub(super) fn probe_fault(

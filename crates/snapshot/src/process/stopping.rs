@@ -1,0 +1,124 @@
+//! Stopping all threads.
+//!
+//! Nobody is waited for alone: a thread may be unable to stop before another one is attended to.
+//! One that made a child in this memory waits for it in the kernel, and the child may stand at a
+//! trap of ours; the first thread of a process that exits ends when all others have been heard.
+
+use super::control::gone_is_fine;
+use super::{
+    EAGER, GUEST_PATIENCE, LONGEST_NAP, LONGEST_STOP, Process, SIGNALS_OF_INSTRUCTIONS, State,
+};
+use retake_kernel::process::pending_signals;
+use retake_kernel::ptrace::{self, Status};
+use std::io;
+use std::time::Instant;
+
+impl Process {
+    /// Stops every thread. What they have to tell is kept for [`Process::next`]. One that waits for
+    /// a child in its memory goes on waiting if the child waits for another thread; so does one
+    /// that the kernel lets stop nowhere.
+    ///
+    /// One that has stopped already is not interrupted: that would stop it again as soon as it is
+    /// resumed, and again, without an instruction between.
+    ///
+    /// # Errors
+    /// Threads cannot be stopped.
+    pub fn stop_all(&mut self) -> io::Result<()> {
+        let running: Vec<i32> =
+            self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
+        let mut awaited = Vec::new();
+        for tid in running {
+            if !self.has_stopped(tid)? {
+                gone_is_fine(ptrace::interrupt(tid))?;
+                awaited.push(tid);
+            }
+        }
+        self.await_stops(awaited)
+    }
+
+    /// Attends to these threads, which are to stop, and to children in this memory.
+    fn await_stops(&mut self, mut awaited: Vec<i32>) -> io::Result<()> {
+        let begun = Instant::now();
+        let (mut since, mut nap) = (begun, EAGER / 10);
+        while !awaited.is_empty() {
+            let mut is_news = self.attend_to_guests()?;
+            for tid in std::mem::take(&mut awaited) {
+                if self.has_stopped(tid)? {
+                    is_news = true;
+                } else {
+                    awaited.push(tid);
+                }
+            }
+            if is_news {
+                (since, nap) = (Instant::now(), EAGER / 10);
+            }
+            let waits_for_guests = !self.guests.is_empty()
+                && since.elapsed() > GUEST_PATIENCE
+                && awaited.iter().all(|tid| is_held_by_kernel(self.pid, *tid));
+            if waits_for_guests || begun.elapsed() > LONGEST_STOP {
+                break;
+            }
+            if since.elapsed() < EAGER {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(nap);
+                nap = (nap * 2).min(LONGEST_NAP);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a thread has stopped, or is gone. A signal that an instruction raised just when it
+    /// was interrupted is heard first: whoever copies the thread would lose it, and with it the
+    /// instruction.
+    fn has_stopped(&mut self, tid: i32) -> io::Result<bool> {
+        let status = match self.look_at(tid) {
+            Ok(None) => return Ok(false),
+            Ok(Some(status)) => Some(status),
+            Err(_) => None,
+        };
+        if status == Some(Status::Event(libc::PTRACE_EVENT_STOP)) && has_raised_signal(tid) {
+            gone_is_fine(ptrace::resume(tid, 0))?;
+            return Ok(false);
+        }
+        let is_over = matches!(status, None | Some(Status::Exited(_) | Status::Killed(_)));
+        if is_over && (tid != self.pid || status.is_none()) {
+            self.threads.retain(|thread| thread.tid != tid);
+            return Ok(true);
+        }
+        let news = status.filter(|status| *status != Status::Event(libc::PTRACE_EVENT_STOP));
+        self.thread(tid)?.state = State::Stopped(news);
+        Ok(true)
+    }
+
+    /// Lets children in this memory go on. Whether one had something to tell.
+    fn attend_to_guests(&mut self) -> io::Result<bool> {
+        let mut is_news = false;
+        for guest in self.guests.iter().copied().collect::<Vec<_>>() {
+            match ptrace::look(guest) {
+                Ok(Some((guest, status))) => {
+                    self.guest(guest, status)?;
+                    is_news = true;
+                }
+                Ok(None) => {}
+                Err(_) => drop(self.guests.remove(&guest)),
+            }
+        }
+        Ok(is_news)
+    }
+}
+
+/// Whether a thread is in the kernel where it cannot be stopped.
+fn is_held_by_kernel(pid: i32, tid: i32) -> bool {
+    let status =
+        std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('D'))
+}
+
+/// Whether an instruction of a stopped thread raised a signal that it has not got yet.
+fn has_raised_signal(tid: i32) -> bool {
+    let of_instructions =
+        SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
+    let pending = pending_signals(tid) & of_instructions;
+    pending != 0 && ptrace::signal_mask(tid).is_ok_and(|blocked| pending & !blocked != 0)
+}
