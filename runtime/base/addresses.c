@@ -23,8 +23,8 @@ static u64 own_bytes(void)
 
 static u64 more(u64 limit, u64 bytes) { return limit < NO_LIMIT ? limit + bytes : limit; }
 
-void addresses_allowed(struct process *process, const struct address_limits *limits,
-	struct address_limits *real)
+void addresses_allowed(
+	struct process *process, const struct address_limits *limits, struct address_limits *real)
 {
 	const struct address_limits *before = &process->address_limits;
 	u64 now[2] = {~0UL, ~0UL};

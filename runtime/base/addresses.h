@@ -4,8 +4,8 @@
 #include "base/state.h"
 
 /* Record: what the kernel is told where the program says `limits`. */
-void addresses_allowed(struct process *process, const struct address_limits *limits,
-	struct address_limits *real);
+void addresses_allowed(
+	struct process *process, const struct address_limits *limits, struct address_limits *real);
 /* Record: the runtime is about to map so many more bytes, or did not after all. */
 void addresses_grow(struct process *process, i64 bytes);
 /* Record: at the beginning of a program. */

@@ -81,6 +81,7 @@ struct process {
 	u32 apart_among; /* when those were so many */
 	/* Record: threads that have printed, or are about to, and have not logged it. */
 	u32 printing;
+	u32 closing; /* Record: one ends the process, when those have logged it. */
 	/* Record: its threads, or another process and it, may have more or fewer descriptors in
 	 * common than is usual. */
 	u32 mixed_descriptors;

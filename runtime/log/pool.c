@@ -25,8 +25,8 @@ i64 pool_attach(struct context *context, const struct slot *slot)
 	i64 result;
 	addresses_grow(context->process, (i64)pool->bytes);
 	/* Where another thread has just done the same, the same is put in its place. */
-	for (u32 i = 0; (result = sys3(NR_shmat, pool->id, address, SHM_REMAP)) == -EACCES &&
-			i < ATTEMPTS;
+	for (u32 i = 0;
+		(result = sys3(NR_shmat, pool->id, address, SHM_REMAP)) == -EACCES && i < ATTEMPTS;
 		i++)
 		/* The program has changed its user. */
 		request(context, REQUEST_OWN_POOL, index, (u64)sys0(NR_geteuid), 0);

@@ -14,11 +14,20 @@
 #include "log/request.h"
 #include "mode/call.h"
 #include "mode/descriptors.h"
+#include "order/baton.h"
 
 static u32 console_of(struct process *process, u64 descriptor)
 {
 	u32 use = descriptor_use(process, descriptor);
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
+}
+
+/* Whoever ends the process need not wait for what was not printed yet. */
+static void wait_for_the_end(struct context *context)
+{
+	baton_release(context);
+	for (;;)
+		futex_wait(&context->process->closing, 1, 1000);
 }
 
 /* What a thread has printed is in the log, or it has printed nothing. */
@@ -35,6 +44,8 @@ u32 console_lock(struct call *call)
 	    *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
 	if (!which)
 		return 0;
+	if (UNLIKELY(call->context->process->closing))
+		wait_for_the_end(call->context);
 	__atomic_add_fetch(&call->context->process->printing, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
 		u32 holder = 0;

@@ -461,6 +461,7 @@ void baton_await_printers(struct context *context)
 	u32 count = domain ? __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST) : 0;
 	if (!count)
 		return;
+	process->closing = 1;
 	u64 turn, end = now_ns() + PRINTING_NS;
 	do {
 		if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
