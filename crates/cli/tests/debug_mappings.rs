@@ -123,3 +123,21 @@ fn watched_memory_that_is_mapped_anew() {
     let back: Vec<&str> = forth.iter().rev().copied().collect();
     assert_eq!(values, [&forth[..], &back, &["1", "0"]].concat(), "{text}");
 }
+
+/// A condition that does not hold there is no stop for gdb, which would take a packet for each hit.
+#[test]
+fn conditions_in_code_that_can_be_written() {
+    needs!("gdb");
+    let place = Place::new("debug-made-condition");
+    let source = MAKES_CODE.replace("i < 4", "i < 1002").replace("code[2] = i", "code[2] = 1");
+    let program = compile(&place, "makes", &source, &[]);
+    record(&place, &[&program]);
+    let condition = "break *0x20000000 if $rdi == 1000";
+    let text = gdb(
+        &place,
+        &[],
+        &["break main", "continue", condition, "set debug remote 1", "continue", "print total"],
+    );
+    in_order(&text, &["in ?? ()", "$1 = 1000"]);
+    assert!(text.matches("$vCont;").count() < 50, "{text}");
+}

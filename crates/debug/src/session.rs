@@ -6,7 +6,7 @@ use crate::diversion::Changes;
 use crate::error::Result;
 use crate::history::History;
 use crate::history::target::Target;
-use crate::inferior::{Fate, GiveUp, Inferior, Stop};
+use crate::inferior::{Fate, GiveUp, Inferior, Stop, signal_here};
 use crate::kept::{Keeping, Kept, Summary};
 use crate::lines::loops::GoneOver;
 use crate::replay::{Replay, Runs};
@@ -134,7 +134,7 @@ impl Session {
     /// The recording cannot be read.
     pub(crate) fn siginfo(&self) -> Result<Option<[u8; SIGINFO_BYTES]>> {
         let replay = self.replay();
-        let number = replay.inferior.signal_here()?.and_then(|number| u16::try_from(number).ok());
+        let number = signal_here(&replay.inferior)?.and_then(|number| u16::try_from(number).ok());
         match (number, replay.here()) {
             (Some(number), Some(here)) => replay.history.siginfo(here, number),
             _ => Ok(None),

@@ -2,6 +2,7 @@
 //! may have come where none was, or gone. And watched memory may be another one.
 
 use super::Inferior;
+use super::planting::ground_of;
 use crate::error::Result;
 use crate::watchpoints::{Access, Watchpoint};
 use retake_kernel::context;
@@ -26,74 +27,72 @@ const CALLS: [u16; 11] = [
 #[derive(Debug, Default)]
 pub(super) struct Before(Option<(i32, Vec<Vec<u8>>)>);
 
-impl Inferior {
-    /// The calls that threads are to announce because of what they map.
-    pub(super) fn mapping_calls(&self) -> &'static [u16] {
-        if self.stops.heed_mappings(&self.text) { &CALLS } else { &[] }
-    }
+/// The calls that threads are to announce because of what they map.
+pub(super) fn mapping_calls(inferior: &Inferior) -> &'static [u16] {
+    if inferior.stops.heed_mappings(&inferior.text) { &CALLS } else { &[] }
+}
 
-    /// A thread announces a call, or that one returns.
-    pub(super) fn heed_call(&mut self, tid: i32, kind: u64, call: u64) -> Result<()> {
-        let is_heeded = self.mapping_calls().iter().any(|known| u64::from(*known) == call);
-        match kind {
-            context::DEBUG_CALL if is_heeded => {
-                self.before = Before(Some((tid, self.watched_memory())));
-            }
-            context::DEBUG_RETURN if is_heeded => {
-                self.text.refresh(self.process.pid);
-                self.watch_mapping(tid)?;
-                self.plant_anew(tid)?;
-            }
-            _ => {}
+/// A thread announces a call, or that one returns.
+pub(super) fn heed_call(inferior: &mut Inferior, tid: i32, kind: u64, call: u64) -> Result<()> {
+    let is_heeded = mapping_calls(inferior).iter().any(|known| u64::from(*known) == call);
+    match kind {
+        context::DEBUG_CALL if is_heeded => {
+            inferior.before = Before(Some((tid, watched_memory(inferior))));
         }
-        Ok(())
-    }
-
-    /// The contents of all that is watched. Where nothing is, they are zeros: as those of memory
-    /// that comes there.
-    pub fn watched_memory(&self) -> Vec<Vec<u8>> {
-        self.stops.watchpoints.iter().map(|one| self.contents(one)).collect()
-    }
-
-    /// The first watchpoint whose memory is another one now, of those that are for changes.
-    pub fn changed_since(&self, before: &[Vec<u8>]) -> Option<Watchpoint> {
-        let mut all = self.stops.watchpoints.iter().zip(before);
-        let is_changed = |(one, before): &(&Watchpoint, &Vec<u8>)| {
-            one.access != Access::Read && self.contents(one) != **before
-        };
-        all.find(is_changed).map(|(one, _)| *one)
-    }
-
-    fn contents(&self, watchpoint: &Watchpoint) -> Vec<u8> {
-        let mut bytes = vec![0; watchpoint.bytes as usize];
-        self.read(watchpoint.address, &mut bytes);
-        bytes
-    }
-
-    /// The program sees what its call changed when that returns.
-    fn watch_mapping(&mut self, tid: i32) -> Result<()> {
-        let Some((_, before)) = self.before.0.take().filter(|(caller, _)| *caller == tid) else {
-            return Ok(());
-        };
-        if let Some(watchpoint) = self.changed_since(&before) {
-            self.watch_in_call = Some(watchpoint);
-            self.process.pause_after(tid, Some(0))?;
+        context::DEBUG_RETURN if is_heeded => {
+            inferior.text.refresh(inferior.process.pid);
+            watch_mapping(inferior, tid)?;
+            plant_anew(inferior, tid)?;
         }
-        Ok(())
+        _ => {}
     }
+    Ok(())
+}
 
-    /// Puts breakpoints where they belong now. The processor's own are set in all threads.
-    fn plant_anew(&mut self, tid: i32) -> Result<()> {
-        if self.stops.breakpoints.iter().all(|address| self.text.is_lasting_code(*address)) {
-            return Ok(());
-        }
-        self.process.stop_all()?;
-        let (planting, mut ground) = self.ground_of(tid);
-        planting.plant_anew(&mut ground)?;
-        let code = self.stops.watched_code(&self.text);
-        for other in self.process.threads().collect::<Vec<_>>() {
-            self.stops.watchpoints.arm(other, &code)?;
-        }
-        Ok(self.process.resume_others(tid)?)
+/// The contents of all that is watched. Where nothing is, they are zeros: as those of memory
+/// that comes there.
+pub(crate) fn watched_memory(inferior: &Inferior) -> Vec<Vec<u8>> {
+    inferior.stops.watchpoints.iter().map(|one| contents(inferior, one)).collect()
+}
+
+/// The first watchpoint whose memory is another one now, of those that are for changes.
+pub(crate) fn changed_since(inferior: &Inferior, before: &[Vec<u8>]) -> Option<Watchpoint> {
+    let mut all = inferior.stops.watchpoints.iter().zip(before);
+    let is_changed = |(one, before): &(&Watchpoint, &Vec<u8>)| {
+        one.access != Access::Read && contents(inferior, one) != **before
+    };
+    all.find(is_changed).map(|(one, _)| *one)
+}
+
+fn contents(inferior: &Inferior, watchpoint: &Watchpoint) -> Vec<u8> {
+    let mut bytes = vec![0; watchpoint.bytes as usize];
+    inferior.read(watchpoint.address, &mut bytes);
+    bytes
+}
+
+/// The program sees what its call changed when that returns.
+fn watch_mapping(inferior: &mut Inferior, tid: i32) -> Result<()> {
+    let Some((_, before)) = inferior.before.0.take().filter(|(caller, _)| *caller == tid) else {
+        return Ok(());
+    };
+    if let Some(watchpoint) = changed_since(inferior, &before) {
+        inferior.watch_in_call = Some(watchpoint);
+        inferior.process.pause_after(tid, Some(0))?;
     }
+    Ok(())
+}
+
+/// Puts breakpoints where they belong now. The processor's own are set in all threads.
+fn plant_anew(inferior: &mut Inferior, tid: i32) -> Result<()> {
+    if inferior.stops.breakpoints.iter().all(|address| inferior.text.is_lasting_code(*address)) {
+        return Ok(());
+    }
+    inferior.process.stop_all()?;
+    let (planting, mut ground) = ground_of(inferior, tid);
+    planting.plant_anew(&mut ground)?;
+    let code = inferior.stops.watched_code(&inferior.text);
+    for other in inferior.process.threads().collect::<Vec<_>>() {
+        inferior.stops.watchpoints.arm(other, &code)?;
+    }
+    Ok(inferior.process.resume_others(tid)?)
 }

@@ -8,6 +8,7 @@ mod planting;
 mod run;
 mod stepping;
 
+pub(crate) use mappings::{changed_since, watched_memory};
 pub(crate) use planting::{Planting, Probing, Sought};
 
 use crate::catches::{Caught, Signals, Told};
@@ -216,14 +217,6 @@ impl Inferior {
         Ok(self.registers(self.current)?.rip)
     }
 
-    /// The signal that the current thread is about to get, if it stands where that is announced.
-    pub fn signal_here(&self) -> Result<Option<i32>> {
-        let real = self.process.registers(self.current)?;
-        let is_announced = real.rip == context::DEBUG_EVENT + 1
-            && matches!(real.rdi, context::DEBUG_SIGNAL | context::DEBUG_DEATH);
-        Ok(is_announced.then_some(real.rsi as i32))
-    }
-
     /// Whether the current thread executes what the program can write.
     pub fn is_in_writable_code(&self) -> Result<bool> {
         let address = self.process.registers(self.current)?.rip;
@@ -298,4 +291,12 @@ impl Inferior {
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
         self.text.read(&self.process, address, bytes)
     }
+}
+
+/// The signal that the current thread is about to get, if it stands where that is announced.
+pub(crate) fn signal_here(inferior: &Inferior) -> Result<Option<i32>> {
+    let real = inferior.process.registers(inferior.current)?;
+    let is_announced = real.rip == context::DEBUG_EVENT + 1
+        && matches!(real.rdi, context::DEBUG_SIGNAL | context::DEBUG_DEATH);
+    Ok(is_announced.then_some(real.rsi as i32))
 }

@@ -237,13 +237,8 @@ impl Planting {
 impl Inferior {
     /// What is planted, and where.
     pub(super) fn ground(&mut self) -> (&mut Planting, Ground<'_>) {
-        self.ground_of(self.current)
-    }
-
-    /// The same, with another stopped thread.
-    pub(super) fn ground_of(&mut self, tid: i32) -> (&mut Planting, Ground<'_>) {
-        let Self { process, text, stops, planting, .. } = self;
-        (planting, Ground { process, text, stops, tid })
+        let tid = self.current;
+        ground_of(self, tid)
     }
 
     /// How visits of an address can be told apart without stopping at each, while there are probes
@@ -258,4 +253,10 @@ impl Inferior {
         let (planting, mut ground) = self.ground();
         planting.plan(&mut ground, address).map_or(1, |plan| plan.original().len())
     }
+}
+
+/// What is planted, and where, with this stopped thread.
+pub(super) fn ground_of(inferior: &mut Inferior, tid: i32) -> (&mut Planting, Ground<'_>) {
+    let Inferior { process, text, stops, planting, .. } = inferior;
+    (planting, Ground { process, text, stops, tid })
 }

@@ -1,5 +1,7 @@
 //! Going on until something stops the process.
 
+use super::mappings::{heed_call, mapping_calls};
+use super::stepping::step_off;
 use super::{Fate, GiveUp, Inferior, LONGEST_BIRTH, MOST_NEWS, PATIENCE, Stop};
 use crate::catches::{self, Told};
 use crate::error::Result;
@@ -14,7 +16,7 @@ impl Inferior {
     pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
         loop {
             let stop = self.resume_to_stop(give_up)?;
-            if stop != Stop::Breakpoint || !self.is_unmet()? {
+            if stop != Stop::Breakpoint || !is_unmet(self)? {
                 return Ok(stop);
             }
             if give_up() {
@@ -23,25 +25,13 @@ impl Inferior {
         }
     }
 
-    /// Whether it stopped at a trap for nothing but a breakpoint whose condition does not hold.
-    fn is_unmet(&self) -> Result<bool> {
-        let address = self.process.registers(self.current)?.rip;
-        let is_sought = self.planting.private_places.contains(&address)
-            || self.planting.sought.as_ref().is_some_and(|sought| sought.address == address);
-        let is_users = self.stops.breakpoints.contains(&self.program_counter()?);
-        Ok(self.process.stopped_at_probe.is_none()
-            && !is_sought
-            && is_users
-            && !self.is_at_breakpoint()?)
-    }
-
     fn resume_to_stop(&mut self, give_up: GiveUp) -> Result<Stop> {
         if let Some(stop) = self.ending.next_word() {
             return Ok(stop);
         }
         let (planting, mut ground) = self.ground();
         if planting.must_step_off(&mut ground)? {
-            match self.step_off(give_up)? {
+            match step_off(self, give_up)? {
                 Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
                 Stop::Step if self.stops.breakpoints.contains(&self.program_counter()?) => {
                     return Ok(Stop::Breakpoint);
@@ -75,7 +65,7 @@ impl Inferior {
         self.stops.watchpoints.arm(tid, &self.stops.watched_code(&self.text))?;
         let context = self.process.context(tid).unwrap_or_default();
         let told_from = self.told.filter(|told| told.thread == context.tid).map(Told::from);
-        let catches = self.stops.catches.clone().and_calls(self.mapping_calls());
+        let catches = self.stops.catches.clone().and_calls(mapping_calls(self));
         Ok(catches.arm(&self.process, tid, told_from)?)
     }
 
@@ -216,7 +206,7 @@ impl Inferior {
     }
 
     fn announced(&mut self, tid: i32, kind: u64, value: u64) -> Result<Option<Stop>> {
-        self.heed_call(tid, kind, value)?;
+        heed_call(self, tid, kind, value)?;
         if let Some(caught) = catches::announced(kind, value)
             && (self.stops.catches.wants(caught)
                 || self.told.is_some_and(|told| told.is_at(&self.process, tid, kind)))
@@ -274,7 +264,7 @@ impl Inferior {
 
     fn watched(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
         let Some(watchpoint) = self.stops.watchpoints.hit(watch) else {
-            return self.executed(tid, watch);
+            return executed(self, tid, watch);
         };
         if in_runtime(self.process.registers(tid)?.rip) {
             // The recorded kernel wrote it, so to say: the program sees it when the call returns.
@@ -285,27 +275,6 @@ impl Inferior {
         }
         self.current = tid;
         Ok(Some(Stop::Watch(watchpoint)))
-    }
-
-    /// The processor says that a thread comes to one of these addresses. Where the condition does
-    /// not hold it goes on: a flag lets it over.
-    fn executed(&mut self, tid: i32, watch: u64) -> Result<Option<Stop>> {
-        const RESUME: u64 = 1 << 16;
-        let registers = self.process.registers(tid)?;
-        if !self.stops.watchpoints.is_execution(watch)
-            || !self.stops.breakpoints.contains(&registers.rip)
-        {
-            self.process.resume(tid)?;
-            return Ok(None);
-        }
-        (self.current, self.process.stopped_at_probe) = (tid, None);
-        if !self.is_unmet()? {
-            return Ok(Some(Stop::Breakpoint));
-        }
-        let eflags = registers.eflags | RESUME;
-        ptrace::set_registers(tid, &Registers { eflags, ..registers })?;
-        self.process.resume(tid)?;
-        Ok(None)
     }
 
     /// Stops the process, and brings it to a place that its user can be shown. What stopped it just
@@ -360,4 +329,37 @@ impl Inferior {
         }
         Ok(None)
     }
+}
+
+/// Whether it stopped at a trap for nothing but a breakpoint whose condition does not hold.
+fn is_unmet(inferior: &Inferior) -> Result<bool> {
+    let address = inferior.process.registers(inferior.current)?.rip;
+    let is_sought = inferior.planting.private_places.contains(&address)
+        || inferior.planting.sought.as_ref().is_some_and(|sought| sought.address == address);
+    let is_users = inferior.stops.breakpoints.contains(&inferior.program_counter()?);
+    Ok(inferior.process.stopped_at_probe.is_none()
+        && !is_sought
+        && is_users
+        && !inferior.is_at_breakpoint()?)
+}
+
+/// The processor says that a thread comes to one of these addresses. Where the condition does
+/// not hold it goes on: a flag lets it over.
+fn executed(inferior: &mut Inferior, tid: i32, watch: u64) -> Result<Option<Stop>> {
+    const RESUME: u64 = 1 << 16;
+    let registers = inferior.process.registers(tid)?;
+    if !inferior.stops.watchpoints.is_execution(watch)
+        || !inferior.stops.breakpoints.contains(&registers.rip)
+    {
+        inferior.process.resume(tid)?;
+        return Ok(None);
+    }
+    (inferior.current, inferior.process.stopped_at_probe) = (tid, None);
+    if !is_unmet(inferior)? {
+        return Ok(Some(Stop::Breakpoint));
+    }
+    let eflags = registers.eflags | RESUME;
+    ptrace::set_registers(tid, &Registers { eflags, ..registers })?;
+    inferior.process.resume(tid)?;
+    Ok(None)
 }

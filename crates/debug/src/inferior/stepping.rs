@@ -113,25 +113,6 @@ impl Inferior {
         stop
     }
 
-    /// Gets over the instruction where there is to be a trap: over all of a repeated one, which is
-    /// come to but once.
-    pub(super) fn step_off(&mut self, give_up: GiveUp) -> Result<Stop> {
-        let address = self.process.registers(self.current)?.rip;
-        let length = repeated_at(&self.process.memory, address);
-        if length == 0 {
-            return self.step(give_up);
-        }
-        self.planting.passed = Some(address);
-        let stop = self.run_to(address + length, give_up);
-        self.planting.passed = None;
-        match stop? {
-            Stop::Breakpoint if self.process.registers(self.current)?.rip == address + length => {
-                Ok(Stop::Step)
-            }
-            stop => Ok(stop),
-        }
-    }
-
     /// Goes on to the end of a repeated string instruction, and says what stopped it there. The
     /// current thread may be in the midst of it, and traps stop only where one begins. `None`:
     /// there is none, or a user wants to stop there.
@@ -149,6 +130,27 @@ impl Inferior {
     /// Whether the current thread is at a repeated string instruction, or in the midst of it.
     pub fn is_at_repeated(&self) -> Result<bool> {
         Ok(repeated_at(&self.process.memory, self.process.registers(self.current)?.rip) != 0)
+    }
+}
+
+/// Gets over the instruction where there is to be a trap: over all of a repeated one, which is
+/// come to but once.
+pub(super) fn step_off(inferior: &mut Inferior, give_up: GiveUp) -> Result<Stop> {
+    let address = inferior.process.registers(inferior.current)?.rip;
+    let length = repeated_at(&inferior.process.memory, address);
+    if length == 0 {
+        return inferior.step(give_up);
+    }
+    inferior.planting.passed = Some(address);
+    let stop = inferior.run_to(address + length, give_up);
+    inferior.planting.passed = None;
+    match stop? {
+        Stop::Breakpoint
+            if inferior.process.registers(inferior.current)?.rip == address + length =>
+        {
+            Ok(Stop::Step)
+        }
+        stop => Ok(stop),
     }
 }
 

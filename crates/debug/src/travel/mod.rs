@@ -18,7 +18,7 @@ mod trail;
 pub(crate) use approach::start_of_stretch;
 
 use crate::error::Result;
-use crate::inferior::{GiveUp, Inferior, Stop};
+use crate::inferior::{GiveUp, Inferior, Stop, changed_since, watched_memory};
 use crate::kept::Kept;
 use crate::replay::Runs;
 use crate::timeline::Timeline;
@@ -83,13 +83,13 @@ impl Travel {
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
     pub fn backward_step(&mut self, give_up: GiveUp) -> Result<Stop> {
-        let before = self.timeline.replay.inferior.watched_memory();
+        let before = watched_memory(&self.timeline.replay.inferior);
         let stop = self.twice_if_taken(give_up, Self::backward_step_once)?;
         if stop != Stop::Step {
             return Ok(stop);
         }
         let replay = &self.timeline.replay;
-        if let Some(watchpoint) = replay.inferior.changed_since(&before) {
+        if let Some(watchpoint) = changed_since(&replay.inferior, &before) {
             return Ok(Stop::Watch(watchpoint));
         }
         Ok(replay.announced.filter(|stop| replay.inferior.wants(*stop)).unwrap_or(Stop::Step))

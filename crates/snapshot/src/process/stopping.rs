@@ -28,84 +28,84 @@ impl Process {
             self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
         let mut awaited = Vec::new();
         for tid in running {
-            if !self.has_stopped(tid)? {
+            if !has_stopped(self, tid)? {
                 gone_is_fine(ptrace::interrupt(tid))?;
                 awaited.push(tid);
             }
         }
-        self.await_stops(awaited)
+        await_stops(self, awaited)
     }
+}
 
-    /// Attends to these threads, which are to stop, and to children in this memory.
-    fn await_stops(&mut self, mut awaited: Vec<i32>) -> io::Result<()> {
-        let begun = Instant::now();
-        let (mut since, mut nap) = (begun, EAGER / 10);
-        while !awaited.is_empty() {
-            let mut is_news = self.attend_to_guests()?;
-            for tid in std::mem::take(&mut awaited) {
-                if self.has_stopped(tid)? {
-                    is_news = true;
-                } else {
-                    awaited.push(tid);
-                }
-            }
-            if is_news {
-                (since, nap) = (Instant::now(), EAGER / 10);
-            }
-            let waits_for_guests = !self.guests.is_empty()
-                && since.elapsed() > GUEST_PATIENCE
-                && awaited.iter().all(|tid| is_held_by_kernel(self.pid, *tid));
-            if waits_for_guests || begun.elapsed() > LONGEST_STOP {
-                break;
-            }
-            if since.elapsed() < EAGER {
-                std::thread::yield_now();
+/// Attends to these threads, which are to stop, and to children in this memory.
+fn await_stops(process: &mut Process, mut awaited: Vec<i32>) -> io::Result<()> {
+    let begun = Instant::now();
+    let (mut since, mut nap) = (begun, EAGER / 10);
+    while !awaited.is_empty() {
+        let mut is_news = attend_to_guests(process)?;
+        for tid in std::mem::take(&mut awaited) {
+            if has_stopped(process, tid)? {
+                is_news = true;
             } else {
-                std::thread::sleep(nap);
-                nap = (nap * 2).min(LONGEST_NAP);
+                awaited.push(tid);
             }
         }
-        Ok(())
-    }
-
-    /// Whether a thread has stopped, or is gone. A signal that an instruction raised just when it
-    /// was interrupted is heard first: whoever copies the thread would lose it, and with it the
-    /// instruction.
-    fn has_stopped(&mut self, tid: i32) -> io::Result<bool> {
-        let status = match self.look_at(tid) {
-            Ok(None) => return Ok(false),
-            Ok(Some(status)) => Some(status),
-            Err(_) => None,
-        };
-        if status == Some(Status::Event(libc::PTRACE_EVENT_STOP)) && has_raised_signal(tid) {
-            gone_is_fine(ptrace::resume(tid, 0))?;
-            return Ok(false);
+        if is_news {
+            (since, nap) = (Instant::now(), EAGER / 10);
         }
-        let is_over = matches!(status, None | Some(Status::Exited(_) | Status::Killed(_)));
-        if is_over && (tid != self.pid || status.is_none()) {
-            self.threads.retain(|thread| thread.tid != tid);
-            return Ok(true);
+        let waits_for_guests = !process.guests.is_empty()
+            && since.elapsed() > GUEST_PATIENCE
+            && awaited.iter().all(|tid| is_held_by_kernel(process.pid, *tid));
+        if waits_for_guests || begun.elapsed() > LONGEST_STOP {
+            break;
         }
-        let news = status.filter(|status| *status != Status::Event(libc::PTRACE_EVENT_STOP));
-        self.thread(tid)?.state = State::Stopped(news);
-        Ok(true)
+        if since.elapsed() < EAGER {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
     }
+    Ok(())
+}
 
-    /// Lets children in this memory go on. Whether one had something to tell.
-    fn attend_to_guests(&mut self) -> io::Result<bool> {
-        let mut is_news = false;
-        for guest in self.guests.iter().copied().collect::<Vec<_>>() {
-            match ptrace::look(guest) {
-                Ok(Some((guest, status))) => {
-                    self.guest(guest, status)?;
-                    is_news = true;
-                }
-                Ok(None) => {}
-                Err(_) => drop(self.guests.remove(&guest)),
+/// Whether a thread has stopped, or is gone. A signal that an instruction raised just when it
+/// was interrupted is heard first: whoever copies the thread would lose it, and with it the
+/// instruction.
+fn has_stopped(process: &mut Process, tid: i32) -> io::Result<bool> {
+    let status = match process.look_at(tid) {
+        Ok(None) => return Ok(false),
+        Ok(Some(status)) => Some(status),
+        Err(_) => None,
+    };
+    if status == Some(Status::Event(libc::PTRACE_EVENT_STOP)) && has_raised_signal(tid) {
+        gone_is_fine(ptrace::resume(tid, 0))?;
+        return Ok(false);
+    }
+    let is_over = matches!(status, None | Some(Status::Exited(_) | Status::Killed(_)));
+    if is_over && (tid != process.pid || status.is_none()) {
+        process.threads.retain(|thread| thread.tid != tid);
+        return Ok(true);
+    }
+    let news = status.filter(|status| *status != Status::Event(libc::PTRACE_EVENT_STOP));
+    process.thread(tid)?.state = State::Stopped(news);
+    Ok(true)
+}
+
+/// Lets children in this memory go on. Whether one had something to tell.
+fn attend_to_guests(process: &mut Process) -> io::Result<bool> {
+    let mut is_news = false;
+    for guest in process.guests.iter().copied().collect::<Vec<_>>() {
+        match ptrace::look(guest) {
+            Ok(Some((guest, status))) => {
+                process.guest(guest, status)?;
+                is_news = true;
             }
+            Ok(None) => {}
+            Err(_) => drop(process.guests.remove(&guest)),
         }
-        Ok(is_news)
     }
+    Ok(is_news)
 }
 
 /// Whether a thread is in the kernel where it cannot be stopped.
