@@ -15,9 +15,14 @@
 /* More than the runtime ever maps while it records. */
 #define MOST_OWN_BYTES (WINDOWS - RUNTIME_TEXT)
 
+u64 addresses_forgotten(void)
+{
+	return (MAX_SLOTS - HEADER->slot_limit) * sizeof(struct slot);
+}
+
 static u64 own_bytes(void)
 {
-	return sizeof(struct header) + ADDRESS_RESERVE +
+	return sizeof(struct header) - addresses_forgotten() + ADDRESS_RESERVE +
 	       __atomic_load_n(&PROCESS_INITIAL->own_bytes, __ATOMIC_ACQUIRE);
 }
 

@@ -1,4 +1,5 @@
 /* Another program in the same process. Private stack. */
+#include "base/addresses.h"
 #include "base/debugged.h"
 #include "base/decimal.h"
 #include "base/futex.h"
@@ -104,7 +105,10 @@ static u32 exec_record(struct call *call)
 	request(context, REQUEST_EXEC, 0, 0, 0);
 	call_prepare(call);
 	baton_keep_alone(context, 1);
+	/* The new program begins with the whole header. */
+	addresses_grow(context->process, (i64)addresses_forgotten());
 	call_execute(call);
+	addresses_grow(context->process, -(i64)addresses_forgotten());
 	baton_keep_alone(context, 0);
 	exec_undo(context);
 	force_open(context);

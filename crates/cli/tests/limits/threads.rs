@@ -270,6 +270,11 @@ fn a_recorded_program_can_map_as_much_as_natively() {
     let natively = blocks(std::str::from_utf8(&natively).unwrap());
     let recorded = blocks(&record(&place, &[], "./maps"));
     assert!((natively..natively + 5).contains(&recorded), "{recorded} of {natively}");
+    // The same where the recorder has not all addresses itself.
+    let script = "ulimit -v 4000000; exec \"$0\" record ./maps";
+    let scarce = place.command_of("sh", &["-c", script, RETAKE]).output().unwrap().stdout;
+    let scarce = blocks(std::str::from_utf8(&scarce).unwrap());
+    assert!((natively..natively + 5).contains(&scarce), "{scarce} of {natively}");
 }
 
 /// The first thread computes until a handler tells it to stop.
