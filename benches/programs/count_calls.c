@@ -3,10 +3,11 @@
  *
  *     count_calls RETAKE ARGUMENTS
  *
- * A filter (seccomp) tells each call of the whole tree to this process, which lets all go on. That
- * needs no tracer, so it collides with none: the supervisor traces whoever executes a program. A
- * call that is dispatched to the runtime does not come to the filter; the one that the runtime
- * makes for it does.
+ * While recording, a filter (seccomp) tells each call of the whole tree to this process, which lets
+ * all go on: the supervisor traces whoever executes a program, and nobody can be traced twice. While
+ * replaying, it is the other way round: the supervisor has such a filter, of which there can be one,
+ * and traces nobody; so this process does. A call that is dispatched to the runtime is not counted;
+ * the one that the runtime makes for it is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,6 +22,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -137,26 +139,100 @@ static void print_faults(pid_t process)
     printf("faults.supervisor %ld\nfaults.program %ld\n", own, others);
 }
 
-int main(int argc, char **argv)
-{
-    int listener, status;
+/* What was told of a process that has ended. */
+struct end {
+    int status;
     struct rusage usage;
+};
+
+static pid_t start_traced(char **command)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        execv(command[0], command);
+        _exit(127);
+    }
+    require(child > 0 && waitpid(child, NULL, 0) == child, "fork");
+    long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                   PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL;
+    require(ptrace(PTRACE_SETOPTIONS, child, NULL, options) == 0, "options");
+    require(ptrace(PTRACE_SYSCALL, child, NULL, NULL) == 0, "trace");
+    return child;
+}
+
+static void count_entry(pid_t thread)
+{
+    struct __ptrace_syscall_info info;
+    long bytes = ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info);
+    if (bytes > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY)
+        calls[who_is(thread)] += !is_wait((int)info.entry.nr);
+}
+
+/* Counts until nobody is left. */
+static void trace_all(pid_t child, struct end *end)
+{
+    struct rusage usage;
+    int status;
+    for (;;) {
+        pid_t thread = wait4(-1, &status, __WALL, &usage);
+        if (thread < 0 && errno == ECHILD)
+            return;
+        require(thread > 0, "wait4");
+        if (!WIFSTOPPED(status)) {
+            if (thread == child)
+                *end = (struct end){status, usage};
+            continue;
+        }
+        int signal = WSTOPSIG(status), event = status >> 16;
+        if (signal == (SIGTRAP | 0x80))
+            count_entry(thread);
+        if (event == PTRACE_EVENT_EXIT && thread == child)
+            print_faults(child);
+        /* New ones begin with a stop of their own. */
+        long passed = event || signal == (SIGTRAP | 0x80) || signal == SIGSTOP ? 0 : signal;
+        ptrace(PTRACE_SYSCALL, thread, NULL, passed);
+    }
+}
+
+/* Runs it, and counts its calls and page faults. */
+static struct end run_listening(char **command, int output)
+{
+    int listener;
     siginfo_t ended;
-    require(argc > 1 && realpath(argv[1], retake) != NULL, "count_calls RETAKE ARGUMENTS");
-    /* What the program prints is not what we print. */
-    int output = dup(STDOUT_FILENO);
-    require(output >= 0 && freopen("/dev/null", "w", stdout) != NULL, "/dev/null");
-    pid_t child = start(argv + 1, &listener);
+    struct end end;
+    pid_t child = start(command, &listener);
     listen_to_all(listener);
     require(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0, "waitid");
     fflush(stdout);
     require(dup2(output, STDOUT_FILENO) == STDOUT_FILENO, "dup2");
+    print_faults(child);
+    require(wait4(child, &end.status, 0, &end.usage) == child, "wait4");
+    return end;
+}
+
+static struct end run_traced(char **command, int output)
+{
+    struct end end = {0};
+    pid_t child = start_traced(command);
+    require(dup2(output, STDOUT_FILENO) == STDOUT_FILENO, "dup2");
+    trace_all(child, &end);
+    return end;
+}
+
+int main(int argc, char **argv)
+{
+    require(argc > 2 && realpath(argv[1], retake) != NULL, "count_calls RETAKE ARGUMENTS");
+    /* What the program prints is not what we print. */
+    int output = dup(STDOUT_FILENO);
+    require(output >= 0 && freopen("/dev/null", "w", stdout) != NULL, "/dev/null");
+    int is_replay = strcmp(argv[2], "replay") == 0;
+    struct end end = (is_replay ? run_traced : run_listening)(argv + 1, output);
     for (int who = 0; who < WHO_COUNT; who++)
         printf("calls.%s %ld\n", who_names[who], calls[who]);
-    print_faults(child);
-    require(wait4(child, &status, 0, &usage) == child, "wait4");
-    printf("peak_kb %ld\n", usage.ru_maxrss);
-    if (status != 0)
-        fprintf(stderr, "retake ended with %x\n", (unsigned)status);
-    return status != 0;
+    printf("peak_kb %ld\n", end.usage.ru_maxrss);
+    if (end.status != 0)
+        fprintf(stderr, "retake ended with %x\n", (unsigned)end.status);
+    return end.status != 0;
 }

@@ -24,6 +24,7 @@
 enum { PIPE_BYTES = 4096, POLL_US = 2000, MOST_POLLS = 10000, MOST_CALLS = 32 };
 enum { CALL_OVER = -1, ALL_OVER = -2 };
 enum { NO_CALL = -1 };
+enum { PUSH_FLAGS = 0x9c, TRAP_FLAG = 0x100 };
 
 /* What the program says of itself. */
 static char said[1024];
@@ -101,10 +102,13 @@ static void understand(void)
     require(mark != 0 && count > 0, "what the program says");
 }
 
-/* One step, and the registers behind it. */
+/* One step, and the registers behind it. They are those of the step before. What `pushfq` stores has
+ * the trap flag of ours, which the runtime would take for one that the program has set. */
 static void step(pid_t process, struct user_regs_struct *registers)
 {
     int status;
+    long code = registers->rip ? ptrace(PTRACE_PEEKTEXT, process, registers->rip, NULL) : 0;
+    int stores_flags = (code & 0xff) == PUSH_FLAGS;
     require(ptrace(PTRACE_SINGLESTEP, process, NULL, NULL) == 0, "step");
     require(waitpid(process, &status, __WALL) == process, "wait");
     if (!WIFSTOPPED(status) || status >> 8 != SIGTRAP) {
@@ -112,11 +116,15 @@ static void step(pid_t process, struct user_regs_struct *registers)
         exit(1);
     }
     require(ptrace(PTRACE_GETREGS, process, NULL, registers) == 0, "registers");
+    if (stores_flags) {
+        long flags = ptrace(PTRACE_PEEKDATA, process, registers->rsp, NULL) & ~TRAP_FLAG;
+        require(ptrace(PTRACE_POKEDATA, process, registers->rsp, flags) == 0, "flags");
+    }
 }
 
 static void count(pid_t process, int input)
 {
-    struct user_regs_struct registers;
+    struct user_regs_struct registers = {0};
     long call = NO_CALL, steps = 0;
     size_t length = 0;
     require(fcntl(input, F_SETFL, O_NONBLOCK) == 0, "fcntl");

@@ -15,10 +15,7 @@
 /* More than the runtime ever maps while it records. */
 #define MOST_OWN_BYTES (WINDOWS - RUNTIME_TEXT)
 
-u64 addresses_forgotten(void)
-{
-	return (MAX_SLOTS - HEADER->slot_limit) * sizeof(struct slot);
-}
+u64 addresses_forgotten(void) { return (MAX_SLOTS - HEADER->slot_limit) * sizeof(struct slot); }
 
 static u64 own_bytes(void)
 {
