@@ -183,6 +183,8 @@ impl Process {
             match self.poll() {
                 Some((tid, Status::Exited(_) | Status::Killed(_))) if tid == self.pid => break,
                 Some(_) => {}
+                // It was told before.
+                None if retake_kernel::process::state(self.pid).is_none() => break,
                 None => std::thread::sleep(Duration::from_micros(50)),
             }
         }
