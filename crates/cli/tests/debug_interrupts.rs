@@ -51,6 +51,7 @@ fn serve(place: &Place) -> (std::process::Child, Client) {
     let line = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     let address = line.rsplit(' ').next().unwrap().to_owned();
     let stream = std::net::TcpStream::connect(&address).unwrap();
+    stream.set_nodelay(true).unwrap(); // else each interrupt waits for an acknowledgement
     stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     (child, Client(stream))
 }
