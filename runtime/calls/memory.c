@@ -46,6 +46,50 @@ static u32 changed_around_holes(const struct call *call)
 		       -ENOMEM;
 }
 
+#define MOST_PIECES 32u
+
+/* The mappings of a range, up to its end. */
+struct pieces {
+	u64 start, end;
+	u32 count;
+	struct {
+		u64 start, end;
+	} of[MOST_PIECES];
+};
+
+static void add_piece(void *closure, const struct map_line *line)
+{
+	struct pieces *pieces = closure;
+	u64 start = line->start > pieces->start ? line->start : pieces->start,
+	    end = minimum(line->end, pieces->end);
+	if (start >= end || pieces->count == MOST_PIECES)
+		return;
+	pieces->of[pieces->count].start = start;
+	pieces->of[pieces->count++].end = end;
+}
+
+/* Replay: what was one mapping may be several, if a part of it shows a file whose bytes are in the
+ * log. The kernel moves and resizes single ones: they go one by one. */
+static i64 remap_pieces(const u64 *a, u64 to)
+{
+	u64 kept = minimum(PAGE_CEIL(a[1]), PAGE_CEIL(a[2])), grown = PAGE_CEIL(a[2]) - kept;
+	struct pieces pieces = {.start = a[0], .end = a[0] + kept, .count = 0};
+	if (PAGE_CEIL(a[1]) > kept)
+		sys2(NR_munmap, a[0] + kept, PAGE_CEIL(a[1]) - kept);
+	walk_maps(add_piece, &pieces);
+	for (u32 i = 0; i < pieces.count; i++) {
+		u64 start = pieces.of[i].start, bytes = pieces.of[i].end - start;
+		u64 place = to + start - a[0], more = i + 1 == pieces.count ? grown : 0;
+		if (place == start && !more)
+			continue;
+		i64 result = sys5(NR_mremap, start, bytes, bytes + more, place == start ? 0 : 3,
+			place); /* MREMAP_MAYMOVE | MREMAP_FIXED */
+		if (result != (i64)place)
+			return result;
+	}
+	return (i64)to;
+}
+
 /* `again` says whether replay makes the call too; its result must then be the recorded one. */
 static u32 repeat(struct call *call, u32 again)
 {
@@ -58,6 +102,8 @@ static u32 repeat(struct call *call, u32 again)
 		   (call->result >= 0 || call->result < -4095 || changed_around_holes(call))) {
 		i64 result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
 			call->actual[3], call->actual[4], call->actual[5]);
+		if (result == -EFAULT && call->number == NR_mremap)
+			result = remap_pieces(call->actual, (u64)call->result);
 		if (result != call->result)
 			diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
 	}
@@ -174,67 +220,6 @@ u32 handle_remap_file_pages(struct call *call) { return refuse_range(call, -EINV
 
 u32 handle_mseal(struct call *call) { return repeat(call, 1); }
 
-#define MOST_PIECES 32u
-
-/* The mappings of a range, up to its end. */
-struct pieces {
-	u64 start, end;
-	u32 count;
-	struct {
-		u64 start, end;
-	} of[MOST_PIECES];
-};
-
-static void add_piece(void *closure, const struct map_line *line)
-{
-	struct pieces *pieces = closure;
-	u64 start = line->start > pieces->start ? line->start : pieces->start,
-	    end = minimum(line->end, pieces->end);
-	if (start >= end || pieces->count == MOST_PIECES)
-		return;
-	pieces->of[pieces->count].start = start;
-	pieces->of[pieces->count++].end = end;
-}
-
-/* Replay: what was one mapping may be several, if a part of it shows a file whose bytes are in the
- * log. The kernel moves and resizes single ones: they go one by one. */
-static i64 remap_pieces(const u64 *a, u64 to)
-{
-	u64 kept = minimum(PAGE_CEIL(a[1]), PAGE_CEIL(a[2])), grown = PAGE_CEIL(a[2]) - kept;
-	struct pieces pieces = {.start = a[0], .end = a[0] + kept, .count = 0};
-	if (PAGE_CEIL(a[1]) > kept)
-		sys2(NR_munmap, a[0] + kept, PAGE_CEIL(a[1]) - kept);
-	walk_maps(add_piece, &pieces);
-	for (u32 i = 0; i < pieces.count; i++) {
-		u64 start = pieces.of[i].start, bytes = pieces.of[i].end - start;
-		u64 place = to + start - a[0], more = i + 1 == pieces.count ? grown : 0;
-		if (place == start && !more)
-			continue;
-		i64 result = sys5(NR_mremap, start, bytes, bytes + more, place == start ? 0 : 3,
-			place); /* MREMAP_MAYMOVE | MREMAP_FIXED */
-		if (result != (i64)place)
-			return result;
-	}
-	return (i64)to;
-}
-
-/* Replay: the mapping goes to where it went. */
-static u32 remap_again(struct call *call)
-{
-	const u64 *a = call->arguments;
-	call_prepare(call);
-	i64 result = call->result;
-	if (result >= 0 || result < -4095) {
-		result = sys5(NR_mremap, a[0], a[1], a[2], call->actual[3], call->actual[4]);
-		if (result == -EFAULT)
-			result = remap_pieces(a, (u64)call->result);
-	}
-	if (result != call->result)
-		diverge(call->context, WHY_RESULT, (u64)call->result, (u64)result);
-	call_finish(call, NULL, 0);
-	return leave_with_result(call);
-}
-
 u32 handle_mremap(struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -251,8 +236,7 @@ u32 handle_mremap(struct call *call)
 		note_change(call->context, a[0], a[1], 0);
 		note_change(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
 	}
-	u32 looked = look_unmap(call->context, a[0], a[1]),
-	    how = recording() ? repeat(call, 1) : remap_again(call);
+	u32 looked = look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
 	if (recording() && call->result > 0)
 		shared_moved(a[0], a[1], (u64)call->result, a[2]);
 	if (looked && call->result > 0)

@@ -19,14 +19,18 @@
 #define EOPNOTSUPP 95
 #define ESRCH 3
 
-u32 handle_plainly(struct call *call)
+u32 handle_with_output(struct call *call, u8 argument, u64 address, u64 bytes)
 {
+	struct extra_item output = {
+		argument, ITEM_OUTPUT, address, (const void *)address, (u32)bytes};
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	call_finish(call, NULL, 0);
+	call_finish(call, &output, recording() && call->result == 0 && bytes);
 	return leave_with_result(call);
 }
+
+u32 handle_plainly(struct call *call) { return handle_with_output(call, 0, 0, 0); }
 
 #define READ_IMPLIES_EXEC 0x400000u
 #define CAPABILITY_VERSION_1 0x19980330u
@@ -54,12 +58,7 @@ u32 handle_capget(struct call *call)
 	if (version != CAPABILITY_VERSION_1)
 		return handle_plainly(call);
 	call->outputs_by_hand = 1;
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	struct extra_item set = {1, ITEM_OUTPUT, a[1], (const void *)a[1], CAPABILITY_SET_BYTES};
-	call_finish(call, &set, recording() && call->result == 0 && a[1]);
-	return leave_with_result(call);
+	return handle_with_output(call, 1, a[1], a[1] ? CAPABILITY_SET_BYTES : 0);
 }
 
 /* ---- signals to many: the supervisor and its guardian share the group but are not part of the
@@ -137,14 +136,8 @@ static u32 thread_id_address(struct call *call)
 /* Most operations change what /proc shows; one tells how large its structure is. */
 static u32 change_layout(struct call *call)
 {
-	u64 address = call->arguments[2];
-	struct extra_item size = {2, ITEM_OUTPUT, address, (const void *)address, sizeof(u32)};
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	call_finish(call, &size,
-		recording() && call->result == 0 && call->arguments[1] == PR_SET_MM_MAP_SIZE);
-	return leave_with_result(call);
+	u32 tells_size = call->arguments[1] == PR_SET_MM_MAP_SIZE;
+	return handle_with_output(call, 2, call->arguments[2], tells_size ? sizeof(u32) : 0);
 }
 
 u32 handle_prctl(struct call *call)

@@ -31,16 +31,6 @@ struct replacement {
 };
 _Static_assert(sizeof(struct replacement) == 96, "struct ipt_replace");
 
-/* Makes the call, which wrote more than the table tells of. */
-static u32 with_output(struct call *call, u8 argument, u64 address, u64 bytes)
-{
-	struct extra_item output = {
-		argument, ITEM_OUTPUT, address, (const void *)address, (u32)bytes};
-	u32 is_written = recording() && !tracing() && call->result == 0 && bytes;
-	call_finish(call, &output, is_written);
-	return leave_with_result(call);
-}
-
 /* The length of this one is a number of steps. */
 u32 handle_getsockopt(struct call *call)
 {
@@ -53,7 +43,10 @@ u32 handle_getsockopt(struct call *call)
 		return deliver_deferred(call->context, 1);
 	if (copy_user(&steps, (const void *)a[4], sizeof steps) || !a[3])
 		steps = 0;
-	return with_output(call, 3, a[3], (u64)steps * FILTER_STEP_BYTES);
+	struct extra_item filter = {
+		3, ITEM_OUTPUT, a[3], (const void *)a[3], steps * FILTER_STEP_BYTES};
+	call_finish(call, &filter, recording() && !tracing() && call->result == 0 && steps);
+	return leave_with_result(call);
 }
 
 static u32 replaces_table(const u64 *a)
@@ -89,8 +82,6 @@ u32 handle_setsockopt(struct call *call)
 	if (!replaces_table(call->arguments) || call->arguments[4] < sizeof head ||
 		copy_user(&head, (const void *)call->arguments[3], sizeof head))
 		return handle_plainly(call);
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	return with_output(call, 3, head.old_counters, (u64)head.counters * COUNTER_BYTES);
+	u64 bytes = tracing() ? 0 : (u64)head.counters * COUNTER_BYTES;
+	return handle_with_output(call, 3, head.old_counters, bytes);
 }
