@@ -2,6 +2,7 @@
 
 use gdbstub::arch;
 use retake_kernel::ptrace;
+use retake_snapshot::probe::numbered;
 
 const GENERAL: usize = 16;
 const SEGMENTS: usize = 6;
@@ -63,12 +64,10 @@ impl Default for Registers {
 impl Registers {
     /// From what ptrace says.
     pub fn new(r: &ptrace::Registers, extended: Vec<u8>) -> Self {
+        let [general @ .., program_counter] = numbered(r);
         Self {
-            general: [
-                r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11,
-                r.r12, r.r13, r.r14, r.r15,
-            ],
-            program_counter: r.rip,
+            general,
+            program_counter,
             flags: r.eflags as u32,
             segments: [r.cs, r.ss, r.ds, r.es, r.fs, r.gs].map(|selector| selector as u32),
             original_call: r.orig_rax,

@@ -18,7 +18,7 @@ use crate::text::Text;
 use crate::watchpoints::Watchpoint;
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::Registers;
-use retake_snapshot::probe::holds;
+use retake_snapshot::probe::{holds, numbered};
 use retake_snapshot::{Process, in_runtime};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -256,29 +256,9 @@ impl Inferior {
     /// Whether one of the user's breakpoints is for where the program stands, and as it stands
     /// there. What cannot be evaluated here is left to the debugger.
     pub fn is_at_breakpoint(&self) -> Result<bool> {
-        let Registers {
-            rax,
-            rbx,
-            rcx,
-            rdx,
-            rsi,
-            rdi,
-            rbp,
-            rsp,
-            r8,
-            r9,
-            r10,
-            r11,
-            r12,
-            r13,
-            r14,
-            r15,
-            rip,
-            ..
-        } = self.registers(self.current)?;
+        let values = numbered(&self.registers(self.current)?);
+        let rip = values[16];
         let conditions = self.stops.conditions_at(rip);
-        let values =
-            [rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip];
         let may_hold = |one: &Vec<u8>| {
             holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len())
                 != Some(false)

@@ -1,10 +1,20 @@
 //! Breakpoint conditions where no probe runs: at a place that the program stands at already.
 
+use retake_kernel::ptrace::Registers;
+
 /// More operations than any condition has.
 const MOST_OPERATIONS: usize = 10_000;
 
-/// Whether a condition holds, by registers in the protocol's order up to rip, and memory. `None`:
-/// it does something that is not known here.
+/// Registers in the order in which the debugger's protocol numbers them, up to rip.
+pub fn numbered(r: &Registers) -> [u64; 17] {
+    [
+        r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
+        r.r13, r.r14, r.r15, r.rip,
+    ]
+}
+
+/// Whether a condition holds, by registers as [`numbered`], and memory. `None`: it does something
+/// that is not known here.
 pub fn holds(
     expression: &[u8],
     registers: &[u64; 17],

@@ -11,7 +11,7 @@ mod evaluate;
 
 pub use assembler::Test;
 pub use code::Wanted;
-pub use evaluate::holds;
+pub use evaluate::{holds, numbered};
 
 use crate::ranges::Ranges;
 use assembler::{
