@@ -17,14 +17,16 @@ mod running;
 mod service;
 mod standstill;
 mod status;
+mod wanted;
 mod warden;
 mod windows;
 
 pub use copies::CopySlots;
 pub use report::Report;
-pub use running::{Held, Purpose, Running, Wanted};
+pub use running::{Purpose, Running};
 pub use standstill::{CutOff, Waiting};
 pub use status::Status;
+pub use wanted::{Held, Wanted};
 
 use host::Host;
 use retake_kernel::memory;

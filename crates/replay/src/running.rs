@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::report::Report;
 use crate::service::Service;
 use crate::status::Status;
+use crate::wanted::{Held, Wanted};
 use crate::warden::Warden;
 use crate::windows::Windows;
 use crate::{
@@ -34,22 +35,6 @@ const OBSERVED: Duration = Duration::from_millis(100);
 const SLOWEST_REPLAY: u32 = 5;
 const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The one process of the tree that a debugger wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
-    /// The stream of its first thread.
-    pub stream: u32,
-    /// It is held once that thread has consumed this many events: the start of the process, or of a
-    /// program it executes.
-    pub events: u64,
-    /// The streams from the first process to it. The processes of others are made only if they
-    /// share memory.
-    pub path: Vec<u32>,
-    /// What it maps shared, nobody else ever sees: it is mapped so that copies of the process have
-    /// copies of it.
-    pub is_alone: bool,
-}
-
 /// What a replay is for, besides being looked at.
 #[derive(Default)]
 pub struct Purpose {
@@ -60,15 +45,6 @@ pub struct Purpose {
     /// Takes what the program prints, in place of standard output and error. With a wanted process,
     /// in pieces as the runtime describes them.
     pub output: Option<File>,
-}
-
-/// The wanted process, waiting for [`Running::release`] before anything of the program has run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
-    /// Its process number.
-    pub pid: i32,
-    /// Its first thread's slot in the header.
-    pub slot: usize,
 }
 
 fn options(recording: &Recording, request: Request, whole_inputs: bool) -> Options {

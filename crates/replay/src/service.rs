@@ -3,8 +3,8 @@
 use crate::copies::{Copies, CopySlots};
 use crate::forced;
 use crate::report::Report;
-use crate::running::{Held, Wanted};
 use crate::standstill::{CutOff, Found, Standstill};
+use crate::wanted::{Held, Wanted};
 use crate::windows::Windows;
 use retake_kernel::{futex, process, shared};
 use retake_recording::ContentId;
