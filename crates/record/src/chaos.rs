@@ -8,12 +8,13 @@
 //! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a
 //! mixture of its own.
 
+use crate::random::Random;
 use crate::shared_state::Recorder;
-use crate::{forced, slices};
-use retake_kernel::shared::{self, Header};
+use crate::{forcing, slices};
+use retake_kernel::shared::Header;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,32 +23,6 @@ const SHORTEST_SLICE: Duration = Duration::from_micros(40);
 /// A slice is the shortest one times a power of two up to this, times a random number from one to
 /// two.
 const SLICE_SCALES: u64 = 9;
-
-/// Random numbers that a seed alone decides (SplitMix64, as in the runtime).
-#[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-
-    /// Below `limit`, which is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn choice<T: Copy, const COUNT: usize>(&mut self, choices: [T; COUNT]) -> T {
-        choices[self.below(COUNT as u64) as usize]
-    }
-}
 
 /// How often what happens; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,16 +85,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool, mut random: Random) {
     while !stop.load(Acquire) {
         std::thread::sleep(slice(&mut random));
         for (_, slot, _) in slices::holders_others_wait_for(recorder) {
-            let from_idle = slot.forcing.state.compare_exchange(
-                shared::FORCE_IDLE,
-                shared::FORCE_WANTED,
-                AcqRel,
-                Acquire,
-            );
-            if from_idle.is_ok() {
-                slot.forcing.sequence.fetch_add(1, Relaxed);
-                forced::send(slot);
-            }
+            forcing::stop(slot);
         }
     }
 }
@@ -134,10 +100,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_decides_everything() {
+    fn a_seed_decides_the_mixture() {
         assert_eq!(Mixture::of_seed(7), Mixture::of_seed(7));
-        let (mut one, mut same) = (Random::new(9), Random::new(9));
-        assert!((0..100).all(|_| one.next() == same.next()));
     }
 
     #[test]

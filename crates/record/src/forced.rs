@@ -5,12 +5,12 @@
 //! unblocked; the runtime traces a few instructions and asks what they were (`answer`), then stops
 //! the thread where replay can find it again.
 
-use crate::chaos::Random;
+use crate::random::Random;
 use crate::shared_state::Recorder;
-use crate::slices;
+use crate::{forcing, slices};
 use retake_contract::context::{FORCE_GOOD, FORCE_WRITTEN, force_answer};
 use retake_contract::put_words;
-use retake_kernel::{futex, maps, memory, process, shared};
+use retake_kernel::{futex, maps, memory, shared};
 use retake_patch::traced::{self, Step};
 use retake_patch::watch::Text;
 use std::collections::HashMap;
@@ -103,26 +103,9 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
         if known != sequence && !recorder.is_parallel() {
             waiting.insert(index, (sequence, Instant::now()));
         } else if since.elapsed() >= patience {
-            send(slot);
+            forcing::send(slot);
         }
     }
-}
-
-/// Stops the thread of a slot that wants it. The state keeps the thread from leaving user code
-/// behind the signal's back.
-pub(crate) fn send(slot: &shared::Slot) {
-    if slot
-        .forcing
-        .state
-        .compare_exchange(shared::FORCE_WANTED, shared::FORCE_SENDING, AcqRel, Acquire)
-        .is_err()
-    {
-        return;
-    }
-    let sent = process::force(slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
-    let next = if sent { shared::FORCE_SENT } else { shared::FORCE_WANTED };
-    // It may have arrived already, and then the runtime has moved on.
-    let _ = slot.forcing.state.compare_exchange(shared::FORCE_SENDING, next, AcqRel, Acquire);
 }
 
 /// Answers REQUEST_FORCE: 0, or -1 when the process cannot be looked at.

@@ -10,11 +10,11 @@
 //!   stopped again (`has_credit` in `runtime/order/baton.c`).
 //! * The stops themselves take a small part of the time of a process that computes.
 
-use crate::forced;
+use crate::forcing;
 use crate::shared_state::Recorder;
 use retake_kernel::shared::{self, Slot};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 /// What a thread gets until more is known of it.
@@ -70,25 +70,13 @@ impl Slices {
             });
             let left = allowed(slice, waiters).saturating_sub(now - since).max(rest);
             if left.is_zero() {
-                stop(slot);
+                forcing::stop(slot);
                 self.stops.insert(pid, now);
             }
             soonest = soonest.min(left);
         }
         self.stops.retain(|_, at| now - *at < LONGEST);
         soonest.max(SPINNING)
-    }
-}
-
-fn stop(slot: &Slot) {
-    if slot
-        .forcing
-        .state
-        .compare_exchange(shared::FORCE_IDLE, shared::FORCE_WANTED, AcqRel, Acquire)
-        .is_ok()
-    {
-        slot.forcing.sequence.fetch_add(1, Relaxed);
-        forced::send(slot);
     }
 }
 
