@@ -7,9 +7,8 @@
 
 mod plan;
 
-use crate::shared_state::Recorder;
 use crate::stream_scan::{Place, StreamScan};
-use crate::thread_account::supervisor_info;
+use crate::thread_account::{Accounts, supervisor_info};
 use plan::{End, Kept, Need, Plan, plan};
 use retake_kernel::clock;
 use retake_model::event::ThreadAccount;
@@ -78,30 +77,25 @@ struct Demand {
 
 /// The thread that rewrites.
 pub(crate) struct Keeping {
-    recorder: Arc<Recorder>,
+    keeper: Arc<Keeper>,
+    accounts: Arc<Accounts>,
     thread: JoinHandle<()>,
 }
 
 impl Keeping {
-    /// Starts it, if the recorder is to keep something back.
-    pub fn start(recorder: &Arc<Recorder>) -> Option<Self> {
-        recorder.keeper.as_ref()?;
-        let for_thread = Arc::clone(recorder);
-        let thread = std::thread::spawn(move || {
-            if let Some(keeper) = &for_thread.keeper {
-                keeper.run(&for_thread);
-            }
-        });
-        Some(Self { recorder: Arc::clone(recorder), thread })
+    /// Starts it. It rewrites the accounts with the streams.
+    pub fn start(keeper: Arc<Keeper>, accounts: Arc<Accounts>) -> Self {
+        let (for_thread, their_accounts) = (Arc::clone(&keeper), Arc::clone(&accounts));
+        let thread = std::thread::spawn(move || for_thread.run(&their_accounts));
+        Self { keeper, accounts, thread }
     }
 
     /// Ends the thread, after what is left to be dropped. Everything must be drained.
     pub fn stop(self) {
-        let Some(keeper) = &self.recorder.keeper else { return };
-        keeper.lock().is_stopping = true;
-        keeper.changed.notify_all();
+        self.keeper.lock().is_stopping = true;
+        self.keeper.changed.notify_all();
         let _ = self.thread.join();
-        keeper.finish(&self.recorder);
+        self.keeper.finish(&self.accounts);
     }
 }
 
@@ -195,7 +189,7 @@ impl Keeper {
         }
     }
 
-    fn run(&self, recorder: &Recorder) {
+    fn run(&self, accounts: &Accounts) {
         let mut not_before = Instant::now();
         let mut state = self.lock();
         while !state.is_stopping {
@@ -211,7 +205,7 @@ impl Keeper {
             state.has_ended = false;
             drop(state);
             let started = Instant::now();
-            let result = self.pass(recorder, demand);
+            let result = self.pass(accounts, demand);
             not_before = Instant::now() + self.pause(&result, started.elapsed());
             state = self.lock();
             state.is_exhausted = !matches!(result, Ok(true));
@@ -255,7 +249,7 @@ impl Keeper {
     }
 
     /// Drops what the demand says; whether there was enough.
-    fn pass(&self, recorder: &Recorder, demand: Demand) -> retake_recording::Result<bool> {
+    fn pass(&self, accounts: &Accounts, demand: Demand) -> retake_recording::Result<bool> {
         let plan = {
             let state = self.lock();
             plan(&state.streams, &state.dropped, demand.need)
@@ -263,7 +257,7 @@ impl Keeper {
         if plan.saved_bytes < demand.least_bytes {
             return Ok(false);
         }
-        let (rewrite, batch) = recorder.accounts.begin_rewrite(recorder, &self.writer)?;
+        let (rewrite, batch) = accounts.begin_rewrite(&self.writer)?;
         let (dropped, chunks) = {
             let state = self.lock();
             let dropped = state.dropped_after(&plan);
@@ -278,7 +272,7 @@ impl Keeper {
         if let Err(error) =
             rewrite.run(&keep, &Replaced { info: &supervisor_info(), chunks: &chunks })
         {
-            recorder.accounts.put_back(batch);
+            accounts.put_back(batch);
             return Err(error);
         }
         self.lock().apply(&plan, dropped, &self.writer);
@@ -287,7 +281,7 @@ impl Keeper {
 
     /// Everything has ended: what remains to be done for the limit, and the files that nothing
     /// needs any more.
-    fn finish(&self, recorder: &Recorder) {
+    fn finish(&self, accounts: &Accounts) {
         let file_bytes = self.writer.file_bytes();
         let need = match self.limit {
             KeepLast::Bytes(limit) => (file_bytes > limit).then(|| Need::Bytes(file_bytes - limit)),
@@ -295,7 +289,7 @@ impl Keeper {
             KeepLast::WhatFits => None, // it fits
         };
         let result =
-            need.map_or(Ok(false), |need| self.pass(recorder, Demand { need, least_bytes: 1 }));
+            need.map_or(Ok(false), |need| self.pass(accounts, Demand { need, least_bytes: 1 }));
         let unneeded = self.lock().unneeded_contents();
         if let Err(error) = result.and_then(|_| self.writer.unlink_contents(&unneeded)) {
             eprintln!("retake: not all that --keep-last would drop is gone: {error}");

@@ -148,7 +148,7 @@ pub fn record(
     store: Store,
 ) -> Result<Ended, RecordError> {
     let writer = Arc::new(writer);
-    let keeper = request.keep_last.map(|limit| Keeper::new(limit, Arc::clone(&writer)));
+    let keeper = request.keep_last.map(|limit| Arc::new(Keeper::new(limit, Arc::clone(&writer))));
     let directory = writer.directory().to_path_buf();
     run(request, shared::MODE_RECORD, writer, keeper, store, Some(&directory))
 }
@@ -170,7 +170,7 @@ fn run(
     request: &Request,
     mode: u32,
     log: Arc<dyn EventLog>,
-    keeper: Option<Keeper>,
+    keeper: Option<Arc<Keeper>>,
     store: Store,
     directory: Option<&Path>,
 ) -> Result<Ended, RecordError> {
@@ -238,7 +238,7 @@ fn run(
 
 /// Completes the recording.
 fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), RecordError> {
-    let finished = recorder.accounts.finish(recorder).and_then(|(threads, account)| {
+    let finished = recorder.accounts.finish().and_then(|(threads, account)| {
         let outcome = Outcome {
             exit: exit(status),
             duration_ms: started.elapsed().as_millis() as u64,
@@ -319,7 +319,10 @@ impl Helpers {
     fn start(recorder: &Arc<Recorder>, chaos_seed: Option<u64>) -> Self {
         Self {
             drain: Drain::start(recorder),
-            keeping: Keeping::start(recorder),
+            keeping: recorder
+                .keeper
+                .clone()
+                .map(|keeper| Keeping::start(keeper, Arc::clone(&recorder.accounts))),
             service: service::Service::start(recorder),
             forcer: forced::Forcer::start(recorder),
             slicer: chaos_seed.map(|seed| chaos::Slicer::start(recorder, seed)),

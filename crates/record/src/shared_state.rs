@@ -61,12 +61,12 @@ pub(crate) struct Recorder {
     pub files: FileTable,
     pub log: Arc<dyn EventLog>,
     pub counters: Counters,
-    pub accounts: Accounts,
-    pub space: Space,
+    pub accounts: Arc<Accounts>,
+    pub space: Arc<Space>,
     /// Who must know of new pools.
     pub guardian: Option<Line>,
     /// If only a part of the recording is to be kept.
-    pub keeper: Option<Keeper>,
+    pub keeper: Option<Arc<Keeper>>,
     pub pools: Pools,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
@@ -89,14 +89,15 @@ impl Recorder {
         files: FileTable,
         log: Arc<dyn EventLog>,
         space: Space,
-        keeper: Option<Keeper>,
+        keeper: Option<Arc<Keeper>>,
     ) -> Self {
+        let space = Arc::new(space);
         Self {
             session,
             files,
-            log,
             counters: Counters::default(),
-            accounts: Accounts::new(),
+            accounts: Arc::new(Accounts::new(Arc::clone(&log), Arc::clone(&space))),
+            log,
             space,
             guardian: None,
             keeper,
@@ -331,7 +332,7 @@ impl Recorder {
                 keeper.ended(stream, slot.ties.load(Relaxed), scan, account);
             }
             // what fails here fails where the drain meets it
-            let _ = self.accounts.close(self, stream, &account);
+            let _ = self.accounts.close(stream, &account);
         }
         self.pools.take_token(index);
         slot.pid.store(0, Relaxed);

@@ -1,13 +1,14 @@
 //! What is known of a thread once it has ended: when it ran, what it did, how long it waited.
 //! Written to a stream of the supervisor's own.
 
-use crate::shared_state::Recorder;
+use crate::event_log::EventLog;
+use crate::space::Space;
 use retake_kernel::{clock, shared};
 use retake_model::event::{HEADER_BYTES, ThreadAccount};
 use retake_model::{EventKind, StreamId};
 use retake_recording::{ChunkEvents, RecordingWriter, Rewrite, StreamInfo, StreamKind};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// No thread gets this number: the runtime counts from 0.
 const SUPERVISOR_STREAM: StreamId = StreamId(u32::MAX - 1);
@@ -38,7 +39,15 @@ impl EventCounts {
 pub(crate) struct Accounts {
     /// When recording began.
     base_ns: u64,
+    output: Output,
     state: Mutex<State>,
+}
+
+/// Where they are written.
+#[derive(Debug)]
+struct Output {
+    log: Arc<dyn EventLog>,
+    space: Arc<Space>,
 }
 
 #[derive(Debug, Default)]
@@ -51,8 +60,10 @@ struct State {
 }
 
 impl Accounts {
-    pub fn new() -> Self {
-        Self { base_ns: clock::monotonic_ns(), state: Mutex::default() }
+    /// None so far. Their stream goes to that log, and waits for space on its disk.
+    pub fn new(log: Arc<dyn EventLog>, space: Arc<Space>) -> Self {
+        let output = Output { log, space };
+        Self { base_ns: clock::monotonic_ns(), output, state: Mutex::default() }
     }
 
     /// What is known of a thread that has ended.
@@ -73,12 +84,7 @@ impl Accounts {
     }
 
     /// A thread has ended, and all that it wrote is on disk.
-    pub fn close(
-        &self,
-        recorder: &Recorder,
-        stream: StreamId,
-        account: &ThreadAccount,
-    ) -> retake_recording::Result<()> {
+    pub fn close(&self, stream: StreamId, account: &ThreadAccount) -> retake_recording::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.threads += 1;
         state.total.add(account);
@@ -86,18 +92,17 @@ impl Accounts {
         if state.batch.len() < BATCH_BYTES {
             return Ok(());
         }
-        state.write(recorder)
+        state.write(&self.output)
     }
 
     /// Begins to write the recording anew. What is kept back here is given back: it is written with
     /// the rest, or put back.
     pub fn begin_rewrite<'a>(
         &self,
-        recorder: &Recorder,
         writer: &'a RecordingWriter,
     ) -> retake_recording::Result<(Rewrite<'a>, Vec<u8>)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.declare(recorder)?;
+        state.declare(&self.output)?;
         let rewrite = writer.begin_rewrite()?;
         Ok((rewrite, std::mem::take(&mut state.batch)))
     }
@@ -109,9 +114,9 @@ impl Accounts {
     }
 
     /// Writes what is kept back. Returns the number of threads and the sum of their accounts.
-    pub fn finish(&self, recorder: &Recorder) -> retake_recording::Result<(u64, ThreadAccount)> {
+    pub fn finish(&self) -> retake_recording::Result<(u64, ThreadAccount)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.write(recorder)?;
+        state.write(&self.output)?;
         Ok((state.threads, state.total))
     }
 }
@@ -130,22 +135,22 @@ pub(crate) fn supervisor_info() -> StreamInfo {
 }
 
 impl State {
-    fn declare(&mut self, recorder: &Recorder) -> retake_recording::Result<()> {
+    fn declare(&mut self, output: &Output) -> retake_recording::Result<()> {
         if !self.is_declared {
-            recorder.space.wait(|| recorder.log.declare_stream(&supervisor_info()))?;
+            output.space.wait(|| output.log.declare_stream(&supervisor_info()))?;
             self.is_declared = true;
         }
         Ok(())
     }
 
-    fn write(&mut self, recorder: &Recorder) -> retake_recording::Result<()> {
+    fn write(&mut self, output: &Output) -> retake_recording::Result<()> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.declare(recorder)?;
+        self.declare(output)?;
         let event_bytes = HEADER_BYTES + ThreadAccount::BYTES;
         let events = ChunkEvents { first: Some(0), count: (self.batch.len() / event_bytes) as u32 };
-        recorder.space.wait(|| recorder.log.append(SUPERVISOR_STREAM, &self.batch, events))?;
+        output.space.wait(|| output.log.append(SUPERVISOR_STREAM, &self.batch, events))?;
         self.batch.clear();
         Ok(())
     }

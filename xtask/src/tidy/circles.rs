@@ -7,29 +7,22 @@ use std::path::Path;
 
 use crate::quoted::{Language, quoted};
 
-/// Circles that are there still: a line each, the crate's folder and its modules. It only shrinks.
-const KNOWN: &str = include_str!("circles.known");
-
 /// A module by its path in the crate, `a::b`; the crate itself is the empty one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Complaints about circles that are not known, and about known ones that are not there any more.
+/// Complaints about circles.
 ///
 /// # Errors
 /// A folder or file that cannot be read.
 pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
-    let mut found = BTreeSet::new();
+    let mut complaints = Vec::new();
     for folder in crates(repository)? {
         let graph = uses(&texts_of(&repository.join(&folder).join("src"))?);
-        found
-            .extend(circles(&graph).iter().map(|circle| format!("{folder}: {}", circle.join(" "))));
+        let told =
+            |circle: &Vec<&str>| format!("a circle of modules: {folder}: {}", circle.join(" "));
+        complaints.extend(circles(&graph).iter().map(told));
     }
-    let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
-    let new = found.difference(&known).map(|line| format!("a circle of modules: {line}"));
-    let gone = known
-        .difference(&found)
-        .map(|line| format!("xtask/src/tidy/circles.known has a circle that is not there: {line}"));
-    Ok(new.chain(gone).collect())
+    Ok(complaints)
 }
 
 /// The folders of all crates.
