@@ -2,7 +2,8 @@
 
 use libc as sys;
 
-use super::{Context, Plan, Planned, Planner};
+use super::files::{Files, NO_PATH};
+use super::{Context, Plan, Planned};
 use crate::access::Access;
 use crate::action::{Action, Target, Time};
 use crate::calls::u64_at;
@@ -17,8 +18,13 @@ const PATH: What = (None, Some(0));
 const AT: What = (Some(0), Some(1));
 const NOFOLLOW: i32 = sys::AT_SYMLINK_NOFOLLOW;
 
-impl Planner {
-    pub(super) fn attributes(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans changes of attributes, and reading them.
+pub(super) struct AttributeCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+}
+
+impl AttributeCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         let arguments = context.arguments;
         let flags = |index: usize| arguments.uint(index) as i32;
         match i64::from(context.call.number) {
@@ -50,39 +56,16 @@ impl Planner {
         what: What,
         flags: i32,
     ) -> Planned<(Target, Option<NodeRef>)> {
-        let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
+        let (target, node) = self.files.target(context, what, flags, Evidence::Exists)?;
         if let Some(node) = &node {
             use_attributes(node, Access::Exclusive, &mut context.turn);
             if let Some(origin) = node.borrow_mut().origin.as_mut().filter(|_| context.succeeded())
             {
                 origin.note_attributes_changed();
             }
-            self.block_lookups(context, node);
+            block_lookups(context, node);
         }
         Ok((target, node))
-    }
-
-    /// The mode of a directory decides who gets to what is in it.
-    fn block_lookups(&mut self, context: &mut Context, node: &NodeRef) {
-        let (parent, name) = match &*node.borrow() {
-            node if matches!(node.kind, crate::world::Kind::Directory(_)) => {
-                (node.parent.upgrade(), node.name.clone())
-            }
-            _ => return,
-        };
-        if let Some(directory) = parent
-            .as_ref()
-            .map(|parent| parent.borrow_mut())
-            .as_mut()
-            .and_then(|parent| parent.as_directory())
-        {
-            directory.use_name(
-                &name,
-                Access::Exclusive,
-                context.turn.ticket,
-                &mut context.turn.dependencies,
-            );
-        }
     }
 
     fn set_mode(
@@ -128,12 +111,12 @@ impl Planner {
 
     fn truncate(&mut self, context: &mut Context) -> Planned<Plan> {
         let size = context.arguments.word(1);
-        let mut located = self.locate(context, None, 0, true)?;
+        let mut located = self.files.locate(context, None, 0, true)?;
         if let Some(spot) = &mut located.spot {
-            self.use_spot(context, spot, Access::Share);
+            self.files.use_spot(context, spot, Access::Share);
             if context.succeeded() {
                 let node = spot.suppose(|| crate::world::Kind::Unknown);
-                self.resized(context, &node, size);
+                self.files.resized(context, &node, size);
             }
         }
         Ok(Plan::Execute(Action::Truncate { place: located.place, size }))
@@ -156,21 +139,21 @@ impl Planner {
         let lists =
             matches!(number, sys::SYS_listxattr | sys::SYS_llistxattr | sys::SYS_flistxattr);
         if lists {
-            let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
+            let (target, node) = self.files.target(context, what, flags, Evidence::Exists)?;
             node.iter().for_each(|node| use_attributes(node, Access::Share, &mut context.turn));
             return Ok(Plan::Execute(Action::ListAttributes {
                 target,
                 capacity: arguments.word(2),
             }));
         }
-        let name = arguments.text(1).ok_or(Plan::Simulated(super::NO_PATH))?.to_vec();
+        let name = arguments.text(1).ok_or(Plan::Simulated(NO_PATH))?.to_vec();
         match number {
             sys::SYS_getxattr | sys::SYS_lgetxattr | sys::SYS_fgetxattr => {
-                let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
+                let (target, node) = self.files.target(context, what, flags, Evidence::Exists)?;
                 if let Some(node) = &node {
                     use_attributes(node, Access::Share, &mut context.turn);
                     if let Some(value) = arguments.output(2).filter(|_| context.succeeded()) {
-                        self.prove_attribute(node, &name, value);
+                        self.files.proofs.prove_attribute(node, &name, value);
                     }
                 }
                 Ok(Plan::Execute(Action::GetAttribute {
@@ -188,6 +171,29 @@ impl Planner {
                 Ok(Plan::Execute(Action::RemoveAttribute { target, name }))
             }
         }
+    }
+}
+
+/// The mode of a directory decides who gets to what is in it.
+fn block_lookups(context: &mut Context, node: &NodeRef) {
+    let (parent, name) = match &*node.borrow() {
+        node if matches!(node.kind, crate::world::Kind::Directory(_)) => {
+            (node.parent.upgrade(), node.name.clone())
+        }
+        _ => return,
+    };
+    if let Some(directory) = parent
+        .as_ref()
+        .map(|parent| parent.borrow_mut())
+        .as_mut()
+        .and_then(|parent| parent.as_directory())
+    {
+        directory.use_name(
+            &name,
+            Access::Exclusive,
+            context.turn.ticket,
+            &mut context.turn.dependencies,
+        );
     }
 }
 

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use libc as sys;
 use retake_trace_format::BufferDirection;
 
-use super::{Context, Plan, Planned, Planner};
+use super::files::Files;
+use super::{Context, Plan, Planned};
 use crate::access::{Access, AccessLog};
 use crate::action::{Action, Data, MAXIMUM_TRANSFER, Sync};
 use crate::calls::pieces;
-use crate::prepare::Evidence;
 use crate::tasks::{Description, Opened};
 use crate::world::NodeRef;
 
@@ -21,8 +21,13 @@ const WRITTEN: Data = Data { argument: DATA, direction: BufferDirection::Input }
 /// Whether they fail again would depend on who comes first.
 const FAILED_ON_PIPES: &str = "reads and writes of pipes that failed";
 
-impl Planner {
-    pub(super) fn data(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans reads, writes and what is about size and position.
+pub(super) struct DataCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+}
+
+impl DataCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         match i64::from(context.call.number) {
             sys::SYS_read | sys::SYS_readv => self.read(context, None),
             sys::SYS_pread64 | sys::SYS_preadv | sys::SYS_preadv2 => {
@@ -46,7 +51,7 @@ impl Planner {
         context: &mut Context,
         end: PipeEnd,
     ) -> Planned<(Rc<Description>, Option<NodeRef>)> {
-        let description = self.description(context, context.arguments.descriptor(0))?;
+        let description = self.files.description(context, context.arguments.descriptor(0))?;
         let node = match &description.opened {
             Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
             Opened::Pipe if !context.succeeded() => return Err(Plan::Simulated(FAILED_ON_PIPES)),
@@ -69,7 +74,7 @@ impl Planner {
                 buffers: DATA,
             }));
         };
-        let start = self.start_of(context, &description, offset);
+        let start = start_of(context, &description, offset);
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
         match start {
             Some(start) => {
@@ -79,7 +84,7 @@ impl Planner {
                     context.turn.ticket,
                     &mut context.turn.dependencies,
                 );
-                self.prove_read(context, &node, start);
+                self.files.proofs.prove_read(context, &node, start);
                 if offset.is_none() && context.succeeded() {
                     description.position.set(Some(end));
                 }
@@ -109,10 +114,10 @@ impl Planner {
         };
         let appends = description.flags.get() & sys::O_APPEND as u32 != 0
             || flags & sys::RWF_APPEND as u32 != 0;
-        let start = self.start_of(context, &description, offset);
+        let start = start_of(context, &description, offset);
         let start = if appends { node.borrow().content.size } else { start };
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
-        self.written(context, &node, start, bytes);
+        self.files.written(context, &node, start, bytes);
         if offset.is_none() && context.succeeded() {
             description.position.set(start.map(|start| start.saturating_add(bytes)));
         }
@@ -125,58 +130,8 @@ impl Planner {
         }))
     }
 
-    /// Notes that a call writes so many bytes there, or nobody knows where.
-    pub(super) fn written(
-        &mut self,
-        context: &mut Context,
-        node: &NodeRef,
-        start: Option<u64>,
-        bytes: u64,
-    ) {
-        self.prove(node, Evidence::File);
-        let node = &mut *node.borrow_mut();
-        let overwritten = start.map_or(0..u64::MAX, |start| start..start.saturating_add(bytes));
-        node.copies.retain(|copied| {
-            copied.range.end <= overwritten.start || overwritten.end <= copied.range.start
-        });
-        match start {
-            Some(start) => {
-                let range = start..start.saturating_add(bytes);
-                node.content.write(
-                    range.clone(),
-                    context.turn.ticket,
-                    &mut context.turn.dependencies,
-                );
-                if let Some(origin) = &mut node.origin {
-                    origin.note_written(range);
-                }
-            }
-            None => {
-                node.content.whole(context.turn.ticket, &mut context.turn.dependencies);
-                node.content.size = None;
-                if let Some(origin) = &mut node.origin {
-                    origin.note_changed_somewhere();
-                }
-            }
-        }
-    }
-
-    /// Where a call begins; one without an offset of its own uses the position of the open file,
-    /// and keeps others from it.
-    fn start_of(
-        &mut self,
-        context: &mut Context,
-        description: &Rc<Description>,
-        offset: Option<u64>,
-    ) -> Option<u64> {
-        if offset.is_none() {
-            use_position(description, Access::Exclusive, context);
-        }
-        offset.or(description.position.get())
-    }
-
     fn seek(&mut self, context: &mut Context) -> Planned<Plan> {
-        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let (description, node) = self.files.file(context, context.arguments.descriptor(0))?;
         use_position(&description, Access::Exclusive, context);
         let (offset, whence) = (context.arguments.word(1) as i64, context.arguments.uint(2));
         if whence != sys::SEEK_SET as u32 && whence != sys::SEEK_CUR as u32 {
@@ -188,38 +143,24 @@ impl Planner {
             if let Some(size) =
                 position.checked_add_signed(offset.wrapping_neg()).filter(|_| is_end)
             {
-                self.prove_size(&node, size);
+                self.files.proofs.prove_size(&node, size);
             }
         }
         Ok(Plan::Execute(Action::Seek { handle: description.handle.clone(), offset, whence }))
     }
 
     fn resize(&mut self, context: &mut Context) -> Planned<Plan> {
-        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let (description, node) = self.files.file(context, context.arguments.descriptor(0))?;
         let size = context.arguments.word(1);
-        self.resized(context, &node, size);
+        self.files.resized(context, &node, size);
         Ok(Plan::Execute(Action::Resize { handle: description.handle.clone(), size }))
     }
 
-    /// Notes that a call sets the size of a file.
-    pub(super) fn resized(&mut self, context: &mut Context, node: &NodeRef, size: u64) {
-        self.prove(node, Evidence::File);
-        let succeeded = context.succeeded();
-        let node = &mut *node.borrow_mut();
-        node.content.whole(context.turn.ticket, &mut context.turn.dependencies);
-        if succeeded {
-            node.content.size = Some(size);
-            if let Some(origin) = &mut node.origin {
-                origin.note_resized(size);
-            }
-        }
-    }
-
     fn allocate(&mut self, context: &mut Context) -> Planned<Plan> {
-        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let (description, node) = self.files.file(context, context.arguments.descriptor(0))?;
         let (mode, offset, bytes) =
             (context.arguments.uint(1), context.arguments.word(2), context.arguments.word(3));
-        self.written(context, &node, None, 0);
+        self.files.written(context, &node, None, 0);
         let keeps_size = mode & sys::FALLOC_FL_KEEP_SIZE as u32 != 0;
         if let Some(origin) = node.borrow_mut().origin.as_mut().filter(|_| !keeps_size) {
             origin.note_resized(offset.saturating_add(bytes));
@@ -233,7 +174,7 @@ impl Planner {
     }
 
     fn flush(&mut self, context: &mut Context) -> Planned<Plan> {
-        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let (description, node) = self.files.file(context, context.arguments.descriptor(0))?;
         let handle = description.handle.clone();
         node.borrow_mut().content.look(context.turn.ticket, &mut context.turn.dependencies);
         let arguments = context.arguments;
@@ -257,6 +198,19 @@ impl Planner {
             },
         }))
     }
+}
+
+/// Where a call begins; one without an offset of its own uses the position of the open file,
+/// and keeps others from it.
+fn start_of(
+    context: &mut Context,
+    description: &Rc<Description>,
+    offset: Option<u64>,
+) -> Option<u64> {
+    if offset.is_none() {
+        use_position(description, Access::Exclusive, context);
+    }
+    offset.or(description.position.get())
 }
 
 /// Which end of a pipe a call uses.

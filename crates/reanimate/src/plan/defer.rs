@@ -58,7 +58,7 @@ impl Planner {
         match record {
             TraceRecord::Call(call)
                 if is_small
-                    && self.threads.are_several()
+                    && self.processes.threads.are_several()
                     && self.held.len() < MAXIMUM_HELD
                     && self.has_to_wait(&call) =>
             {
@@ -120,7 +120,7 @@ impl Planner {
 
     /// Whether the first argument of a call is a descriptor of that pipe.
     fn reads_from(&self, call: &TracedCall, fifo: &Rc<FifoUses>) -> bool {
-        self.threads.get(call.thread).is_some_and(|thread| {
+        self.processes.threads.get(call.thread).is_some_and(|thread| {
             let descriptors = thread.descriptors.borrow();
             let slot = descriptors.get(Arguments(call).descriptor(0));
             slot.and_then(|slot| slot.description.fifo.get())
@@ -136,8 +136,11 @@ impl Planner {
         path: u8,
         follows: bool,
     ) -> Option<Resolution> {
-        let thread =
-            self.threads.get(call.thread).or_else(|| self.threads.of_process(call.process))?;
+        let thread = self
+            .processes
+            .threads
+            .get(call.thread)
+            .or_else(|| self.processes.threads.of_process(call.process))?;
         let arguments = Arguments(call);
         let path = arguments.text(path)?;
         let mut base = thread.surroundings.borrow().base.clone();
@@ -150,7 +153,7 @@ impl Planner {
             }
         }
         let mut turn = Turn::new(Ticket::NOBODY);
-        Some(self.world.resolve(&base, path, follows, &mut turn))
+        Some(self.files.world.resolve(&base, path, follows, &mut turn))
     }
 
     /// Whether what is known of a call's path cannot be if its result is right.

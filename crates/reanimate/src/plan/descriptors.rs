@@ -3,16 +3,23 @@
 
 use libc as sys;
 
-use super::{Context, Plan, Planned, Planner};
+use super::files::{Files, SHARED_PIPES, UNKNOWN_DESCRIPTOR, closing};
+use super::processes::Processes;
+use super::{Context, Plan, Planned};
 use crate::access::Access;
 use crate::action::Action;
 use crate::tasks::{Description, Opened, Slot};
 
 const TRACKED: &str = "descriptors that were duplicated or marked: only their table changes";
-const CLOSED_VIRTUAL: &str = "closing of what was not opened";
 
-impl Planner {
-    pub(super) fn descriptors(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans changes of a table of descriptors.
+pub(super) struct DescriptorCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+    pub(super) processes: &'plan mut Processes,
+}
+
+impl DescriptorCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         let arguments = context.arguments;
         let first = arguments.descriptor(0);
         match i64::from(context.call.number) {
@@ -37,7 +44,7 @@ impl Planner {
         let slot = context.thread.descriptors.borrow_mut().close(number, context.call.entered_ns);
         match slot {
             Some(slot) => closing(std::slice::from_ref(&slot)),
-            None => Plan::Simulated(super::UNKNOWN_DESCRIPTOR),
+            None => Plan::Simulated(UNKNOWN_DESCRIPTOR),
         }
     }
 
@@ -48,7 +55,7 @@ impl Planner {
             return Plan::Simulated(TRACKED);
         }
         if flags & sys::CLOSE_RANGE_UNSHARE != 0 {
-            self.unshare_descriptors(context);
+            self.processes.unshare_descriptors(context);
         }
         let mut descriptors = context.thread.descriptors.borrow_mut();
         if flags & sys::CLOSE_RANGE_CLOEXEC != 0 {
@@ -65,21 +72,21 @@ impl Planner {
         number: i32,
         closes_on_exec: bool,
     ) -> Planned<Plan> {
-        let description = self.description(context, number)?;
+        let description = self.files.description(context, number)?;
         if context.succeeded() {
             let flags = if closes_on_exec { sys::O_CLOEXEC as u32 } else { 0 };
-            super::open::install(context, description, flags);
+            context.install(description, flags);
         }
         Ok(Plan::Simulated(TRACKED))
     }
 
     fn duplicate_onto(&mut self, context: &mut Context, closes_on_exec: bool) -> Planned<Plan> {
         let (old, new) = (context.arguments.descriptor(0), context.arguments.descriptor(1));
-        let description = match self.description(context, old) {
+        let description = match self.files.description(context, old) {
             Ok(description) => description,
             Err(plan) => {
                 // What it refers to is unknown; that the number changed its meaning is not.
-                self.open_virtual(context, super::UNKNOWN_DESCRIPTOR, 0);
+                context.open_virtual(UNKNOWN_DESCRIPTOR, 0);
                 return Err(plan);
             }
         };
@@ -110,7 +117,7 @@ impl Planner {
         }
         let ticket = context.turn.ticket;
         let opened = || {
-            if self.simulates_pipes { Opened::Virtual(super::SHARED_PIPES) } else { Opened::Pipe }
+            if context.simulates_pipes { Opened::Virtual(SHARED_PIPES) } else { Opened::Pipe }
         };
         let ends = [(reader, sys::O_RDONLY), (writer, sys::O_WRONLY)];
         let [reader, writer] = ends.map(|(number, access)| {
@@ -122,8 +129,8 @@ impl Planner {
             context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
             description
         });
-        if self.simulates_pipes {
-            return Ok(Plan::Simulated(super::SHARED_PIPES));
+        if context.simulates_pipes {
+            return Ok(Plan::Simulated(SHARED_PIPES));
         }
         Ok(Plan::Execute(Action::Pipe {
             reader: reader.handle.clone(),
@@ -151,7 +158,7 @@ impl Planner {
             }
             sys::F_GETFD => Ok(Plan::Simulated(TRACKED)),
             command @ (sys::F_GETFL | sys::F_SETFL) => {
-                let (description, _) = self.file(context, number)?;
+                let (description, _) = self.files.file(context, number)?;
                 let access =
                     if command == sys::F_GETFL { Access::Share } else { Access::Exclusive };
                 description.position_log.borrow_mut().join(
@@ -181,19 +188,5 @@ impl Planner {
             }
             _ => Ok(Plan::Simulated("other commands of fcntl")),
         }
-    }
-}
-
-/// What remains to do when descriptors are gone.
-pub(super) fn closing(slots: &[Slot]) -> Plan {
-    let real = slots
-        .iter()
-        .map(|slot| &slot.description)
-        .filter(|description| !matches!(description.opened, Opened::Virtual(_)));
-    let handles: Vec<_> = real.map(|description| description.handle.clone()).collect();
-    if handles.is_empty() {
-        Plan::Simulated(CLOSED_VIRTUAL)
-    } else {
-        Plan::Execute(Action::Close(handles))
     }
 }

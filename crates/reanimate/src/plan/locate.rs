@@ -1,74 +1,16 @@
-//! What descriptors and paths of a call mean.
-
-use std::rc::Rc;
+//! What paths of a call mean.
 
 use libc as sys;
 
-use super::{Context, Plan, Planned, Planner};
-use crate::access::{Access, add};
+use super::files::{Files, Located, NO_PATH, REMOVED_DIRECTORY};
+use super::{Context, Plan, Planned};
 use crate::action::Place;
 use crate::folder::Folder;
-use crate::tasks::{Description, Opened};
-use crate::world::{Base, NodeRef, Resolution, Spot};
+use crate::world::{Base, Resolution};
 
-pub(super) const UNKNOWN_DESCRIPTOR: &str = "descriptors whose opening is not in the trace";
-pub(super) const SHARED_PIPES: &str = "pipes between threads that run one at a time";
-pub(super) const NO_PATH: &str = "calls whose path is not in the trace";
 const NAMELESS: &str = "descriptors of files without a name, used as paths";
-pub(super) const REMOVED_DIRECTORY: &str = "paths in a directory that was removed";
 
-/// A path of a call.
-pub(super) struct Located {
-    pub(super) place: Place,
-    /// What the trace knows of it; nothing if something on the way is missing.
-    pub(super) spot: Option<Spot>,
-}
-
-impl Planner {
-    /// The open file behind a descriptor, which the call waits for.
-    pub(super) fn description(
-        &mut self,
-        context: &mut Context,
-        number: i32,
-    ) -> Planned<Rc<Description>> {
-        let slot = context.thread.descriptors.borrow().get(number).cloned();
-        match slot {
-            Some(slot) => {
-                match slot.description.opened {
-                    Opened::Virtual(_) => return Ok(slot.description),
-                    // Made before threads began to share workers.
-                    Opened::Pipe if self.simulates_pipes => {
-                        return Err(Plan::Simulated(SHARED_PIPES));
-                    }
-                    _ => {}
-                }
-                add(&mut context.turn.dependencies, slot.description.opened_by);
-                Ok(slot.description)
-            }
-            None if context.failed_with(sys::EBADF) => {
-                Err(Plan::Simulated("calls with a bad descriptor"))
-            }
-            None => Err(Plan::Simulated(UNKNOWN_DESCRIPTOR)),
-        }
-    }
-
-    /// The file or directory behind a descriptor.
-    pub(super) fn file(
-        &mut self,
-        context: &mut Context,
-        number: i32,
-    ) -> Planned<(Rc<Description>, NodeRef)> {
-        let description = self.description(context, number)?;
-        match &description.opened {
-            Opened::Node(node) => {
-                let node = node.clone();
-                Ok((description, node))
-            }
-            Opened::Pipe => Err(Plan::Simulated("calls about pipes that move no data")),
-            Opened::Virtual(reason) => Err(Plan::Simulated(reason)),
-        }
-    }
-
+impl Files {
     /// What a path argument means. `directory` is the index of the argument that relative paths
     /// begin at.
     pub(super) fn locate(
@@ -152,18 +94,6 @@ impl Planner {
                     self.world.folder_of(start).ok_or(Plan::Simulated(REMOVED_DIRECTORY))?;
                 Ok(Located { place: unresolved(start.path(), path, follows), spot: None })
             }
-        }
-    }
-
-    /// Notes how the call uses a name, and what the trace proves of it.
-    pub(super) fn use_spot(&mut self, context: &mut Context, spot: &Spot, access: Access) {
-        spot.use_name(access, &mut context.turn);
-        if context.failed_with(sys::ENOENT)
-            && self.preparation.is_some()
-            && spot.is_plain()
-            && let Some(directory) = spot.directory.borrow_mut().as_directory()
-        {
-            directory.note_absent(&spot.name);
         }
     }
 }

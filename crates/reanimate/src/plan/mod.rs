@@ -8,6 +8,7 @@ mod attributes;
 mod data;
 mod defer;
 mod descriptors;
+mod files;
 mod history;
 mod locate;
 mod move_data;
@@ -19,24 +20,31 @@ mod start;
 mod status;
 mod workers;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::rc::{Rc, Weak};
+use std::collections::BTreeMap;
 
 use libc as sys;
 use retake_model::table;
 use retake_trace_format::{TraceRecord, TracedCall};
 
-use crate::access::{Ticket, add};
+use crate::access::add;
 use crate::action::{Action, Task};
 use crate::calls::Arguments;
 use crate::options::Order;
-use crate::prepare::Preparation;
-use crate::tasks::{Description, Thread, Threads};
+use crate::prepare::{Preparation, Proofs};
+use crate::tasks::Thread;
 use crate::world::{Turn, World};
+use attributes::AttributeCalls;
+use data::DataCalls;
 pub(crate) use data::requested;
+use descriptors::DescriptorCalls;
+use files::Files;
 use history::History;
-use locate::{Located, NO_PATH, REMOVED_DIRECTORY, SHARED_PIPES, UNKNOWN_DESCRIPTOR};
-pub use workers::Pool;
+use move_data::MoveCalls;
+use names::NameCalls;
+use open::OpenCalls;
+use processes::Processes;
+use sockets::Sockets;
+use status::StatusCalls;
 
 /// What became of a call.
 #[derive(Debug)]
@@ -60,6 +68,8 @@ pub(crate) struct Context<'a> {
     pub(crate) arguments: Arguments<'a>,
     pub(crate) thread: Thread,
     pub(crate) turn: Turn,
+    /// Pipes are only simulated.
+    simulates_pipes: bool,
 }
 
 impl Context<'_> {
@@ -78,22 +88,12 @@ pub type Reasons = BTreeMap<&'static str, u64>;
 /// Plans a trace.
 #[derive(Debug)]
 pub struct Planner {
-    world: World,
-    threads: Threads,
-    pool: Pool,
-    /// Collects what was there before, when that is what the pass is for.
-    pub(crate) preparation: Option<Preparation>,
-    /// Sockets that others connect to, by their addresses.
-    listeners: HashMap<Vec<u8>, Weak<Description>>,
-    /// Descriptors that were sent to nobody knows whom.
-    strays: VecDeque<Vec<Rc<Description>>>,
-    /// The last call of each process that ended and was not waited for.
-    ended: HashMap<u32, Ticket>,
+    files: Files,
+    processes: Processes,
+    sockets: Sockets,
     history: History,
     /// Calls whose result other calls have to explain first.
     held: Vec<TracedCall>,
-    /// Pipes are only simulated: threads that would wait for each other may share a worker.
-    simulates_pipes: bool,
     /// Calls whose traced result stands.
     pub simulated: Reasons,
     /// Calls that were left out.
@@ -105,18 +105,14 @@ pub struct Planner {
 impl Planner {
     /// Over a name space, for that many workers at most.
     pub fn new(world: World, workers: u32, order: Order, preparation: Option<Preparation>) -> Self {
+        // One at a time, who reads would keep from running who writes.
+        let simulates_pipes = order == Order::Strict;
         Self {
-            world,
-            threads: Threads::default(),
-            pool: Pool::new(workers),
-            preparation,
-            listeners: HashMap::new(),
-            strays: VecDeque::new(),
-            ended: HashMap::new(),
+            files: Files { world, proofs: Proofs::new(preparation) },
+            processes: Processes::new(workers, simulates_pipes),
+            sockets: Sockets::default(),
             history: History::new(order),
             held: Vec::new(),
-            // One at a time, who reads would keep from running who writes.
-            simulates_pipes: order == Order::Strict,
             simulated: Reasons::new(),
             skipped: Reasons::new(),
             call_count: 0,
@@ -125,7 +121,7 @@ impl Planner {
 
     /// What was found out about the time before the trace.
     pub fn into_preparation(self) -> Option<Preparation> {
-        self.preparation
+        self.files.proofs.into_preparation()
     }
 
     /// Plans a record. Tasks come out with the index of their worker, to be executed in this order
@@ -142,13 +138,13 @@ impl Planner {
     fn plan_call(&mut self, call: TracedCall, out: &mut Vec<(u32, Task)>) {
         self.call_count += 1;
         let thread = self.thread_of(call.process, call.thread);
-        let mut turn = Turn::new(self.pool.next_ticket(thread.worker));
+        let mut turn = Turn::new(self.processes.pool.next_ticket(thread.worker));
         if let Some(maker) =
-            self.threads.get_mut(call.thread).and_then(|thread| thread.made_by.take())
+            self.processes.threads.get_mut(call.thread).and_then(|thread| thread.made_by.take())
         {
             add(&mut turn.dependencies, maker);
         }
-        let mut context = Context { call: &call, arguments: Arguments(&call), thread, turn };
+        let mut context = self.context(&call, thread, turn);
         let plan = match not_repeated(&call) {
             Some(plan) => plan,
             None => self.dispatch(&mut context).unwrap_or_else(|plan| plan),
@@ -164,6 +160,17 @@ impl Planner {
         }
     }
 
+    /// The thread of a call.
+    fn thread_of(&mut self, process: u32, thread: u32) -> Thread {
+        self.processes.thread_of(process, thread, &self.files.world.root)
+    }
+
+    /// A call that is about to be planned.
+    fn context<'a>(&self, call: &'a TracedCall, thread: Thread, turn: Turn) -> Context<'a> {
+        let simulates_pipes = self.processes.simulates_pipes;
+        Context { call, arguments: Arguments(call), thread, turn, simulates_pipes }
+    }
+
     /// Counts what is not executed. What waits, or is waited for, has its place among the tasks all
     /// the same.
     fn count(&mut self, plan: Plan, turn: &Turn) -> Option<Action> {
@@ -176,15 +183,16 @@ impl Planner {
     }
 
     fn emit(&mut self, worker: u32, mut task: Task, out: &mut Vec<(u32, Task)>) {
-        self.history.add(self.pool.next_ticket(worker), &mut task);
-        self.pool.reduce(worker, &mut task.dependencies);
+        self.history.add(self.processes.pool.next_ticket(worker), &mut task);
+        self.processes.pool.reduce(worker, &mut task.dependencies);
         out.push((worker, task));
     }
 
     fn dispatch(&mut self, context: &mut Context) -> Planned<Plan> {
+        let files = &mut self.files;
         match i64::from(context.call.number) {
             sys::SYS_open | sys::SYS_openat | sys::SYS_openat2 | sys::SYS_creat => {
-                self.open(context)
+                OpenCalls { files }.plan(context)
             }
             sys::SYS_close
             | sys::SYS_close_range
@@ -193,7 +201,9 @@ impl Planner {
             | sys::SYS_dup3
             | sys::SYS_fcntl
             | sys::SYS_pipe
-            | sys::SYS_pipe2 => self.descriptors(context),
+            | sys::SYS_pipe2 => {
+                DescriptorCalls { files, processes: &mut self.processes }.plan(context)
+            }
             sys::SYS_read
             | sys::SYS_pread64
             | sys::SYS_readv
@@ -212,13 +222,13 @@ impl Planner {
             | sys::SYS_sync_file_range
             | sys::SYS_syncfs
             | sys::SYS_fadvise64
-            | sys::SYS_readahead => self.data(context),
+            | sys::SYS_readahead => DataCalls { files }.plan(context),
             sys::SYS_copy_file_range
             | sys::SYS_sendfile
             | sys::SYS_splice
             | sys::SYS_tee
             | sys::SYS_vmsplice
-            | sys::SYS_ioctl => self.move_data(context),
+            | sys::SYS_ioctl => MoveCalls { files }.plan(context),
             sys::SYS_stat
             | sys::SYS_lstat
             | sys::SYS_fstat
@@ -230,13 +240,14 @@ impl Planner {
             | sys::SYS_readlink
             | sys::SYS_readlinkat
             | sys::SYS_getdents
-            | sys::SYS_getdents64 => self.status(context),
+            | sys::SYS_getdents64 => StatusCalls { files }.plan(context),
             _ => self.dispatch_others(context),
         }
     }
 
     /// Calls that are not about the data of files.
     fn dispatch_others(&mut self, context: &mut Context) -> Planned<Plan> {
+        let files = &mut self.files;
         match i64::from(context.call.number) {
             sys::SYS_mkdir
             | sys::SYS_mkdirat
@@ -251,7 +262,7 @@ impl Planner {
             | sys::SYS_symlink
             | sys::SYS_symlinkat
             | sys::SYS_mknod
-            | sys::SYS_mknodat => self.names(context),
+            | sys::SYS_mknodat => NameCalls { files }.plan(context),
             sys::SYS_chmod
             | sys::SYS_fchmod
             | sys::SYS_fchmodat
@@ -276,15 +287,15 @@ impl Planner {
             | sys::SYS_flistxattr
             | sys::SYS_removexattr
             | sys::SYS_lremovexattr
-            | sys::SYS_fremovexattr => self.attributes(context),
+            | sys::SYS_fremovexattr => AttributeCalls { files }.plan(context),
             sys::SYS_socketpair
             | sys::SYS_sendmsg
             | sys::SYS_recvmsg
             | sys::SYS_bind
             | sys::SYS_connect
             | sys::SYS_accept
-            | sys::SYS_accept4 => self.sockets(context),
-            _ => self.processes(context),
+            | sys::SYS_accept4 => self.sockets.plan(files, context),
+            _ => self.processes.plan(files, context),
         }
     }
 }

@@ -6,7 +6,8 @@ use libc as sys;
 use retake_trace_format::{BufferDirection, moved_argument};
 
 use super::data::{PipeEnd, use_pipe};
-use super::{Context, Plan, Planned, Planner};
+use super::files::Files;
+use super::{Context, Plan, Planned};
 use crate::action::{Action, CloneRange, Data, Transfer};
 use crate::calls::{i32_at, pieces, u64_at};
 use crate::tasks::{Description, Opened};
@@ -16,8 +17,13 @@ use crate::world::NodeRef;
 const CLONE: u32 = 0x4004_9409;
 const CLONE_PART: u32 = 0x4020_940d;
 
-impl Planner {
-    pub(super) fn move_data(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans what moves data from descriptor to descriptor.
+pub(super) struct MoveCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+}
+
+impl MoveCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         let arguments = context.arguments;
         let offset = |index: u8| arguments.input(index).and_then(|buffer| u64_at(&buffer.data, 0));
         let descriptor = |index| arguments.descriptor(index);
@@ -53,8 +59,8 @@ impl Planner {
         from: (i32, Option<u64>),
         to: (i32, Option<u64>),
     ) -> Planned<Plan> {
-        let source = self.description(context, from.0)?;
-        let destination = self.description(context, to.0)?;
+        let source = self.files.description(context, from.0)?;
+        let destination = self.files.description(context, to.0)?;
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
         for description in [&source, &destination] {
             if let Opened::Virtual(reason) = description.opened {
@@ -73,7 +79,12 @@ impl Planner {
         if let (Opened::Node(from), Opened::Node(to), (Some(from_start), Some(to_start))) =
             (&source.opened, &destination.opened, starts)
         {
-            self.note_copied(from, from_start, to, to_start..to_start.saturating_add(bytes));
+            self.files.proofs.note_copied(
+                from,
+                from_start,
+                to,
+                to_start..to_start.saturating_add(bytes),
+            );
             self.prove_moved(context, from, from_start);
         }
         Ok(Plan::Execute(Action::Transfer {
@@ -148,7 +159,7 @@ impl Planner {
 
     /// What was doubled stays where it was: nothing but the other pipe changes.
     fn tee(&mut self, context: &mut Context) -> Planned<Plan> {
-        let destination = self.description(context, context.arguments.descriptor(1))?;
+        let destination = self.files.description(context, context.arguments.descriptor(1))?;
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
         match destination.opened {
             Opened::Virtual(reason) => Err(Plan::Simulated(reason)),
@@ -160,7 +171,7 @@ impl Planner {
     /// Bytes that were moved out of a file show what it had.
     fn prove_moved(&mut self, context: &Context, from: &NodeRef, start: u64) {
         if let Some(moved) = context.call.moved() {
-            self.prove_bytes(from, start, &moved.data, 0);
+            self.files.proofs.prove_bytes(from, start, &moved.data, 0);
         }
     }
 
@@ -185,7 +196,7 @@ impl Planner {
                     context.turn.ticket,
                     &mut context.turn.dependencies,
                 );
-                self.prove_least_size(node, end);
+                self.files.proofs.prove_least_size(node, end);
                 if offset.is_none() {
                     source.position.set(Some(end));
                 }
@@ -210,7 +221,7 @@ impl Planner {
             return;
         };
         let start = offset.or(destination.position.get());
-        self.written(context, node, start, bytes);
+        self.files.written(context, node, start, bytes);
         if offset.is_none() {
             destination.position.set(start.map(|start| start.saturating_add(bytes)));
         }
@@ -219,7 +230,7 @@ impl Planner {
     /// At the end for writing pages are given away, at the other one they come: either way the
     /// trace has them.
     fn vmsplice(&mut self, context: &mut Context) -> Planned<Plan> {
-        let description = self.description(context, context.arguments.descriptor(0))?;
+        let description = self.files.description(context, context.arguments.descriptor(0))?;
         match description.opened {
             Opened::Virtual(reason) => return Err(Plan::Simulated(reason)),
             Opened::Node(_) => return Err(Plan::Simulated("other uses of vmsplice")),
@@ -267,14 +278,14 @@ impl Planner {
         if !context.succeeded() {
             return Ok(Plan::Simulated("ioctl: commands to devices and file systems"));
         }
-        let (source, from) = self.file(context, source)?;
-        let (destination, to) = self.file(context, destination)?;
+        let (source, from) = self.files.file(context, source)?;
+        let (destination, to) = self.files.file(context, destination)?;
         from.borrow_mut().content.look(context.turn.ticket, &mut context.turn.dependencies);
-        self.written(context, &to, None, 0);
+        self.files.written(context, &to, None, 0);
         to.borrow_mut().content.size = from.borrow().content.size.filter(|_| range.is_none());
         let copied = range.unwrap_or(CloneRange { from_offset: 0, bytes: 0, to_offset: 0 });
         let bytes = if copied.bytes == 0 { u64::MAX } else { copied.bytes };
-        self.note_copied(
+        self.files.proofs.note_copied(
             &from,
             copied.from_offset,
             &to,

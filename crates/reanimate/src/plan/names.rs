@@ -4,18 +4,23 @@ use std::rc::Rc;
 
 use libc as sys;
 
-use super::{Context, Located, Plan, Planned, Planner};
+use super::files::{Files, Located};
+use super::{Context, Plan, Planned};
 use crate::access::Access;
-use crate::action::{Action, Place, Target};
+use crate::action::{Action, Place};
 use crate::prepare::Evidence;
-use crate::tasks::Opened;
 use crate::world::{Kind, Node, NodeRef, Spot, World, use_attributes};
 
 const DEVICE: &str = "device nodes, which are not made";
 const NO_TARGET: &str = "calls whose path is not in the trace";
 
-impl Planner {
-    pub(super) fn names(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans what makes, moves and removes names.
+pub(super) struct NameCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+}
+
+impl NameCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         let arguments = context.arguments;
         match i64::from(context.call.number) {
             sys::SYS_mkdir => self.make_directory(context, None, 0),
@@ -54,7 +59,7 @@ impl Planner {
             .iter()
             .rposition(|byte| *byte != b'/')
             .map_or(path.len().min(1), |index| index + 1);
-        let mut located = self.locate_path(context, directory, &path[..end], false)?;
+        let mut located = self.files.locate_path(context, directory, &path[..end], false)?;
         match &mut located.spot {
             Some(spot) if !spot.is_plain() => {
                 // `.`, `..` or the root: nothing that could be made or removed. It fails, and shall
@@ -76,7 +81,7 @@ impl Planner {
 
     /// Notes a call that failed: it looked at the name, and at what it names.
     fn looked(&mut self, context: &mut Context, spot: &Spot) {
-        self.use_spot(context, spot, Access::Share);
+        self.files.use_spot(context, spot, Access::Share);
         if let Some(node) = spot.node() {
             use_attributes(node, Access::Share, &mut context.turn);
             if let Kind::Directory(directory) = &mut node.borrow_mut().kind {
@@ -88,8 +93,8 @@ impl Planner {
             }
         }
         match -context.call.result as i32 {
-            sys::EEXIST => self.prove_spot(spot, Evidence::Exists),
-            sys::ENOTEMPTY => self.prove_spot(spot, Evidence::Directory),
+            sys::EEXIST => self.files.proofs.prove_spot(spot, Evidence::Exists),
+            sys::ENOTEMPTY => self.files.proofs.prove_spot(spot, Evidence::Directory),
             _ => {}
         }
     }
@@ -99,7 +104,7 @@ impl Planner {
         if let Some(spot) = located.spot {
             if context.succeeded() {
                 spot.change_name(&mut context.turn);
-                self.prove_parent(context, &spot.directory);
+                self.files.proofs.prove_parent(context, &spot.directory);
                 World::link(&spot.directory, &spot.name, &node);
             } else {
                 self.looked(context, &spot);
@@ -172,29 +177,17 @@ impl Planner {
         }
         let evidence = if is_directory { Evidence::Directory } else { Evidence::Exists };
         let node = spot.suppose(|| evidence.kind());
-        self.prove(&node, evidence);
-        self.prove_parent(context, &spot.directory);
+        self.files.proofs.prove(&node, evidence);
+        self.files.proofs.prove_parent(context, &spot.directory);
         spot.change_name(&mut context.turn);
-        self.unnamed(context, &node);
-        self.world.forget_folders(&node);
+        unnamed(context, &node);
+        self.files.world.forget_folders(&node);
         World::unlink(&spot.directory, &spot.name);
         let simulated = match node.borrow().kind {
             Kind::Simulated(reason) => Some(Plan::Simulated(reason)),
             _ => None,
         };
         Ok(simulated.unwrap_or(plan))
-    }
-
-    /// A node loses a name: its link count changes, and a directory has to be empty.
-    fn unnamed(&mut self, context: &mut Context, node: &NodeRef) {
-        use_attributes(node, Access::Exclusive, &mut context.turn);
-        if let Kind::Directory(directory) = &mut node.borrow_mut().kind {
-            directory.list.join(
-                Access::Exclusive,
-                context.turn.ticket,
-                &mut context.turn.dependencies,
-            );
-        }
     }
 
     fn rename(
@@ -217,12 +210,12 @@ impl Planner {
         }
         let exchanges = flags & sys::RENAME_EXCHANGE != 0;
         let node = old.suppose(|| Kind::Unknown);
-        self.prove(&node, Evidence::Exists);
-        self.prove_parent(context, &old.directory);
-        self.prove_parent(context, &new.directory);
+        self.files.proofs.prove(&node, Evidence::Exists);
+        self.files.proofs.prove_parent(context, &old.directory);
+        self.files.proofs.prove_parent(context, &new.directory);
         if exchanges {
             let other = new.suppose(|| Kind::Unknown);
-            self.prove(&other, Evidence::Exists);
+            self.files.proofs.prove(&other, Evidence::Exists);
         }
         old.change_name(&mut context.turn);
         new.change_name(&mut context.turn);
@@ -233,10 +226,10 @@ impl Planner {
             if Rc::ptr_eq(other, &node) {
                 return Ok(plan);
             }
-            self.unnamed(context, other);
+            unnamed(context, other);
         }
-        self.world.forget_folders(&node);
-        other.iter().for_each(|other| self.world.forget_folders(other));
+        self.files.world.forget_folders(&node);
+        other.iter().for_each(|other| self.files.world.forget_folders(other));
         World::unlink(&old.directory, &old.name);
         World::link(&new.directory, &new.name, &node);
         if let Some(other) = other.filter(|_| exchanges) {
@@ -258,9 +251,9 @@ impl Planner {
     ) -> Planned<Plan> {
         let follows =
             if flags & sys::AT_SYMLINK_FOLLOW == 0 { sys::AT_SYMLINK_NOFOLLOW } else { 0 };
-        let (source, node) = match self.named_by_descriptor(context, from.1) {
+        let (source, node) = match self.files.named_by_descriptor(context, from.1) {
             Some((source, node)) => (source, Some(node)),
-            None => self.target(
+            None => self.files.target(
                 context,
                 (from.0, Some(from.1)),
                 follows | flags & sys::AT_EMPTY_PATH,
@@ -271,7 +264,7 @@ impl Planner {
         let place = match node {
             Some(node) => {
                 use_attributes(&node, Access::Exclusive, &mut context.turn);
-                self.world.forget_folders(&node);
+                self.files.world.forget_folders(&node);
                 self.make(context, located, node)
             }
             None => {
@@ -283,28 +276,12 @@ impl Planner {
         };
         Ok(Plan::Execute(Action::Link { from: source, to: place }))
     }
+}
 
-    /// The open file that a path such as `/proc/self/fd/5` means: how files without a name are
-    /// given one, and how the C library changes modes without following links.
-    pub(super) fn named_by_descriptor(
-        &mut self,
-        context: &mut Context,
-        path: u8,
-    ) -> Option<(Target, NodeRef)> {
-        let text = context
-            .arguments
-            .text(path)
-            .filter(|text| text.starts_with(b"/proc/") || text.starts_with(b"/dev/fd/"))?;
-        let text = std::str::from_utf8(text).ok()?;
-        let number = text
-            .strip_prefix("/proc/")
-            .and_then(|rest| rest.split_once("/fd/"))
-            .map(|(_, number)| number);
-        let number = number.or_else(|| text.strip_prefix("/dev/fd/"))?.parse().ok()?;
-        let description = self.description(context, number).ok()?;
-        match &description.opened {
-            Opened::Node(node) => Some((Target::Handle(description.handle.clone()), node.clone())),
-            _ => None,
-        }
+/// A node loses a name: its link count changes, and a directory has to be empty.
+fn unnamed(context: &mut Context, node: &NodeRef) {
+    use_attributes(node, Access::Exclusive, &mut context.turn);
+    if let Kind::Directory(directory) = &mut node.borrow_mut().kind {
+        directory.list.join(Access::Exclusive, context.turn.ticket, &mut context.turn.dependencies);
     }
 }

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use libc as sys;
 
-use super::{Context, Located, Plan, Planned, Planner};
+use super::files::{Files, Located, SHARED_PIPES};
+use super::{Context, Plan, Planned};
 use crate::access::Access;
 use crate::action::{Action, Place};
 use crate::calls::Opening;
@@ -15,17 +16,22 @@ use crate::world::{Directory, Found, Kind, Node, NodeRef, Spot, World, child_ori
 /// Why a device is not opened.
 const DEVICES: &str = "devices";
 
-impl Planner {
-    pub(super) fn open(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans openings.
+pub(super) struct OpenCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+}
+
+impl OpenCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         let opening = Opening::of(context.call)
             .ok_or(Plan::Simulated("calls whose arguments are not in the trace"))?;
         let Opening { directory, path, flags, mode } = opening;
         let follows = flags & sys::O_NOFOLLOW as u32 == 0 && !is_exclusive(flags);
-        let located = match self.locate(context, directory, path, follows) {
+        let located = match self.files.locate(context, directory, path, follows) {
             Ok(located) => located,
             Err(plan) => {
                 if let Plan::Simulated(reason) | Plan::Skipped(reason) = plan {
-                    self.open_virtual(context, reason, flags);
+                    context.open_virtual(reason, flags);
                 }
                 return Err(plan);
             }
@@ -41,16 +47,16 @@ impl Planner {
             Ok(node) => node,
             Err(plan) => {
                 if let Plan::Simulated(reason) | Plan::Skipped(reason) = plan {
-                    self.open_virtual(context, reason, flags);
+                    context.open_virtual(reason, flags);
                 }
                 return Err(plan);
             }
         };
         let ticket = context.turn.ticket;
         let is_pipe = matches!(node.borrow().kind, Kind::Fifo) && flags & sys::O_PATH as u32 == 0;
-        if is_pipe && self.simulates_pipes {
-            self.open_virtual(context, super::SHARED_PIPES, flags);
-            return Err(Plan::Simulated(super::SHARED_PIPES));
+        if is_pipe && context.simulates_pipes {
+            context.open_virtual(SHARED_PIPES, flags);
+            return Err(Plan::Simulated(SHARED_PIPES));
         }
         let fifo = is_pipe.then(|| node.borrow_mut().fifo.get_or_insert_default().clone());
         let opened = if is_pipe { Opened::Pipe } else { Opened::Node(node) };
@@ -68,7 +74,7 @@ impl Planner {
             let _ = description.fifo.set(fifo); // it is new, so it had none
         }
         let handle = description.handle.clone();
-        install(context, description, flags);
+        context.install(description, flags);
         let mode = mode & 0o7777 & !context.thread.surroundings.borrow().umask;
         Ok(Plan::Execute(Action::Open { place, flags, mode, handle }))
     }
@@ -82,7 +88,7 @@ impl Planner {
     ) -> Planned<NodeRef> {
         if flags & sys::O_TMPFILE as u32 == sys::O_TMPFILE as u32 {
             let directory = spot.suppose(|| Kind::Directory(Directory::default()));
-            self.prove(&directory, Evidence::Directory);
+            self.files.proofs.prove(&directory, Evidence::Directory);
             return Ok(new_file());
         }
         let is_made = flags & sys::O_CREAT as u32 != 0 && !matches!(spot.found, Found::Node(_));
@@ -94,13 +100,13 @@ impl Planner {
         let node = spot.suppose(|| {
             if wants_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown }
         });
-        self.use_spot(context, spot, Access::Share);
+        self.files.use_spot(context, spot, Access::Share);
         let evidence = match flags & sys::O_ACCMODE as u32 {
             _ if wants_directory => Evidence::Directory,
             0 => Evidence::Exists,
             _ => Evidence::File,
         };
-        self.prove(&node, evidence);
+        self.files.proofs.prove(&node, evidence);
         if let Kind::Other = node.borrow().kind {
             return Err(Plan::Skipped(DEVICES));
         }
@@ -130,7 +136,7 @@ impl Planner {
             node.borrow_mut().origin = origin;
             node.borrow_mut().content.size = None;
         }
-        self.prove_parent(context, &spot.directory);
+        self.files.proofs.prove_parent(context, &spot.directory);
         World::link(&spot.directory, &spot.name, &node);
         node
     }
@@ -146,7 +152,7 @@ impl Planner {
     ) -> Planned<Plan> {
         if context.succeeded() {
             const REASON: &str = "paths through directories that the trace does not explain";
-            self.open_virtual(context, REASON, flags);
+            context.open_virtual(REASON, flags);
             return Err(Plan::Skipped(REASON));
         }
         Ok(Plan::Execute(Action::Open { place, flags, mode, handle: Default::default() }))
@@ -160,7 +166,7 @@ impl Planner {
         flags: u32,
         mode: u32,
     ) -> Planned<Plan> {
-        self.use_spot(context, spot, Access::Share);
+        self.files.use_spot(context, spot, Access::Share);
         if let Some(node) = spot.node() {
             if let Kind::Other = node.borrow().kind {
                 return Err(Plan::Skipped(DEVICES));
@@ -169,7 +175,7 @@ impl Planner {
         }
         if context.failed_with(sys::EEXIST) || context.failed_with(sys::EISDIR) {
             let is_directory = context.failed_with(sys::EISDIR);
-            self.prove_spot(
+            self.files.proofs.prove_spot(
                 spot,
                 if is_directory { Evidence::Directory } else { Evidence::Exists },
             );
@@ -183,23 +189,25 @@ impl Planner {
             handle: Default::default(),
         }))
     }
-
-    /// A descriptor that is only simulated.
-    pub(super) fn open_virtual(&mut self, context: &mut Context, reason: &'static str, flags: u32) {
-        if context.succeeded() && context.call.result <= i64::from(i32::MAX) {
-            let description = Description::new(Opened::Virtual(reason), context.turn.ticket, flags);
-            install(context, description, flags);
-        }
-    }
 }
 
-/// Gives the result of a call to a new open file.
-pub(super) fn install(context: &mut Context, description: Rc<Description>, flags: u32) {
-    let Ok(number) = i32::try_from(context.call.result) else {
-        return;
-    };
-    let slot = Slot { description, closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0 };
-    context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
+impl Context<'_> {
+    /// A descriptor that is only simulated.
+    pub(super) fn open_virtual(&mut self, reason: &'static str, flags: u32) {
+        if self.succeeded() && self.call.result <= i64::from(i32::MAX) {
+            let description = Description::new(Opened::Virtual(reason), self.turn.ticket, flags);
+            self.install(description, flags);
+        }
+    }
+
+    /// Gives the result of a call to a new open file.
+    pub(super) fn install(&mut self, description: Rc<Description>, flags: u32) {
+        let Ok(number) = i32::try_from(self.call.result) else {
+            return;
+        };
+        let slot = Slot { description, closes_on_exec: flags & sys::O_CLOEXEC as u32 != 0 };
+        self.thread.descriptors.borrow_mut().install(number, slot, self.call.returned_ns);
+    }
 }
 
 /// An empty file.

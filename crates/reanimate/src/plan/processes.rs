@@ -2,31 +2,58 @@
 //! them.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use libc as sys;
 use retake_model::table::{self, ArgumentKind, Classes, DescriptorEffect, Direction};
 
-use super::{Context, Plan, Planned, Planner, returned};
-use crate::action::{Action, Identity, Task};
+use super::files::{Files, Located, closing};
+use super::workers::Pool;
+use super::{Context, Plan, Planned, returned};
+use crate::access::{Ticket, add};
+use crate::action::{Action, Identity};
 use crate::calls::u64_at;
 use crate::prepare::Evidence;
-use crate::tasks::{Descriptors, Surroundings, Thread};
-use crate::world::Base;
+use crate::tasks::{Descriptors, Surroundings, Thread, Threads};
+use crate::world::{Base, NodeRef};
 
 const PROCESSES: &str = "processes, threads and signals";
 const USERS: &str = "changes of users and groups, which the replay takes on";
 const REFUSED: &str = "mounts and other changes to the machine";
 
-impl Planner {
-    pub(super) fn processes(&mut self, context: &mut Context) -> Planned<Plan> {
+/// The processes of the trace.
+#[derive(Debug)]
+pub(super) struct Processes {
+    pub(super) threads: Threads,
+    pub(super) pool: Pool,
+    /// The last call of each process that ended and was not waited for.
+    ended: HashMap<u32, Ticket>,
+    /// Pipes are only simulated: threads that would wait for each other may share a worker.
+    pub(super) simulates_pipes: bool,
+}
+
+impl Processes {
+    /// None so far, for so many workers at most.
+    pub(super) fn new(workers: u32, simulates_pipes: bool) -> Self {
+        Self {
+            threads: Threads::default(),
+            pool: Pool::new(workers),
+            ended: HashMap::new(),
+            simulates_pipes,
+        }
+    }
+
+    pub(super) fn plan(&mut self, files: &mut Files, context: &mut Context) -> Planned<Plan> {
         let number = i64::from(context.call.number);
         let succeeded = context.succeeded();
         match number {
             sys::SYS_exit | sys::SYS_exit_group => return Ok(self.exit(context)),
-            sys::SYS_chdir | sys::SYS_fchdir | sys::SYS_chroot => return self.enter(context),
-            sys::SYS_execve | sys::SYS_execveat => return Ok(self.exec(context)),
+            sys::SYS_chdir | sys::SYS_fchdir | sys::SYS_chroot => {
+                return self.enter(files, context);
+            }
+            sys::SYS_execve | sys::SYS_execveat => return Ok(self.exec(files, context)),
             _ if !succeeded || !returned(context.call) => {}
             sys::SYS_clone | sys::SYS_clone3 | sys::SYS_fork | sys::SYS_vfork => {
                 self.clone(context)
@@ -50,52 +77,21 @@ impl Planner {
                 return Ok(Plan::Simulated(USERS));
             }
             sys::SYS_mount | sys::SYS_umount2 | sys::SYS_pivot_root | sys::SYS_move_mount => {
-                return Ok(self.mount(context));
+                return Ok(self.mount(files, context));
             }
             _ => {}
         }
-        Ok(self.by_table(context))
+        Ok(by_table(context))
     }
 
-    /// Calls that no function is for: the table says whether they make descriptors, and what they
-    /// are about.
-    fn by_table(&mut self, context: &mut Context) -> Plan {
-        let call = u16::try_from(context.call.number).ok().and_then(table::call);
-        let Some(call) = call else {
-            return Plan::Skipped("calls that are not in the table");
-        };
-        let (row, _) = call.resolve(&context.call.arguments);
-        let reason = reason_of(row.classes);
-        match row.descriptors {
-            DescriptorEffect::Makes => self.open_virtual(context, reason, sys::O_CLOEXEC as u32),
-            DescriptorEffect::Unchanged => {}
-            _ => return Plan::Skipped("descriptors that the replay cannot follow"),
-        }
-        let changes_files = row.arguments.iter().any(|argument| match &argument.kind {
-            ArgumentKind::Pointer(pointer) => {
-                pointer.element == "path" && pointer.direction == Direction::In
-            }
-            ArgumentKind::Value(_) => false,
-        });
-        let looks = matches!(
-            i64::from(context.call.number),
-            sys::SYS_statfs | sys::SYS_name_to_handle_at | sys::SYS_inotify_add_watch
-        );
-        if changes_files && !looks && context.succeeded() {
-            Plan::Skipped(REFUSED)
-        } else {
-            Plan::Simulated(reason)
-        }
-    }
-
-    /// The thread of a call, made up if nothing said where it came from.
-    pub(super) fn thread_of(&mut self, process: u32, id: u32) -> Thread {
+    /// The thread of a call, made up if nothing said where it came from: at the root then.
+    pub(super) fn thread_of(&mut self, process: u32, id: u32, root: &NodeRef) -> Thread {
         if let Some(thread) = self.threads.get_mut(id) {
             return thread.clone();
         }
         let relative = self.threads.of_process(process).cloned();
         let relative = relative.unwrap_or_else(|| {
-            let base = Base { root: self.world.root.clone(), current: self.world.root.clone() };
+            let base = Base { root: root.clone(), current: root.clone() };
             let surroundings = Rc::new(RefCell::new(Surroundings { base, umask: 0o022 }));
             Thread {
                 process,
@@ -110,7 +106,7 @@ impl Planner {
     }
 
     /// Adds a thread, with a worker of its own if possible.
-    pub(super) fn add_thread(&mut self, id: u32, mut thread: Thread) -> Thread {
+    fn add_thread(&mut self, id: u32, mut thread: Thread) -> Thread {
         let (worker, is_shared) = self.pool.take();
         thread.worker = worker;
         self.simulates_pipes |= is_shared;
@@ -172,14 +168,14 @@ impl Planner {
         }
     }
 
-    fn exec(&mut self, context: &mut Context) -> Plan {
+    fn exec(&mut self, files: &mut Files, context: &mut Context) -> Plan {
         const REASON: &str = "programs, which are not run";
         if !context.succeeded() || !returned(context.call) {
             return Plan::Simulated(REASON);
         }
-        if i64::from(context.call.number) == sys::SYS_execve && self.preparation.is_some() {
+        if i64::from(context.call.number) == sys::SYS_execve && files.proofs.are_wanted() {
             // Only for what it proves: the program was there.
-            let _ = self.target(context, (None, Some(0)), 0, Evidence::Executable);
+            let _ = files.target(context, (None, Some(0)), 0, Evidence::Executable);
         }
         let process = context.thread.process;
         for id in self.threads.ids_of(process) {
@@ -193,7 +189,7 @@ impl Planner {
             self.unshare_descriptors(context);
         }
         let closed = context.thread.descriptors.borrow_mut().close_on_exec();
-        match super::descriptors::closing(&closed) {
+        match closing(&closed) {
             Plan::Execute(action) => Plan::Execute(action),
             _ => Plan::Simulated(REASON),
         }
@@ -231,7 +227,7 @@ impl Planner {
                 slots.extend(std::mem::take(&mut *thread.descriptors.borrow_mut()).all().cloned());
             }
         }
-        match super::descriptors::closing(&slots) {
+        match closing(&slots) {
             Plan::Execute(action) => Some(action),
             _ => None,
         }
@@ -252,7 +248,7 @@ impl Planner {
             return Plan::Simulated(PROCESSES);
         };
         if let Some(last) = self.ended.remove(&child) {
-            crate::access::add(&mut context.turn.dependencies, last);
+            add(&mut context.turn.dependencies, last);
             return Plan::Simulated(PROCESSES);
         }
         let status = context.arguments.written_descriptor(1, 0).unwrap_or(0);
@@ -264,7 +260,7 @@ impl Planner {
             // Its files close only when its last call is done.
             if let Some(thread) = self.threads.get_mut(id) {
                 let last = self.pool.last_ticket(thread.worker);
-                crate::access::add(&mut context.turn.dependencies, last);
+                add(&mut context.turn.dependencies, last);
             }
         }
         match self.end_threads(&self.threads.ids_of(child)) {
@@ -273,13 +269,14 @@ impl Planner {
         }
     }
 
-    fn enter(&mut self, context: &mut Context) -> Planned<Plan> {
+    fn enter(&mut self, files: &mut Files, context: &mut Context) -> Planned<Plan> {
         let what = if i64::from(context.call.number) == sys::SYS_fchdir {
             (Some(0), None)
         } else {
             (None, Some(0))
         };
-        let (target, node) = self.target(context, what, sys::AT_EMPTY_PATH, Evidence::Directory)?;
+        let (target, node) =
+            files.target(context, what, sys::AT_EMPTY_PATH, Evidence::Directory)?;
         if let Some(node) = node.filter(|_| context.succeeded()) {
             let mut surroundings = context.thread.surroundings.borrow_mut();
             if i64::from(context.call.number) == sys::SYS_chroot {
@@ -292,10 +289,10 @@ impl Planner {
     }
 
     /// What is below a new mount is not what the replay has there.
-    fn mount(&mut self, context: &mut Context) -> Plan {
+    fn mount(&mut self, files: &mut Files, context: &mut Context) -> Plan {
         if i64::from(context.call.number) == sys::SYS_mount {
-            let located = self.locate(context, None, 1, true);
-            if let Ok(super::Located { spot: Some(spot), .. }) = located
+            let located = files.locate(context, None, 1, true);
+            if let Ok(Located { spot: Some(spot), .. }) = located
                 && let Some(node) = spot.node()
                 && node.borrow().parent.upgrade().is_some()
                 && let crate::world::Kind::Directory(directory) = &mut node.borrow_mut().kind
@@ -355,10 +352,36 @@ impl Planner {
             Thread { process, descriptors, surroundings, identity, worker: 0, made_by: None },
         )
     }
+}
 
-    /// A task that belongs to no call of the trace.
-    pub(super) fn emit_for(&mut self, thread: &Thread, task: Task, out: &mut Vec<(u32, Task)>) {
-        self.emit(thread.worker, task, out);
+/// Calls that no function is for: the table says whether they make descriptors, and what they are
+/// about.
+fn by_table(context: &mut Context) -> Plan {
+    let call = u16::try_from(context.call.number).ok().and_then(table::call);
+    let Some(call) = call else {
+        return Plan::Skipped("calls that are not in the table");
+    };
+    let (row, _) = call.resolve(&context.call.arguments);
+    let reason = reason_of(row.classes);
+    match row.descriptors {
+        DescriptorEffect::Makes => context.open_virtual(reason, sys::O_CLOEXEC as u32),
+        DescriptorEffect::Unchanged => {}
+        _ => return Plan::Skipped("descriptors that the replay cannot follow"),
+    }
+    let changes_files = row.arguments.iter().any(|argument| match &argument.kind {
+        ArgumentKind::Pointer(pointer) => {
+            pointer.element == "path" && pointer.direction == Direction::In
+        }
+        ArgumentKind::Value(_) => false,
+    });
+    let looks = matches!(
+        i64::from(context.call.number),
+        sys::SYS_statfs | sys::SYS_name_to_handle_at | sys::SYS_inotify_add_watch
+    );
+    if changes_files && !looks && context.succeeded() {
+        Plan::Skipped(REFUSED)
+    } else {
+        Plan::Simulated(reason)
     }
 }
 

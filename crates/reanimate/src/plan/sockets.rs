@@ -1,12 +1,15 @@
 //! Sockets are only simulated, but for what they leave behind: descriptors that came through them,
 //! and the file of a bound one.
 
-use std::rc::Rc;
+use std::collections::{HashMap, VecDeque};
+use std::rc::{Rc, Weak};
 
 use libc as sys;
 use retake_trace_format::BufferDirection;
 
-use super::{Context, Plan, Planned, Planner};
+use super::files::Files;
+use super::names::NameCalls;
+use super::{Context, Plan, Planned};
 use crate::calls::{i32_at, u16_at, u64_at};
 use crate::tasks::{Channel, Description, Opened, Slot};
 
@@ -19,11 +22,20 @@ const MAXIMUM_BACKLOG: usize = 4096;
 /// Messages sent to an unknown receiver that are remembered.
 const MAXIMUM_STRAYS: usize = 1024;
 
-impl Planner {
-    pub(super) fn sockets(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Descriptors on their way from process to process.
+#[derive(Debug, Default)]
+pub(super) struct Sockets {
+    /// Sockets that others connect to, by their addresses.
+    listeners: HashMap<Vec<u8>, Weak<Description>>,
+    /// Descriptors that were sent to nobody knows whom.
+    strays: VecDeque<Vec<Rc<Description>>>,
+}
+
+impl Sockets {
+    pub(super) fn plan(&mut self, files: &mut Files, context: &mut Context) -> Planned<Plan> {
         match i64::from(context.call.number) {
-            sys::SYS_socketpair => self.make_pair(context),
-            sys::SYS_bind => return self.bind(context),
+            sys::SYS_socketpair => make_pair(context),
+            sys::SYS_bind => return self.bind(files, context),
             _ if !context.succeeded() => {}
             sys::SYS_connect => self.connect(context),
             sys::SYS_accept | sys::SYS_accept4 => self.accept(context),
@@ -33,37 +45,9 @@ impl Planner {
         Ok(Plan::Simulated(SOCKETS))
     }
 
-    fn make_pair(&mut self, context: &mut Context) {
-        let numbers = (
-            context.arguments.written_descriptor(3, 0),
-            context.arguments.written_descriptor(3, 1),
-        );
-        let (Some(first), Some(second)) = numbers else {
-            return;
-        };
-        if !context.succeeded() {
-            return;
-        }
-        let ends = [first, second].map(|number| {
-            let description = Description::new(Opened::Virtual(SOCKETS), context.turn.ticket, 0);
-            let closes_on_exec = context.arguments.uint(1) & sys::SOCK_CLOEXEC as u32 != 0;
-            let slot = Slot { description: description.clone(), closes_on_exec };
-            context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
-            description
-        });
-        let channel = Channel::default();
-        *ends[1].channel.borrow_mut() = Some(channel.reversed());
-        *ends[0].channel.borrow_mut() = Some(channel);
-    }
-
-    /// The open file of a socket, however it came to be.
-    fn socket(&self, context: &Context, number: i32) -> Option<Rc<Description>> {
-        context.thread.descriptors.borrow().get(number).map(|slot| slot.description.clone())
-    }
-
     /// A client comes to a server: as its how-manieth, so it is accepted.
     fn connect(&mut self, context: &mut Context) {
-        let Some(client) = self.socket(context, context.arguments.descriptor(0)) else { return };
+        let Some(client) = socket(context, context.arguments.descriptor(0)) else { return };
         let listener =
             local_address(context).and_then(|address| self.listeners.get(address)?.upgrade());
         let Some(listener) = listener else { return };
@@ -87,10 +71,10 @@ impl Planner {
         } else {
             0
         };
-        let listener = self.socket(context, context.arguments.descriptor(0));
-        self.open_virtual(context, SOCKETS, flags & sys::SOCK_CLOEXEC as u32);
+        let listener = socket(context, context.arguments.descriptor(0));
+        context.open_virtual(SOCKETS, flags & sys::SOCK_CLOEXEC as u32);
         let server =
-            i32::try_from(context.call.result).ok().and_then(|number| self.socket(context, number));
+            i32::try_from(context.call.result).ok().and_then(|number| socket(context, number));
         let (Some(listener), Some(server)) = (listener, server) else { return };
         let backlog = &mut *listener.backlog.borrow_mut();
         match backlog.made.pop_front() {
@@ -103,13 +87,13 @@ impl Planner {
     }
 
     /// A socket with a path leaves a file there.
-    fn bind(&mut self, context: &mut Context) -> Planned<Plan> {
+    fn bind(&mut self, files: &mut Files, context: &mut Context) -> Planned<Plan> {
         const PATH_OFFSET: usize = 2;
         let Some(address) = context.arguments.input(1).filter(|_| context.succeeded()) else {
             return Ok(Plan::Simulated(SOCKETS));
         };
         if let Some((address, socket)) =
-            local_address(context).zip(self.socket(context, context.arguments.descriptor(0)))
+            local_address(context).zip(socket(context, context.arguments.descriptor(0)))
         {
             self.listeners.retain(|_, socket| socket.strong_count() > 0);
             self.listeners.insert(address.to_vec(), Rc::downgrade(&socket));
@@ -132,9 +116,10 @@ impl Planner {
             call: &call,
             arguments: crate::calls::Arguments(&call),
             thread: context.thread.clone(),
+            simulates_pipes: context.simulates_pipes,
             turn: crate::world::Turn::new(context.turn.ticket),
         };
-        let plan = self.make_node(&mut inner, (None, 1), sys::S_IFSOCK | 0o777);
+        let plan = NameCalls { files }.make_node(&mut inner, (None, 1), sys::S_IFSOCK | 0o777);
         inner
             .turn
             .dependencies
@@ -201,6 +186,32 @@ impl Planner {
             );
         }
     }
+}
+
+fn make_pair(context: &mut Context) {
+    let numbers =
+        (context.arguments.written_descriptor(3, 0), context.arguments.written_descriptor(3, 1));
+    let (Some(first), Some(second)) = numbers else {
+        return;
+    };
+    if !context.succeeded() {
+        return;
+    }
+    let ends = [first, second].map(|number| {
+        let description = Description::new(Opened::Virtual(SOCKETS), context.turn.ticket, 0);
+        let closes_on_exec = context.arguments.uint(1) & sys::SOCK_CLOEXEC as u32 != 0;
+        let slot = Slot { description: description.clone(), closes_on_exec };
+        context.thread.descriptors.borrow_mut().install(number, slot, context.call.returned_ns);
+        description
+    });
+    let channel = Channel::default();
+    *ends[1].channel.borrow_mut() = Some(channel.reversed());
+    *ends[0].channel.borrow_mut() = Some(channel);
+}
+
+/// The open file of a socket, however it came to be.
+fn socket(context: &Context, number: i32) -> Option<Rc<Description>> {
+    context.thread.descriptors.borrow().get(number).map(|slot| slot.description.clone())
 }
 
 /// What a local socket is called: the path up to its end, or all of a name without a file.

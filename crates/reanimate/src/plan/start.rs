@@ -9,13 +9,13 @@ use retake_trace_format::{
     TracedCall,
 };
 
+use super::files::Located;
 use super::{Context, Planner};
 use crate::access::{Access, Ticket};
 use crate::action::{Action, Identity, Place, Task};
-use crate::calls::Arguments;
 use crate::prepare::Evidence;
-use crate::tasks::{Description, Opened, Slot, Surroundings, Thread};
-use crate::world::{Base, Directory, Kind, NodeRef, Resolution, Turn};
+use crate::tasks::{Description, Opened, Slot, Thread};
+use crate::world::{Base, Directory, Kind, Resolution, Turn};
 
 const INHERITED: &str =
     "descriptors that are no files: terminals, pipes and sockets from outside the trace";
@@ -32,24 +32,33 @@ impl Planner {
             number: sys::SYS_openat as u32,
             ..TracedCall::default()
         };
-        let thread = match self.threads.get_mut(start.thread) {
+        let thread = match self.processes.threads.get_mut(start.thread) {
             Some(thread) => thread.clone(),
             None => {
-                let surroundings = self.surroundings_of(&start);
+                let surroundings = self.files.surroundings_of(&start);
                 let identity = Some(Arc::new(identity_of(&start)));
-                match self.threads.of_process(start.parent).cloned() {
+                match self.processes.threads.of_process(start.parent).cloned() {
                     Some(parent) if start.how == retake_trace_format::StartKind::Fork => {
-                        let thread =
-                            self.new_process(start.process, start.thread, surroundings, identity);
+                        let thread = self.processes.new_process(
+                            start.process,
+                            start.thread,
+                            surroundings,
+                            identity,
+                        );
                         *thread.descriptors.borrow_mut() = parent.descriptors.borrow().clone();
                         thread
                     }
-                    _ => self.new_process(start.process, start.thread, surroundings, identity),
+                    _ => self.processes.new_process(
+                        start.process,
+                        start.thread,
+                        surroundings,
+                        identity,
+                    ),
                 }
             }
         };
         if let Some(known) =
-            self.threads.get_mut(start.thread).filter(|thread| thread.identity.is_none())
+            self.processes.threads.get_mut(start.thread).filter(|thread| thread.identity.is_none())
         {
             known.identity = Some(Arc::new(identity_of(&start)));
         }
@@ -77,26 +86,6 @@ impl Planner {
         }
     }
 
-    fn surroundings_of(&mut self, start: &ProcessStart) -> Surroundings {
-        let whole = Base { root: self.world.root.clone(), current: self.world.root.clone() };
-        let root = self.start_directory(&whole, &start.root);
-        let current = self.start_directory(&whole, &start.working_directory);
-        Surroundings { base: Base { root, current }, umask: start.umask & 0o777 }
-    }
-
-    /// A directory that a process was in when it started: it was there.
-    fn start_directory(&mut self, base: &Base, path: &[u8]) -> NodeRef {
-        let mut turn = Turn::new(Ticket::NOBODY);
-        match self.world.resolve(base, path, true, &mut turn) {
-            Resolution::Spot(mut spot) => {
-                let node = spot.suppose(|| Kind::Directory(Directory::default()));
-                self.prove(&node, Evidence::Directory);
-                node
-            }
-            _ => self.world.root.clone(),
-        }
-    }
-
     /// An open file that a process started with.
     fn start_descriptor(
         &mut self,
@@ -105,14 +94,15 @@ impl Planner {
         descriptor: &StartDescriptor,
         out: &mut Vec<(u32, Task)>,
     ) -> Rc<Description> {
-        let ticket = self.pool.next_ticket(thread.worker);
+        let ticket = self.processes.pool.next_ticket(thread.worker);
         let is_file = matches!(descriptor.kind, DescriptorKind::File | DescriptorKind::Directory);
         let is_named =
             descriptor.path.starts_with(b"/") && !descriptor.path.ends_with(b" (deleted)");
-        let base = Base { root: self.world.root.clone(), current: self.world.root.clone() };
+        let base =
+            Base { root: self.files.world.root.clone(), current: self.files.world.root.clone() };
         let mut turn = Turn::new(ticket);
         let resolution = if is_file && is_named {
-            self.world.resolve(&base, &descriptor.path, true, &mut turn)
+            self.files.world.resolve(&base, &descriptor.path, true, &mut turn)
         } else {
             Resolution::Broken
         };
@@ -123,9 +113,11 @@ impl Planner {
         let node = spot.suppose(|| {
             if is_directory { Kind::Directory(Directory::default()) } else { Kind::Unknown }
         });
-        self.prove(&node, if is_directory { Evidence::Directory } else { Evidence::File });
+        self.files
+            .proofs
+            .prove(&node, if is_directory { Evidence::Directory } else { Evidence::File });
         spot.use_name(Access::Share, &mut turn);
-        let Some(directory) = self.world.folder_of(&spot.directory) else {
+        let Some(directory) = self.files.world.folder_of(&spot.directory) else {
             return Description::new(Opened::Virtual(INHERITED), ticket, descriptor.flags);
         };
         let name = if spot.is_plain() { spot.name.clone() } else { Vec::new() };
@@ -145,7 +137,7 @@ impl Planner {
             dependencies: turn.dependencies,
             identity: thread.identity.clone(),
         };
-        self.emit_for(thread, task, out);
+        self.emit(thread.worker, task, out);
         description
     }
 
@@ -175,12 +167,15 @@ impl Planner {
         };
         let thread = self.thread_of(call.process, call.thread);
         // What is only read has no place among the tasks, so that nobody may wait for it.
-        let ticket =
-            if pages.write { self.pool.next_ticket(thread.worker) } else { Ticket::NOBODY };
+        let ticket = if pages.write {
+            self.processes.pool.next_ticket(thread.worker)
+        } else {
+            Ticket::NOBODY
+        };
         let turn = Turn::new(ticket);
-        let mut context = Context { call: &call, arguments: Arguments(&call), thread, turn };
-        let located = self.locate_path(&mut context, None, &pages.path, true);
-        let Ok(super::Located { place, spot: Some(mut spot) }) = located else {
+        let mut context = self.context(&call, thread, turn);
+        let located = self.files.locate_path(&mut context, None, &pages.path, true);
+        let Ok(Located { place, spot: Some(mut spot) }) = located else {
             *self.skipped.entry("mapped files that the trace does not explain").or_default() += 1;
             let Context { thread, turn, .. } = context;
             let task = Task {
@@ -190,19 +185,19 @@ impl Planner {
                 identity: thread.identity.clone(),
             };
             if pages.write {
-                self.emit_for(&thread, task, out);
+                self.emit(thread.worker, task, out);
             }
             return;
         };
-        self.use_spot(&mut context, &spot, Access::Share);
+        self.files.use_spot(&mut context, &spot, Access::Share);
         let node = spot.suppose(|| Kind::File);
         let (start, bytes) = (pages.file_offset, call.result.unsigned_abs());
         if !pages.write {
-            self.prove_pages(&node, start, &call.buffers[0].data);
+            self.files.proofs.prove_pages(&node, start, &call.buffers[0].data);
             *self.simulated.entry("reads through mappings").or_default() += 1;
             return;
         }
-        self.written_through_mapping(&mut context, &node, start, bytes);
+        self.files.written_through_mapping(&mut context, &node, start, bytes);
         let Context { thread, turn, .. } = context;
         let action = Action::WriteMapped { place, offset: start };
         let task = Task {
@@ -211,27 +206,7 @@ impl Planner {
             dependencies: turn.dependencies,
             identity: thread.identity.clone(),
         };
-        self.emit_for(&thread, task, out);
-    }
-
-    /// A mapping changes bytes but never the size.
-    fn written_through_mapping(
-        &mut self,
-        context: &mut Context,
-        node: &NodeRef,
-        start: u64,
-        bytes: u64,
-    ) {
-        self.prove(node, Evidence::File);
-        let node = &mut *node.borrow_mut();
-        node.content.write(
-            start..start.saturating_add(bytes),
-            context.turn.ticket,
-            &mut context.turn.dependencies,
-        );
-        if let Some(origin) = &mut node.origin {
-            origin.note_overwritten(start..start.saturating_add(bytes));
-        }
+        self.emit(thread.worker, task, out);
     }
 }
 

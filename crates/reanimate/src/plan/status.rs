@@ -3,15 +3,21 @@
 use libc as sys;
 
 use super::data::use_position;
-use super::{Context, Plan, Planned, Planner};
+use super::files::Files;
+use super::{Context, Plan, Planned};
 use crate::access::Access;
-use crate::action::{Action, StatusLayout, Target};
+use crate::action::{Action, StatusLayout};
 use crate::prepare::Evidence;
 use crate::verify::{Status, entries};
-use crate::world::{Kind, NodeRef, use_attributes, use_status};
+use crate::world::{Kind, use_attributes, use_status};
 
-impl Planner {
-    pub(super) fn status(&mut self, context: &mut Context) -> Planned<Plan> {
+/// Plans looks at files.
+pub(super) struct StatusCalls<'plan> {
+    pub(super) files: &'plan mut Files,
+}
+
+impl StatusCalls<'_> {
+    pub(super) fn plan(&mut self, context: &mut Context) -> Planned<Plan> {
         let arguments = context.arguments;
         let flags = |index: usize| arguments.uint(index) as i32;
         match i64::from(context.call.number) {
@@ -46,14 +52,14 @@ impl Planner {
         buffer: u8,
     ) -> Planned<Plan> {
         let kind = status_kind(context, layout, buffer);
-        let (target, node) = self.target(context, what, flags, kind)?;
+        let (target, node) = self.files.target(context, what, flags, kind)?;
         let counts_links = node.as_ref().is_some_and(|node| node.borrow().is_own);
         if let Some(node) = &node {
             use_status(node, &mut context.turn);
             if let Some(status) =
                 context.arguments.output(buffer).and_then(|bytes| Status::parse(layout, bytes))
             {
-                self.prove_status(context, node, &status);
+                self.files.proofs.prove_status(context, node, &status);
             }
         }
         Ok(Plan::Execute(Action::Status { target, layout, buffer, counts_links }))
@@ -67,11 +73,11 @@ impl Planner {
         mode: usize,
     ) -> Planned<Plan> {
         let mode = context.arguments.uint(mode);
-        let (target, node) = self.target(context, what, flags, Evidence::Exists)?;
+        let (target, node) = self.files.target(context, what, flags, Evidence::Exists)?;
         if let Some(node) = &node {
             use_attributes(node, Access::Share, &mut context.turn);
             if context.succeeded() && mode & sys::X_OK as u32 != 0 {
-                self.prove(node, Evidence::Executable);
+                self.files.proofs.prove(node, Evidence::Executable);
             }
         }
         Ok(Plan::Execute(Action::Access { target, mode }))
@@ -89,8 +95,12 @@ impl Planner {
         let target_text = text.filter(|text| (text.len() as u64) < u64::from(size));
         let evidence =
             target_text.map_or(Evidence::Exists, |text| Evidence::Symlink(text.to_vec()));
-        let (target, node) =
-            self.target(context, what, sys::AT_SYMLINK_NOFOLLOW | sys::AT_EMPTY_PATH, evidence)?;
+        let (target, node) = self.files.target(
+            context,
+            what,
+            sys::AT_SYMLINK_NOFOLLOW | sys::AT_EMPTY_PATH,
+            evidence,
+        )?;
         if let Some(node) = &node {
             use_attributes(node, Access::Share, &mut context.turn);
             let is_unknown = matches!(node.borrow().kind, Kind::Unknown);
@@ -103,10 +113,10 @@ impl Planner {
 
     fn list(&mut self, context: &mut Context) -> Planned<Plan> {
         let has_type = i64::from(context.call.number) == sys::SYS_getdents64;
-        let (description, node) = self.file(context, context.arguments.descriptor(0))?;
+        let (description, node) = self.files.file(context, context.arguments.descriptor(0))?;
         use_position(&description, Access::Exclusive, context);
         if context.succeeded() {
-            self.prove(&node, Evidence::Directory);
+            self.files.proofs.prove(&node, Evidence::Directory);
         }
         if let Some(directory) = node.borrow_mut().as_directory() {
             directory.list.join(Access::Share, context.turn.ticket, &mut context.turn.dependencies);
@@ -114,71 +124,11 @@ impl Planner {
         if let Some(bytes) = context
             .arguments
             .output(1)
-            .filter(|_| context.succeeded() && self.preparation.is_some())
+            .filter(|_| context.succeeded() && self.files.proofs.are_wanted())
         {
-            entries(bytes, has_type).for_each(|entry| self.prove_entry(&node, &entry));
+            entries(bytes, has_type).for_each(|entry| self.files.proofs.prove_entry(&node, &entry));
         }
         Ok(Plan::Execute(Action::List { handle: description.handle.clone(), has_type }))
-    }
-
-    /// What a call is about that takes a descriptor, a path, or both. What it found there, if it
-    /// succeeded, is proven.
-    pub(super) fn target(
-        &mut self,
-        context: &mut Context,
-        (directory, path): (Option<usize>, Option<u8>),
-        flags: i32,
-        evidence: Evidence,
-    ) -> Planned<(Target, Option<NodeRef>)> {
-        let text = path.and_then(|path| context.arguments.text(path));
-        if let Some(index) = directory
-            .filter(|_| flags & sys::AT_EMPTY_PATH != 0 && text.is_none_or(<[u8]>::is_empty))
-        {
-            return self.target_descriptor(context, index, evidence);
-        }
-        let path = path.ok_or(Plan::Simulated(super::NO_PATH))?;
-        let follows = flags & sys::AT_SYMLINK_NOFOLLOW == 0;
-        if let Some((target, node)) = self.named_by_descriptor(context, path).filter(|_| follows) {
-            if context.succeeded() {
-                self.prove(&node, evidence);
-            }
-            return Ok((target, Some(node)));
-        }
-        let located = self.locate(context, directory, path, follows)?;
-        let Some(mut spot) = located.spot else {
-            return Ok((Target::Place(located.place), None));
-        };
-        self.use_spot(context, &spot, Access::Share);
-        if !context.succeeded() {
-            return Ok((Target::Place(located.place), spot.node().cloned()));
-        }
-        let node = spot.suppose(|| evidence.kind());
-        self.prove(&node, evidence);
-        if let Kind::Simulated(reason) = node.borrow().kind {
-            return Err(Plan::Simulated(reason));
-        }
-        Ok((Target::Place(located.place), Some(node)))
-    }
-
-    fn target_descriptor(
-        &mut self,
-        context: &mut Context,
-        index: usize,
-        evidence: Evidence,
-    ) -> Planned<(Target, Option<NodeRef>)> {
-        let number = context.arguments.descriptor(index);
-        if number == sys::AT_FDCWD {
-            let current = context.thread.surroundings.borrow().base.current.clone();
-            let directory =
-                self.world.folder_of(&current).ok_or(Plan::Simulated(super::REMOVED_DIRECTORY))?;
-            let place = crate::action::Place { directory, name: Vec::new(), follows: true };
-            return Ok((Target::Place(place), Some(current)));
-        }
-        let (description, node) = self.file(context, number)?;
-        if context.succeeded() {
-            self.prove(&node, evidence);
-        }
-        Ok((Target::Handle(description.handle.clone()), Some(node)))
     }
 }
 

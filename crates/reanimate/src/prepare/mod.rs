@@ -15,4 +15,4 @@ mod ranges;
 
 pub use materials::{Preparation, Prepared};
 pub use origin::Origin;
-pub use proof::Evidence;
+pub use proof::{Evidence, Proofs};

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use libc as sys;
 
-use super::materials::Facts;
-use crate::plan::{Context, Planner};
+use super::materials::{Facts, Preparation};
+use crate::plan::Context;
 use crate::verify::{Entry, Status};
 use crate::world::{Copied, Directory, Kind, NodeRef, Spot};
 
@@ -51,7 +51,28 @@ impl Evidence {
     }
 }
 
-impl Planner {
+/// What calls prove of the time before the trace, when that is what the pass is for.
+#[derive(Debug)]
+pub struct Proofs {
+    preparation: Option<Preparation>,
+}
+
+impl Proofs {
+    /// Collected in a preparation, or by nobody.
+    pub fn new(preparation: Option<Preparation>) -> Self {
+        Self { preparation }
+    }
+
+    /// What was found out.
+    pub fn into_preparation(self) -> Option<Preparation> {
+        self.preparation
+    }
+
+    /// Whether they are collected.
+    pub fn are_wanted(&self) -> bool {
+        self.preparation.is_some()
+    }
+
     /// Notes what a call proves about a node that may have been there before the trace.
     pub(crate) fn prove(&mut self, node: &NodeRef, evidence: Evidence) {
         let Some(preparation) = &mut self.preparation else {
