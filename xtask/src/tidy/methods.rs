@@ -13,14 +13,10 @@ use std::path::Path;
 /// The most methods that a type has.
 const MOST_METHODS: usize = 40;
 
-/// Types that have more still: a line each, the crate's folder, the type, how many. It only
-/// shrinks.
-const KNOWN: &str = include_str!("methods.known");
-
 /// The code of a crate's modules, by their paths.
 type Texts = BTreeMap<String, String>;
 
-/// Complaints about types that are not known, and about known ones that have other numbers.
+/// Complaints about types that have more.
 ///
 /// # Errors
 /// A folder or file that cannot be read.
@@ -36,19 +32,14 @@ pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
         .flat_map(|(_, texts)| texts.values())
         .flat_map(|text| declared(text, "trait"))
         .collect();
-    let mut found = BTreeSet::new();
+    let mut complaints = Vec::new();
     for (folder, texts) in &all {
-        let large = large_types(texts, &traits).into_iter();
-        found.extend(large.map(|(name, count)| format!("{folder}: {name} {count}")));
+        let told = |(name, count): (String, usize)| {
+            format!("a type with more than {MOST_METHODS} methods: {folder}: {name} {count}")
+        };
+        complaints.extend(large_types(texts, &traits).into_iter().map(told));
     }
-    let known: BTreeSet<String> = KNOWN.lines().map(str::to_owned).collect();
-    let new = found.difference(&known).map(|line| {
-        format!("a type with more than {MOST_METHODS} methods, or other ones than known: {line}")
-    });
-    let gone = known
-        .difference(&found)
-        .map(|line| format!("xtask/src/tidy/methods.known has what is not so any more: {line}"));
-    Ok(new.chain(gone).collect())
+    Ok(complaints)
 }
 
 /// The types of a crate that have too many, and how many.

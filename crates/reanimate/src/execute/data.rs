@@ -198,7 +198,7 @@ impl Executor<'_> {
                 Ok(done(rustix::fs::ftruncate(file_of(handle)?, *size))?)
             }
             Action::Truncate { place, size } => {
-                let file = self.open_place(
+                let file = self.places.open_place(
                     place,
                     OFlags::WRONLY | OFlags::NONBLOCK,
                     rustix::fs::Mode::empty(),

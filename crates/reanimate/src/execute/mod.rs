@@ -9,16 +9,15 @@ mod pipe;
 mod places;
 mod scratch;
 
-use std::sync::Arc;
-
 use retake_trace_format::TracedCall;
 use rustix::io::Errno;
 
-use crate::action::{Action, Identity, Task};
+use crate::action::{Action, Task};
 use crate::handle::Handle;
 use crate::options::Verify;
 use crate::pace::Pulse;
 use crate::root::Root;
+use places::Places;
 use scratch::Scratch;
 
 /// What a call did that was executed.
@@ -64,15 +63,12 @@ pub enum Verdict {
 /// Executes the calls of one worker.
 #[derive(Debug)]
 pub struct Executor<'run> {
-    root: &'run Root,
+    places: Places<'run>,
     verify: Verify,
     /// Bytes that may be reserved by one call.
     allocation_limit: u64,
-    /// Owners can be set, and users be taken on.
-    is_root: bool,
     /// Tells whether anything else still happens.
     pulse: &'run Pulse,
-    identity: Option<Arc<Identity>>,
     scratch: Scratch,
 }
 
@@ -96,14 +92,11 @@ impl<'run> Executor<'run> {
         allocation_limit: u64,
         pulse: &'run Pulse,
     ) -> Self {
-        let is_root = rustix::process::geteuid().is_root();
         Self {
-            root,
+            places: Places::new(root),
             verify,
             allocation_limit,
-            is_root,
             pulse,
-            identity: None,
             scratch: Scratch::default(),
         }
     }
@@ -113,8 +106,8 @@ impl<'run> Executor<'run> {
         if matches!(task.action, Action::Order) {
             return Verdict::Same;
         }
-        if let Some(identity) = task.identity.as_ref().filter(|_| self.is_root)
-            && let Err(error) = self.become_user(identity)
+        if let Some(identity) = &task.identity
+            && let Err(error) = self.places.become_user(identity)
         {
             return Verdict::Different(vec![(
                 String::from("the user's rights"),
@@ -123,27 +116,6 @@ impl<'run> Executor<'run> {
         }
         let done = self.perform(&task.call, &task.action);
         self.judge(&task.call, done)
-    }
-
-    /// Takes on users and groups, if they are others than those of the call before.
-    fn become_user(&mut self, identity: &Arc<Identity>) -> Result<(), Errno> {
-        if self
-            .identity
-            .as_ref()
-            .is_some_and(|current| Arc::ptr_eq(current, identity) || current == identity)
-        {
-            return Ok(());
-        }
-        let (root, user) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(identity.user));
-        let group = rustix::fs::Gid::from_raw(identity.group);
-        let groups: Vec<_> =
-            identity.groups.iter().map(|group| rustix::fs::Gid::from_raw(*group)).collect();
-        rustix::thread::set_thread_res_uid(None, root, None)?;
-        rustix::thread::set_thread_groups(&groups)?;
-        rustix::thread::set_thread_res_gid(None, group, None)?;
-        rustix::thread::set_thread_res_uid(None, user, None)?;
-        self.identity = Some(identity.clone());
-        Ok(())
     }
 
     fn judge(&self, call: &TracedCall, done: Done) -> Verdict {
@@ -220,7 +192,7 @@ impl<'run> Executor<'run> {
             | Action::MakeSymlink { .. }
             | Action::Link { .. }
             | Action::Remove { .. }
-            | Action::Rename { .. } => self.name(action),
+            | Action::Rename { .. } => self.places.name(action),
             _ => self.object(call, action),
         }
     }

@@ -5,11 +5,12 @@ use libc as sys;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 
 use super::data::done;
-use super::{Done, Effect, Executor, Failure, file_of};
+use super::places::Places;
+use super::{Done, Effect, Failure, file_of};
 use crate::action::{Action, Place, Target};
 use crate::root::object_path;
 
-impl Executor<'_> {
+impl Places<'_> {
     pub(super) fn name(&mut self, action: &Action) -> Done {
         match action {
             Action::MakeDirectory { place, mode } => {

@@ -10,7 +10,6 @@ use super::data::done;
 use super::{Done, Effect, Executor, Failure, file_of};
 use crate::action::{Action, Place, StatusLayout, Target, Time};
 use crate::calls::Arguments;
-use crate::folder::Object;
 use crate::handle::Handle;
 use crate::root::object_path;
 use crate::verify::{Compared, Listing, Status, entries, status_differences};
@@ -22,13 +21,6 @@ const MAXIMUM_ATTRIBUTE_BYTES: usize = 64 << 10;
 const MAXIMUM_NAMES: usize = 8;
 
 impl Executor<'_> {
-    fn find<'task>(&self, target: &'task Target) -> Result<Object<'task>, Failure> {
-        Ok(match target {
-            Target::Handle(handle) => Object::Kept(file_of(handle)?),
-            Target::Place(place) => Object::Found(self.inspect(place)?),
-        })
-    }
-
     pub(super) fn object(&mut self, call: &TracedCall, action: &Action) -> Done {
         match action {
             Action::List { handle, has_type } => self.list(call, handle, *has_type),
@@ -36,14 +28,17 @@ impl Executor<'_> {
                 self.status(call, target, *layout, *buffer, *counts_links)
             }
             Action::Access { target, mode } => {
-                let object = self.find(target)?;
+                let object = self.places.find(target)?;
                 let access = Access::from_bits_retain(*mode & 7);
                 Ok(done(rustix::fs::accessat(CWD, object_path(&object), access, AtFlags::EACCESS))?)
             }
             Action::ReadLink { target, buffer } => self.read_link(call, target, *buffer),
             Action::Enter { target: Target::Place(place) } => {
-                let directory =
-                    self.open_place(place, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+                let directory = self.places.open_place(
+                    place,
+                    OFlags::PATH | OFlags::DIRECTORY,
+                    Mode::empty(),
+                )?;
                 Ok(done(rustix::fs::accessat(
                     CWD,
                     object_path(&directory),
@@ -52,7 +47,7 @@ impl Executor<'_> {
                 ))?)
             }
             Action::SetMode { target, mode } => {
-                let object = self.find(target)?;
+                let object = self.places.find(target)?;
                 Ok(done(rustix::fs::chmod(object_path(&object), Mode::from_raw_mode(*mode)))?)
             }
             Action::SetOwner { target, user, group } => self.set_owner(call, target, *user, *group),
@@ -76,20 +71,20 @@ impl Executor<'_> {
     ) -> Done {
         let actual = Status::of(&match target {
             Target::Handle(handle) => rustix::fs::fstat(file_of(handle)?)?,
-            Target::Place(place) => self.stat(place)?,
+            Target::Place(place) => self.places.stat(place)?,
         });
         let mut effect = Effect::returned(0);
         let expected =
             Arguments(call).output(buffer).and_then(|bytes| Status::parse(layout, bytes));
         if let Some(expected) = expected.filter(|_| self.compares_buffers()) {
-            let compared = Compared { owners: self.is_root, links: counts_links };
+            let compared = Compared { owners: self.places.is_root(), links: counts_links };
             effect.differences = status_differences(&expected, &actual, compared);
         }
         Ok(effect)
     }
 
     fn read_link(&self, call: &TracedCall, target: &Target, buffer: u8) -> Done {
-        let object = self.find(target)?;
+        let object = self.places.find(target)?;
         let text = match rustix::fs::readlinkat(&object, "", Vec::new()) {
             // So it says of an object that is no link.
             Err(Errno::NOENT) => return Err(Errno::INVAL.into()),
@@ -156,17 +151,17 @@ impl Executor<'_> {
     }
 
     fn set_owner(&self, call: &TracedCall, target: &Target, user: u32, group: u32) -> Done {
-        if !self.is_root && !call.failed() {
+        if !self.places.is_root() && !call.failed() {
             return Err(Failure::Skipped("owners, which only root can set"));
         }
-        let object = self.find(target)?;
+        let object = self.places.find(target)?;
         let user = (user != u32::MAX).then(|| Uid::from_raw(user));
         let group = (group != u32::MAX).then(|| Gid::from_raw(group));
         Ok(done(rustix::fs::chownat(&object, "", user, group, AtFlags::EMPTY_PATH))?)
     }
 
     fn set_times(&self, target: &Target, times: Option<&[Time; 2]>) -> Done {
-        let object = self.find(target)?;
+        let object = self.places.find(target)?;
         let spec = |time: Time| rustix::fs::Timespec {
             tv_sec: time.seconds,
             tv_nsec: time.nanoseconds as _,
@@ -179,7 +174,8 @@ impl Executor<'_> {
 
     /// Repeats what a mapping wrote. Beyond the end of the file a mapping writes nothing.
     fn write_mapped(&self, call: &TracedCall, place: &Place, offset: u64) -> Done {
-        let file = self.open_place(place, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
+        let file =
+            self.places.open_place(place, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
         let size = rustix::fs::fstat(&file)?.st_size as u64;
         let data = call.buffers.first().map(|buffer| buffer.data.as_slice()).unwrap_or_default();
         let room = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -202,7 +198,7 @@ impl Executor<'_> {
         };
         match action {
             Action::GetAttribute { target, name, capacity } => {
-                let object = self.find(target)?;
+                let object = self.places.find(target)?;
                 let mut value = vec![0; MAXIMUM_ATTRIBUTE_BYTES];
                 let count =
                     rustix::fs::getxattr(object_path(&object), name.as_slice(), &mut value[..])
@@ -230,7 +226,7 @@ impl Executor<'_> {
                 self.list_attributes(call, target, *capacity)
             }
             Action::SetAttribute { target, name, flags } => {
-                let object = self.find(target)?;
+                let object = self.places.find(target)?;
                 let value = Arguments(call)
                     .input(2)
                     .map(|buffer| buffer.data.as_slice())
@@ -240,7 +236,7 @@ impl Executor<'_> {
                     .map_err(missing)?)
             }
             Action::RemoveAttribute { target, name } => {
-                let object = self.find(target)?;
+                let object = self.places.find(target)?;
                 Ok(done(rustix::fs::removexattr(object_path(&object), name.as_slice()))
                     .map_err(missing)?)
             }
@@ -250,7 +246,7 @@ impl Executor<'_> {
 
     /// The names that programs give; those of the system depend on the machine.
     fn list_attributes(&self, call: &TracedCall, target: &Target, capacity: u64) -> Done {
-        let object = self.find(target)?;
+        let object = self.places.find(target)?;
         let mut list = vec![0; MAXIMUM_ATTRIBUTE_BYTES];
         let count = match rustix::fs::listxattr(object_path(&object), &mut list[..]) {
             Err(Errno::OPNOTSUPP) if !call.failed() => {

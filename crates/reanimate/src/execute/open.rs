@@ -44,12 +44,12 @@ impl Executor<'_> {
         mode: Mode,
     ) -> Result<(std::os::fd::OwnedFd, bool), Errno> {
         let is_direct = flags.contains(OFlags::DIRECT);
-        match self.open_place(place, flags, mode) {
+        match self.places.open_place(place, flags, mode) {
             Err(Errno::INVAL) if is_direct => {
-                Ok((self.open_place(place, flags - OFlags::DIRECT, mode)?, false))
+                Ok((self.places.open_place(place, flags - OFlags::DIRECT, mode)?, false))
             }
             Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
-                Ok((self.open_place(place, flags - OFlags::NOATIME, mode)?, is_direct))
+                Ok((self.places.open_place(place, flags - OFlags::NOATIME, mode)?, is_direct))
             }
             opened => Ok((opened?, is_direct)),
         }

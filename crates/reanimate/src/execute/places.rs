@@ -2,16 +2,72 @@
 //! has it open.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::Executor;
-use crate::action::Place;
+use super::{Failure, file_of};
+use crate::action::{Identity, Place, Target};
 use crate::folder::Object;
 use crate::root::{Root, single_name};
 
-impl Executor<'_> {
+/// The tree below the root, as the user reaches it whose calls are executed.
+#[derive(Debug)]
+pub(super) struct Places<'run> {
+    root: &'run Root,
+    /// Owners can be set, and users be taken on.
+    is_root: bool,
+    /// Whose calls are executed, once somebody's rights were taken on.
+    identity: Option<Arc<Identity>>,
+}
+
+impl<'run> Places<'run> {
+    /// As the user reaches them who runs this.
+    pub(super) fn new(root: &'run Root) -> Self {
+        Self { root, is_root: rustix::process::geteuid().is_root(), identity: None }
+    }
+}
+
+impl Places<'_> {
+    /// Whether owners can be set, and users be taken on.
+    pub(super) fn is_root(&self) -> bool {
+        self.is_root
+    }
+
+    /// Takes on users and groups, if that is possible and they are others than those of the call
+    /// before.
+    pub(super) fn become_user(&mut self, identity: &Arc<Identity>) -> Result<(), Errno> {
+        if !self.is_root {
+            return Ok(());
+        }
+        if self
+            .identity
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, identity) || current == identity)
+        {
+            return Ok(());
+        }
+        let (root, user) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(identity.user));
+        let group = rustix::fs::Gid::from_raw(identity.group);
+        let groups: Vec<_> =
+            identity.groups.iter().map(|group| rustix::fs::Gid::from_raw(*group)).collect();
+        rustix::thread::set_thread_res_uid(None, root, None)?;
+        rustix::thread::set_thread_groups(&groups)?;
+        rustix::thread::set_thread_res_gid(None, group, None)?;
+        rustix::thread::set_thread_res_uid(None, user, None)?;
+        self.identity = Some(identity.clone());
+        Ok(())
+    }
+
+    /// The object that a call is about, without any access to it.
+    pub(super) fn find<'task>(&self, target: &'task Target) -> Result<Object<'task>, Failure> {
+        Ok(match target {
+            Target::Handle(handle) => Object::Kept(file_of(handle)?),
+            Target::Place(place) => Object::Found(self.inspect(place)?),
+        })
+    }
+
     /// The directory of a place, and the name in it.
     pub(super) fn parent<'place>(
         &self,
