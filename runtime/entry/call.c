@@ -19,6 +19,8 @@
 #include "mode/console.h"
 #include "mode/descriptors.h"
 #include "mode/look.h"
+#include "mode/moved.h"
+#include "mode/record.h"
 #include "mode/shared_file.h"
 #include "mode/window.h"
 #include "order/baton.h"
@@ -28,6 +30,7 @@
 
 #define ENOSYS 38
 #define EFAULT 14
+#define EINVAL 22
 
 static const u8 argument_places[6] = {__builtin_offsetof(struct registers, rdi),
 	__builtin_offsetof(struct registers, rsi), __builtin_offsetof(struct registers, rdx),
@@ -35,6 +38,7 @@ static const u8 argument_places[6] = {__builtin_offsetof(struct registers, rdi),
 	__builtin_offsetof(struct registers, r9)};
 
 WINDOW_HERE(plain_window)
+WINDOW_HERE(other_window)
 
 /* ---- the short way, of nearly all calls ----
  *
@@ -173,6 +177,34 @@ static inline __attribute__((always_inline)) u32 record_plain(
 	return leave(context);
 }
 
+/* ---- all others ---- */
+
+static inline __attribute__((always_inline)) i64 other_window_with(u64 number, const u64 *a)
+{
+	return other_window_here(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* Record: an ordinary call that is not plain; the kernel answers it. */
+static u32 record_call(struct call *call)
+{
+	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
+	    looked = tracing() && look_needed(call);
+	prepare_record(call);
+	if (UNLIKELY(looked))
+		look_before(call);
+	if (descriptors && console_hides_data(call))
+		call->result = -EINVAL;
+	else if (UNLIKELY(execute_in(call, other_window_with) == CALL_ABORTED))
+		return deliver_deferred(call->context, 1);
+	if (descriptors)
+		descriptors_after(call);
+	if (UNLIKELY(looked))
+		look_after(call);
+	if (moved_wanted(call))
+		return call_finish_moved(call);
+	return call_finish_emulated(call);
+}
+
 /* Replay: an ordinary call, which the log answers. */
 static u32 replay_call(struct call *call)
 {
@@ -237,7 +269,7 @@ static u32 handle_call(struct context *context)
 	if (UNLIKELY(context->slot->filter) && filter_call(&call, &how))
 		return how;
 	switch (call.row->policy) {
-	case POLICY_EMULATE: return recording() ? call_record(&call) : replay_call(&call);
+	case POLICY_EMULATE: return recording() ? record_call(&call) : replay_call(&call);
 	case POLICY_CUSTOM: return handle_custom(&call);
 	default: return answer_call(&call, call_refusal(&call));
 	}

@@ -12,44 +12,16 @@
 #include "mode/answer.h"
 #include "mode/console.h"
 #include "mode/descriptors.h"
-#include "mode/look.h"
 #include "mode/moved.h"
 #include "mode/packet_ring.h"
+#include "mode/record.h"
 #include "mode/shared_file.h"
 #include "mode/trace.h"
-#include "mode/window.h"
 #include "order/baton.h"
 #include "order/section.h"
-#include "signals/signal.h"
 
 _Static_assert(INPUT_SPACE + 2 * TURN_BYTES <= RING_SLACK, "what is staged is in one piece");
 #define EBADF 9
-#define EINVAL 22
-
-static inline __attribute__((always_inline)) void prepare_record(struct call *call)
-{
-	if (tracing()) {
-		trace_prepare(call);
-		return;
-	}
-	u32 count = call->row->argument_count;
-	call->start = ring_reserve(call->context, INPUT_SPACE + TURN_BYTES);
-	u64 *body = (u64 *)(call->start + sizeof(struct event));
-	for (u32 i = 0; i < count; i++)
-		body[i] = call->arguments[i];
-	call->position = (u8 *)(body + count);
-	if (!call->row->inputs_end)
-		return;
-	struct sink sink;
-	sink.mode = SINK_INPUT;
-	sink.context = call->context;
-	sink.position = call->position;
-	sink.limit = call->start + INPUT_SPACE;
-	sink.pointee_before = 0;
-	visit_inputs(&sink, call->row, call->arguments);
-	call->position = sink.position;
-	call->pointee_before = sink.pointee_before;
-}
 
 void call_prepare(struct call *call)
 {
@@ -104,35 +76,9 @@ const u8 call_kinds[CALL_ROW_COUNT] = {
 	[NR_time] = CLOCK,
 };
 
-static u32 reaches_console(const struct call *call)
-{
-	return kind_of(call->number) == OUTPUT &&
-	       descriptor_use(call->context->process, call->arguments[0]);
-}
-
 u32 lend_baton(struct context *context)
 {
 	return baton_may_lend(context) && descriptor_is_soon_back(context) && baton_lend(context);
-}
-
-typedef i64 window_function(u64 number, const u64 *arguments);
-
-static inline __attribute__((always_inline)) i64 execute_in(
-	struct call *call, window_function *window)
-{
-	u32 console = UNLIKELY(reaches_console(call)) ? console_lock(call) : 0;
-	u32 gives_baton = call->row->may_wait && call->context->process->domain,
-	    lends = gives_baton && lends_baton(call->context);
-	u64 turn;
-	if (gives_baton && !lends)
-		baton_release(call->context);
-	call->result = window(call->number, call->actual);
-	if (UNLIKELY(console))
-		console_unlock(call, console);
-	if (gives_baton && (lends ? baton_take_back(call->context, &turn)
-				  : baton_acquire(call->context, &turn)))
-		turn_before_staged(call->context, turn, &call->start, &call->position);
-	return call->result;
 }
 
 i64 call_execute(struct call *call)
@@ -253,40 +199,12 @@ u32 call_finish_emulated(struct call *call)
 	return leave_with_result(call);
 }
 
-/* With what the call moved between descriptors. */
-static u32 finish_moved(struct call *call)
+u32 call_finish_moved(struct call *call)
 {
 	struct view view = {0, 0};
 	struct extra_item moved;
 	finish_with(call, moved_look(call, &view, &moved) ? &moved : NULL, &view);
 	return leave_with_result(call);
-}
-
-WINDOW_HERE(other_window)
-
-static inline __attribute__((always_inline)) i64 other_window_with(u64 number, const u64 *a)
-{
-	return other_window_here(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-u32 call_record(struct call *call)
-{
-	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
-	    looked = tracing() && look_needed(call);
-	prepare_record(call);
-	if (UNLIKELY(looked))
-		look_before(call);
-	if (descriptors && console_hides_data(call))
-		call->result = -EINVAL;
-	else if (UNLIKELY(execute_in(call, other_window_with) == CALL_ABORTED))
-		return deliver_deferred(call->context, 1);
-	if (descriptors)
-		descriptors_after(call);
-	if (UNLIKELY(looked))
-		look_after(call);
-	if (moved_wanted(call))
-		return finish_moved(call);
-	return call_finish_emulated(call);
 }
 
 i64 call_refusal(const struct call *call)

@@ -86,10 +86,10 @@ static inline enum call_kind kind_of(u64 number)
 {
 	return number < CALL_ROW_COUNT ? call_kinds[number] : DESCRIPTOR;
 }
-/* Record: an ordinary call that is not plain; the kernel answers it. */
-u32 call_record(struct call *call);
 /* Record: it was made; its event, and the way out. */
 u32 call_finish_emulated(struct call *call);
+/* The same, with what the call moved between descriptors. */
+u32 call_finish_moved(struct call *call);
 /* What a call gets that is not made. */
 i64 call_refusal(const struct call *call);
 u32 lend_baton(struct context *context);
