@@ -126,6 +126,11 @@ static inline struct context *context_self(void)
 /* Or tracing: calls are executed. */
 static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; }
 static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
+/* The first process of a PID namespace is not ended by signals without handlers. */
+static inline u32 is_spared(const struct context *context)
+{
+	return recording() && context->slot->pid_space.own && context->pid == 1;
+}
 static inline u32 slots_used(void)
 {
 	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);

@@ -1,4 +1,5 @@
 /* From the handler that a row of the table names to the function. Private stack. */
+#include "calls/custom.h"
 #include "base/futex.h"
 #include "mode/call.h"
 

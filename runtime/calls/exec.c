@@ -6,17 +6,15 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "entry/start.h"
+#include "calls/turns.h"
 #include "gen/numbers.h"
-#include "log/log.h"
+#include "log/look.h"
 #include "log/request.h"
+#include "log/window.h"
 #include "mode/call.h"
-#include "mode/look.h"
 #include "order/baton.h"
 #include "order/forcing.h"
 #include "order/home.h"
-#include "order/turn.h"
-#include "place/forced.h"
 #include "signals/signal.h"
 
 static u32 has_siblings(const struct context *context)
@@ -123,7 +121,7 @@ static u32 exec_replay(struct call *call)
 	struct context *context = call->context;
 	call_prepare(call);
 	if (call->result == EXEC_COMMITTED) {
-		turn_obey_all(context, 1); /* others had it until the kernel refused */
+		obey_turns(context); /* others had it until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC) {
 			look_end(context);

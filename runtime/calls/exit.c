@@ -1,48 +1,29 @@
 /* How threads and processes end. Private stack. */
-#include "calls/exit.h"
 #include "base/debugged.h"
 #include "base/futex.h"
-#include "base/shared.h"
+#include "base/robust.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/trace_clock.h"
 #include "base/user.h"
-#include "calls/misc.h"
-#include "calls/process.h"
-#include "calls/robust.h"
+#include "calls/plain.h"
+#include "calls/thread_memory.h"
 #include "gen/numbers.h"
+#include "log/end.h"
 #include "log/hash.h"
 #include "log/log.h"
+#include "log/look.h"
 #include "log/ring.h"
 #include "mode/call.h"
-#include "mode/look.h"
-#include "mode/trace.h"
 #include "order/baton.h"
-#include "place/interception.h"
+#include "order/ending.h"
+#include "signals/signal.h"
 
 struct exit_body {
 	u64 hash, pages;
 };
 
-/* The process ends: threads of it that are still somewhere will die without a word. One that is no
- * longer counted may be on its way out. */
-void mark_siblings_dying(struct context *context)
-{
-	u32 used = slots_used();
-	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
-		return;
-	baton_keep_alone(context, 1);
-	for (u32 i = 0; i < used; i++) {
-		struct slot *slot = &HEADER->slots[i];
-		u32 live = SLOT_LIVE;
-		if (slot != context->slot && slot->pid == context->slot->pid)
-			__atomic_compare_exchange_n(&slot->state, &live, SLOT_DYING, 0,
-				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&HEADER->dying, 1, __ATOMIC_RELEASE);
-	ring_drain();
-}
-
-void log_exit(struct context *context, u16 number, i64 status)
+static void log_exit(struct context *context, u16 number, i64 status)
 {
 	struct exit_body body = {0, 0};
 	u32 processor;
@@ -66,12 +47,6 @@ void log_exit(struct context *context, u16 number, i64 status)
 	context->slot->event_count = context->event_count;
 }
 
-void slot_exited(struct context *context)
-{
-	context->slot->ended_ns = now_ns();
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-}
-
 u32 handle_exit_group(struct call *call)
 {
 	if (!recording())
@@ -80,12 +55,7 @@ u32 handle_exit_group(struct call *call)
 	if (recording())
 		baton_await_printers(call->context);
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
-	robust_release(call->context);
-	if (!recording() && call->context->process->thread_count > 1)
-		end_process(call->context, ((u32)call->arguments[0] & 0xff) << 8);
-	mark_siblings_dying(call->context);
-	baton_end_process(call->context);
-	slot_exited(call->context);
+	process_ends(call->context, ((u32)call->arguments[0] & 0xff) << 8);
 	for (;;)
 		sys1(NR_exit_group, call->arguments[0]);
 }
@@ -130,4 +100,15 @@ u32 handle_set_tid_address(struct call *call)
 	call->context->clear_tid = call->arguments[0];
 	call->actual[0] = (u64)&call->context->thread_alive;
 	return handle_plainly(call);
+}
+
+u32 handle_set_robust_list(struct call *call)
+{
+	call_prepare(call);
+	if (call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(call->context, 1);
+	if (call->result == 0)
+		call->context->robust_list = call->arguments[0];
+	call_finish(call, NULL, 0);
+	return leave_with_result(call);
 }

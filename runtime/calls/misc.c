@@ -1,15 +1,15 @@
 /* Calls that need a second look because they would reach the supervisor or take interception away.
  * Private stack. */
-#include "calls/misc.h"
+#include "base/interception.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/unreached.h"
 #include "base/user.h"
+#include "calls/plain.h"
 #include "calls/seccomp.h"
-#include "calls/unreached.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
-#include "place/interception.h"
 #include "signals/signal.h"
 
 #define EINVAL 22
@@ -18,19 +18,6 @@
 #define ENODEV 19
 #define EOPNOTSUPP 95
 #define ESRCH 3
-
-u32 handle_with_output(struct call *call, u8 argument, u64 address, u64 bytes)
-{
-	struct extra_item output = {
-		argument, ITEM_OUTPUT, address, (const void *)address, (u32)bytes};
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	call_finish(call, &output, recording() && call->result == 0 && bytes);
-	return leave_with_result(call);
-}
-
-u32 handle_plainly(struct call *call) { return handle_with_output(call, 0, 0, 0); }
 
 #define READ_IMPLIES_EXEC 0x400000u
 #define CAPABILITY_VERSION_1 0x19980330u

@@ -1,18 +1,19 @@
 /* Mappings, of files above all. While recording, images lie over the text of programs; replay puts
  * everything where the log says it was. Private stack. */
 #include "calls/mmap.h"
+#include "base/interception.h"
 #include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/shared_ranges.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/unreached.h"
 #include "calls/memory.h"
-#include "calls/process.h"
 #include "calls/sharing.h"
-#include "calls/unreached.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
 #include "log/log.h"
+#include "log/look.h"
 #include "log/request.h"
 #include "mode/answer.h"
 #include "mode/call.h"
@@ -20,8 +21,6 @@
 #include "mode/look.h"
 #include "mode/packet_ring.h"
 #include "mode/shared_file.h"
-#include "place/interception.h"
-#include "signals/signal.h"
 
 #define DESCRIPTOR_ARGUMENT 4 /* of mmap: what the mapping shows belongs to it */
 #define ENOMEM 12
@@ -432,7 +431,7 @@ static void look_at_mapping(struct call *call, const struct mapping_body *body)
 		sys1(NR_close, descriptor);
 	}
 	if (!is_program)
-		look_note(call, !is_private);
+		look_note(call->context, (u64)call->result, call->arguments[1], !is_private);
 }
 
 static u32 mmap_replay(struct call *call)

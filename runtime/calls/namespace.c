@@ -52,11 +52,6 @@ void identify_thread(struct context *context, u32 first)
 		signals_apply(context);
 }
 
-u32 is_spared(const struct context *context)
-{
-	return recording() && context->slot->pid_space.own && context->pid == 1;
-}
-
 u32 may_have_ipc_namespace(u64 flags)
 {
 	struct {

@@ -11,7 +11,5 @@ void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags)
 void identify_thread(struct context *context, u32 first);
 /* Record: as the kernel would decide. */
 u32 may_have_ipc_namespace(u64 flags);
-/* The first process of a PID namespace is not ended by signals without handlers. */
-u32 is_spared(const struct context *context);
 
 #endif

@@ -1,33 +1,30 @@
-/* How processes and threads begin: regions, fork, vfork, clone. Private stack. */
-#include "calls/process.h"
-#include "base/addresses.h"
+/* Calls that make processes and threads: fork, vfork, clone. Private stack. */
 #include "base/debugged.h"
 #include "base/futex.h"
+#include "base/interception.h"
+#include "base/leave.h"
 #include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "base/unreached.h"
 #include "base/user.h"
 #include "calls/clone.h"
 #include "calls/namespace.h"
-#include "calls/unreached.h"
+#include "calls/start.h"
+#include "calls/thread_memory.h"
 #include "calls/wait.h"
-#include "entry/entry.h"
-#include "entry/start.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/pool.h"
 #include "log/request.h"
-#include "log/ring.h"
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/debug.h"
-#include "mode/trace.h"
 #include "order/baton.h"
 #include "order/home.h"
 #include "order/section.h"
-#include "place/interception.h"
 #include "signals/signal.h"
 
 #define CLONE_VM 0x100UL
@@ -49,146 +46,11 @@
 #define EINVAL 22
 #define EPERM 1
 
-enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
-
-u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
-
-/* ---- what the threads of an address space share ---- */
-
-static struct context *context_of(u32 region)
-{
-	return (struct context *)(region_address(region) + REGION_CONTEXT);
-}
-
-/* Of a thread that is gone. One that ended may still stand on its stack for a moment. */
-static struct context *take_free(struct process *process)
-{
-	for (u32 *link = &process->region_free; *link;) {
-		struct context *context = context_of(*link - 1);
-		if (!__atomic_load_n(&context->thread_alive, __ATOMIC_ACQUIRE)) {
-			*link = context->next_free;
-			u32 region = context->region;
-			memset(context, 0, sizeof *context);
-			context->region = region;
-			return context;
-		}
-		link = &context->next_free;
-	}
-	return NULL;
-}
-
-/* The kernel has no room, or the program's limits leave none: NULL. */
-static struct context *map_next(struct process *process)
-{
-	u32 region = process->region_count;
-	if (region == MAX_SLOTS)
-		return NULL;
-	if (recording())
-		addresses_grow(process, REGION_STRIDE);
-	if (sys6(NR_mmap, region_address(region), REGION_STRIDE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) < 0) {
-		if (recording())
-			addresses_grow(process, -(i64)REGION_STRIDE);
-		return NULL;
-	}
-	process->region_count++;
-	struct context *context = context_of(region);
-	context->region = region;
-	return context;
-}
-
-/* Memory for one more thread of this process (or for a vfork child that lives in it). Regions are
- * of the address space, so children that live in their parent's memory take them from the same
- * place. */
-static struct context *region_create(void)
-{
-	struct process *process = PROCESS_INITIAL;
-	process_lock();
-	struct context *context = take_free(process);
-	if (!context)
-		context = map_next(process);
-	process_unlock();
-	if (!context)
-		return NULL;
-	context->self = context;
-	context->stack_top = region_address(context->region) + REGION_STACK_TOP;
-	return context;
-}
-
-void region_return(u32 region)
-{
-	struct process *process = PROCESS_INITIAL;
-	process_lock();
-	context_of(region)->next_free = process->region_free;
-	process->region_free = region + 1;
-	process_unlock();
-}
-
-/* ---- children ---- */
-
 struct clone_request {
 	u64 flags, parent_tid, child_tid, pidfd, exit_signal, stack, tls;
 	u64 set_tid, set_tid_count, cgroup;
 	u32 extended; /* only clone3 can say it */
 };
-
-struct start_body {
-	u32 pid, tid;
-	u64 how, time_ns /* in a trace */;
-};
-
-/* The first thing a new thread does, in either mode: from here on it has a stream of its own. */
-static void begin_stream(struct context *context, u64 how)
-{
-	struct slot *slot = context->slot;
-	context->deferred_count = 0;
-	context->temporary_active = 0;
-	/* A child's copy of its parent's; it has none, even if it ends before its first event. */
-	context->turn = 0;
-	context->event_count = context->pause_at = context->told_from = context->next_hash_event =
-		0;
-	context->caught_call = 0;
-	context->robust_list = 0;
-	context->chaos_state = 0;
-	context->log = context->log_end = NULL;
-	context->log_offset = 0;
-	if (recording()) {
-		context->pid = (u32)sys0(NR_getpid);
-		context->tid = (u32)sys0(NR_gettid);
-		slot->started_ns = now_ns();
-		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
-			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
-		ring_begin(context);
-		identify_thread(context, how != START_THREAD);
-		u32 processor;
-		struct start_body body = {context->pid, context->tid, how, 0};
-		/* Nobody replays it: whoever reads it wants numbers that are nobody else's. */
-		if (tracing())
-			body = (struct start_body){
-				slot->pid, slot->tid, how, trace_clock(&processor)};
-		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
-		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
-		baton_begin(context);
-		return;
-	}
-	slot->pid = (u32)sys0(NR_getpid);
-	slot->tid = (u32)sys0(NR_gettid);
-	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
-	const struct event *event = log_take(context, EVENT_START, 0);
-	const struct start_body *body = (const struct start_body *)(event + 1);
-	if (event->size < sizeof *event + sizeof *body)
-		diverge(context, WHY_CORRUPT, event->size, 0);
-	context->pid = slot->recorded_pid = body->pid;
-	context->tid = slot->recorded_tid = body->tid;
-	if (how == START_THREAD)
-		debug_event(DEBUG_THREAD_START, slot->stream);
-	else
-		debug_begin(context);
-	baton_begin(context);
-}
-
-void begin_root(struct context *context);
-void begin_root(struct context *context) { begin_stream(context, START_ROOT); }
 
 static void child_registers(struct context *context, const struct clone_request *request)
 {
@@ -197,25 +59,6 @@ static void child_registers(struct context *context, const struct clone_request 
 		context->regs.rsp = request->stack;
 	if (request->flags & CLONE_CHILD_SETTID && !recording())
 		copy_user((void *)request->child_tid, &context->tid, 4);
-}
-
-/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives
- * from clone_on_stack on its own region. */
-void child_start(struct context *context);
-void child_start(struct context *context)
-{
-	u64 stack[3] = {region_address(context->region) + REGION_ALTERNATE, 0,
-		REGION_ALTERNATE_TOP - REGION_ALTERNATE};
-	sys2(NR_sigaltstack, stack, NULL);
-	arm_interception(context);
-	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
-	/* CLONE_CHILD_SETTID, done by us at an ordered point. */
-	if (context->is_thread && context->child_tid_address)
-		copy_user((void *)context->child_tid_address, &context->tid, 4);
-	set_kernel_mask(context, context->sigmask);
-	leave(context);
-	section_leave(context);
-	restore_full(context);
 }
 
 static void give_back(struct slot *slot)
@@ -311,6 +154,7 @@ static i64 clone_copying(
 	context->process->thread_count = 1;
 	context->process->alone = 0;
 	baton_inherit(context);
+	section_inherit(context);
 	if (request->flags & CLONE_VFORK)
 		/* Its parent stands still and holds the baton for it. */
 		context->domain = context->process->domain = NULL;

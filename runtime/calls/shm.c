@@ -1,19 +1,18 @@
 /* System V segments of the program. Private stack. */
+#include "base/interception.h"
 #include "base/map_lines.h"
 #include "base/shared_ranges.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/unreached.h"
 #include "calls/memory.h"
 #include "calls/mmap.h"
 #include "calls/sharing.h"
-#include "calls/unreached.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "mode/answer.h"
 #include "mode/call.h"
-#include "place/interception.h"
-#include "signals/signal.h"
 
 #define EINVAL 22
 #define MAX_ATTACHMENT_PARTS 32

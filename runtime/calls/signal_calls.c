@@ -1,12 +1,10 @@
 /* System calls about signals. Private stack. */
+#include "base/interception.h"
 #include "base/process_lock.h"
 #include "base/state.h"
-#include "base/sys.h"
 #include "base/user.h"
-#include "calls/process.h"
 #include "log/log.h"
 #include "mode/call.h"
-#include "place/interception.h"
 #include "signals/signal.h"
 
 #define EINTR 4

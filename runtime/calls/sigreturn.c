@@ -1,10 +1,10 @@
 /* The way back from a handler, and where handlers run. Private stack. */
+#include "base/interception.h"
 #include "base/leave.h"
 #include "base/state.h"
 #include "base/user.h"
 #include "log/log.h"
 #include "mode/call.h"
-#include "place/interception.h"
 #include "signals/frame.h"
 #include "signals/signal.h"
 

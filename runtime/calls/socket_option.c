@@ -1,8 +1,7 @@
 /* Options of sockets whose value is more than the bytes that the caller names. Private stack. */
 #include "base/state.h"
 #include "base/user.h"
-#include "calls/misc.h"
-#include "gen/numbers.h"
+#include "calls/plain.h"
 #include "mode/call.h"
 #include "mode/packet_ring.h"
 #include "signals/signal.h"

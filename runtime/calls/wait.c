@@ -9,7 +9,7 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "calls/misc.h"
+#include "calls/plain.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
 

@@ -4,26 +4,7 @@
  * write to memory; the red zone is never touched. %gs holds the thread's struct context. Only
  * general registers are used, except where extended state is saved on purpose. */
 #include "contract/offsets.h"
-
-/* The program's registers, as %gs finds them. */
-#define R8 CONTEXT_REGS + REGISTERS_R8
-#define R9 CONTEXT_REGS + REGISTERS_R9
-#define R10 CONTEXT_REGS + REGISTERS_R10
-#define R11 CONTEXT_REGS + REGISTERS_R11
-#define R12 CONTEXT_REGS + REGISTERS_R12
-#define R13 CONTEXT_REGS + REGISTERS_R13
-#define R14 CONTEXT_REGS + REGISTERS_R14
-#define R15 CONTEXT_REGS + REGISTERS_R15
-#define RDI CONTEXT_REGS + REGISTERS_RDI
-#define RSI CONTEXT_REGS + REGISTERS_RSI
-#define RBP CONTEXT_REGS + REGISTERS_RBP
-#define RBX CONTEXT_REGS + REGISTERS_RBX
-#define RDX CONTEXT_REGS + REGISTERS_RDX
-#define RAX CONTEXT_REGS + REGISTERS_RAX
-#define RCX CONTEXT_REGS + REGISTERS_RCX
-#define RSP CONTEXT_REGS + REGISTERS_RSP
-#define RIP CONTEXT_REGS + REGISTERS_RIP
-#define EFLAGS CONTEXT_REGS + REGISTERS_EFLAGS
+#include "base/registers.h"
 
 	.section .text.entry, "ax"
 /* The entry table, known to the stubs of every image. */
@@ -45,7 +26,6 @@ start_replay:
 	call replay_start
 	ud2
 	.org ENTRY_PAUSE
-runtime_pause:
 	nop
 	jmp restore_registers
 	.org ENTRY_REMOTE_CALL
@@ -66,12 +46,6 @@ runtime_pause:
 	jmp entry_passage
 
 	.text
-/* Flags as compiled code wants them, on a stack of ours. */
-	.macro CALM_FLAGS
-	pushq $2
-	popfq
-	.endm
-
 /* A system call. rax = number, rcx = address after the program's `syscall`. */
 	.globl entry_syscall
 entry_syscall:
@@ -107,12 +81,12 @@ entry_syscall_saved:
 	mov %gs:CONTEXT_SELF, %rdi
 	call runtime_syscall
 	test %eax, %eax
-	jnz leave_full
+	jnz restore_full
 	jmp leave_kept
 calm_syscall:
 	CALM_FLAGS
 	jmp syscall_calm
-	/* Odd flags: leave_full restores all registers, so all have to be saved. */
+	/* Odd flags: restore_full restores all registers, so all have to be saved. */
 2:	test $FLAG_ODD, %eax
 	jnz 1b
 	mov %gs:CONTEXT_SELF, %rdi
@@ -120,37 +94,6 @@ calm_syscall:
 	test %eax, %eax
 	jz 1b
 	jmp leave_kept
-	/* Fast, from the middle of compiled code that does not return: see runtime_syscall. */
-	.globl leave_fast
-leave_fast:
-	mov %gs:RBX, %rbx
-	mov %gs:RBP, %rbp
-	mov %gs:R12, %r12
-	mov %gs:R13, %r13
-	mov %gs:R14, %r14
-	mov %gs:R15, %r15
-leave_kept:
-	/* Fast: the compiled code kept the callee-saved registers. */
-	mov %gs:EFLAGS, %r11
-	test $FLAG_ODD, %r11d
-	jnz leave_full /* only popf restores them */
-	mov %r11d, %eax
-	shr $11, %eax
-	and $1, %eax
-	add $0x7f, %al /* overflow flag */
-	mov %r11d, %eax
-	mov %al, %ah
-	sahf
-	mov %gs:R8, %r8
-	mov %gs:R9, %r9
-	mov %gs:R10, %r10
-	mov %gs:RDI, %rdi
-	mov %gs:RSI, %rsi
-	mov %gs:RDX, %rdx
-	mov %gs:RAX, %rax
-	mov %gs:RIP, %rcx
-	mov %gs:RSP, %rsp
-	jmp *%rcx
 
 /* RDTSC and friends. %gs:CONTEXT_SCRATCH = the program's rcx, rcx = where to go on. */
 	.macro INSTRUCTION_ENTRY name, which
@@ -184,7 +127,7 @@ leave_kept:
 	mov %gs:CONTEXT_SELF, %rdi
 	mov $\which, %esi
 	call runtime_instruction
-	jmp leave_full
+	jmp restore_full
 	.endm
 	INSTRUCTION_ENTRY entry_tsc, 0
 	INSTRUCTION_ENTRY entry_tscp, 1
@@ -239,7 +182,7 @@ leave_kept:
 	mov %gs:RSP, %rsp
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
-	/* Only popf restores the flags, and leave_full all registers. */
+	/* Only popf restores the flags, and restore_full all registers. */
 3:	CALM_FLAGS
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	mov %rcx, %gs:RCX
@@ -253,7 +196,7 @@ leave_kept:
 \name\()_saved:
 	mov %gs:CONTEXT_SELF, %rdi
 	call \function
-	jmp leave_full
+	jmp restore_full
 	.endm
 	SECTION_ENTRY section_begin, section_begins
 	SECTION_ENTRY section_end, section_ends
@@ -275,64 +218,7 @@ leave_kept:
 fault_entry:
 	mov %gs:CONTEXT_SELF, %rdi
 	call runtime_fault
-	jmp leave_full
-
-	.macro RESTORE_GENERAL
-	mov %gs:R8, %r8
-	mov %gs:R9, %r9
-	mov %gs:R10, %r10
-	mov %gs:R11, %r11
-	mov %gs:R12, %r12
-	mov %gs:R13, %r13
-	mov %gs:R14, %r14
-	mov %gs:R15, %r15
-	mov %gs:RDI, %rdi
-	mov %gs:RSI, %rsi
-	mov %gs:RBP, %rbp
-	mov %gs:RBX, %rbx
-	mov %gs:RDX, %rdx
-	mov %gs:RAX, %rax
-	mov %gs:RCX, %rcx
-	.endm
-
-/* Every register exactly as struct context says. */
-	.globl restore_full, restore_jump, restore_stepping, restore_stepping_end
-restore_full:
-leave_full:
-	mov %gs:CONTEXT_STACK_TOP, %rsp
-	mov %gs:CONTEXT_PAUSE_AT, %rax
-	dec %rax
-	cmp %rax, %gs:CONTEXT_EVENT_COUNT
-	jae runtime_pause
-restore_registers:
-	testl $FLAG_TRAP, %gs:EFLAGS
-	jnz restore_stepping
-	pushq %gs:EFLAGS
-	popfq
-	RESTORE_GENERAL
-	mov %gs:RSP, %rsp
-restore_jump:
-	jmp *%gs:RIP
-	/* As the kernel does it: the first trap comes behind an instruction of the program. */
-restore_stepping:
-	CALM_FLAGS /* iret refuses the nested-task flag */
-	pushq $0x2b /* ss */
-	pushq %gs:RSP
-	pushq %gs:EFLAGS
-	pushq $0x33 /* cs */
-	pushq %gs:RIP
-	RESTORE_GENERAL
-restore_stepping_end:
-	iretq
-
-/* The kernel leaves the program's alignment check as it was. It leaves the nested-task flag too, on
- * the way in and on the way back, so here nothing else may change. */
-	.globl signal_entry
-signal_entry:
-	pushfq
-	andl $~FLAG_ALIGNMENT, (%rsp)
-	popfq
-	jmp master_handler
+	jmp restore_full
 
 /* From the bootstrap in the vDSO's padding, right after exec: r12 = header segment, r13 = slot,
  * r14 = the program's first instruction. The program's stack is not ours to use: map our own

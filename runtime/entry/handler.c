@@ -3,25 +3,24 @@
  *
  * Context: master_handler runs on the region's alternate stack with every signal but the
  * synchronous ones blocked. It never touches the program's memory, except the instruction bytes at
- * a fault. runtime_fault runs on the private stack. */
+ * a fault. */
 #include "base/futex.h"
+#include "base/leave.h"
+#include "base/signals.h"
 #include "base/state.h"
 #include "base/text.h"
+#include "base/unreached.h"
 #include "base/user.h"
-#include "calls/unreached.h"
 #include "entry/entry.h"
 #include "entry/stepped.h"
-#include "log/log.h"
-#include "mode/call.h"
+#include "mode/window.h"
 #include "order/baton.h"
 #include "order/forcing.h"
-#include "order/section.h"
 #include "place/forced.h"
 #include "place/instruction.h"
-#include "place/stepping.h"
 #include "place/trapped.h"
+#include "place/watch.h"
 #include "signals/frame.h"
-#include "signals/signal.h"
 
 static u32 in_text(u64 address)
 {
@@ -219,6 +218,12 @@ static u32 is_synchronous(const struct siginfo *info)
 	return (SIGNAL_BIT(info->number) & SYNCHRONOUS) && info->code > 0 && info->number != SIGSYS;
 }
 
+static void enter_stopped(struct context *context, struct registers *regs)
+{
+	regs->eflags &= ~(u64)FLAG_RESUME;
+	enter_saved(context, regs, force_entry);
+}
+
 void master_handler(i32 number, struct siginfo *info, struct user_context *user);
 void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 {
@@ -227,8 +232,13 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 	if (regs->rip >= (u64)restore_stepping && regs->rip <= (u64)restore_stepping_end &&
 		!is_synchronous(info))
 		regs->rip = (u64)restore_full; /* what follows may change the flags */
-	if (forced_handler(context, info, regs, user->machine.extended))
+	enum handled how = recording() ? forced_handler(context, info, regs, user->machine.extended)
+				       : watch_handler(context, info, regs, user->machine.extended);
+	if (how != NOT_HANDLED) {
+		if (how == HANDLED_STOP)
+			enter_stopped(context, regs);
 		return;
+	}
 	if (number == SIGSYS && info->code == 2 /* SYS_USER_DISPATCH */) {
 		if (info->fields[1] >> 32 == ARCHITECTURE_I386)
 			refuse_gate(context, info, regs);
@@ -248,15 +258,6 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 	const char *abort = window_around(regs->rip);
 	if (abort)
 		regs->rip = (u64)abort;
-	else if (tracing())
-		forced_deliver(context, regs);
-}
-
-/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
-void runtime_fault(struct context *context)
-{
-	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
-	section_note(context);
-	raise_fault(context, &signal, 0);
-	section_leave(context);
+	else if (tracing() && forced_deliver(context, regs) == HANDLED_STOP)
+		enter_stopped(context, regs);
 }

@@ -4,15 +4,16 @@
 #include "entry/start.h"
 #include "base/addresses.h"
 #include "base/futex.h"
+#include "base/interception.h"
+#include "base/leave.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "base/unreached.h"
 #include "base/user.h"
-#include "calls/process.h"
-#include "calls/unreached.h"
+#include "calls/start.h"
 #include "entry/auxiliary.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
 #include "log/log.h"
 #include "log/pool.h"
@@ -21,9 +22,7 @@
 #include "mode/debug.h"
 #include "mode/descriptors.h"
 #include "order/baton.h"
-#include "order/home.h"
 #include "place/forced.h"
-#include "place/interception.h"
 #include "place/watch.h"
 #include "signals/signal.h"
 
@@ -37,7 +36,6 @@ _Static_assert(sizeof(struct process) <= DATA_BYTES, "fits in what entry.S maps"
 _Static_assert(sizeof(struct process) <= REGION_STRIDE - REGION_PROCESS, "fits in a region");
 _Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fits in its place");
 
-void begin_root(struct context *context);
 void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
 	const u8 *content, u64 offset);
 
@@ -270,7 +268,7 @@ static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
 	sys2(NR_munmap, PAGE_BYTES, RUNTIME_TEXT - PAGE_BYTES);
 	sys2(NR_munmap, RUNTIME_END, ADDRESS_END - RUNTIME_END);
 	if (slot->state != SLOT_LIVE)
-		begin_root(context);
+		begin_stream(context, START_ROOT);
 	else {
 		slot->pid = (u32)sys0(NR_getpid); /* another thread than the first may exec */
 		slot->tid = (u32)sys0(NR_gettid);

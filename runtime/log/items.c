@@ -12,7 +12,7 @@
 #include "log/log.h"
 #include "log/request.h"
 #include "log/ring.h"
-#include "mode/trace.h"
+#include "log/trace_items.h"
 
 #define INLINE_PART 32u
 #define INLINE_STRING 4096u
@@ -215,7 +215,7 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 	if (bytes > sink->largest)
 		bytes = sink->largest;
 	if (tracing()) {
-		sink_item(sink, argument, address, bytes);
+		trace_item(sink, argument, address, bytes);
 		return;
 	}
 	switch (sink->mode) {

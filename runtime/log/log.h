@@ -2,14 +2,11 @@
 #ifndef RETAKE_LOG_LOG_H
 #define RETAKE_LOG_LOG_H
 #include "contract/context.h"
+#include "log/window.h"
 
-/* NULL: the stream ends here. */
-const struct event *log_peek(struct context *context);
 const struct event *log_take(struct context *context, u8 kind, u16 number);
 /* Lets the supervisor know where this thread is, should it wait for ever. */
 void log_stand_at(struct context *context);
 void diverge(struct context *context, u64 why, u64 expected, u64 actual) NORETURN;
-void end_of_stream(struct context *context) NORETURN;
-void end_process(struct context *context, u32 status) NORETURN;
 
 #endif

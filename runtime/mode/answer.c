@@ -3,7 +3,6 @@
 #include "mode/answer.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "calls/futex_pi.h"
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/log.h"
@@ -53,18 +52,13 @@ void call_answer(struct call *call)
 	call->flags = call->event->flags;
 }
 
-/* The thread is about to wait for a turn that it lost inside the call whose event comes next. */
-void call_verify_early(struct context *context)
+void call_verify_early(struct call *call)
 {
-	const struct event *event = log_peek(context);
-	struct call call;
-	call_begin(&call, context);
-	futex_waits(&call);
-	call.event = event;
-	if (!event || event->kind != EVENT_CALL || event->number != call.number || !call.row)
+	const struct event *event = call->event = log_peek(call->context);
+	if (!event || event->kind != EVENT_CALL || event->number != call->number || !call->row)
 		return;
-	verify_inputs(&call);
-	context->inputs_verified = 1;
+	verify_inputs(call);
+	call->context->inputs_verified = 1;
 }
 
 /* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are

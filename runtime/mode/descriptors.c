@@ -2,14 +2,14 @@
  * tracked while recording, since replay is told by the events. Private stack. */
 #include "mode/descriptors.h"
 #include "base/decimal.h"
+#include "base/interception.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "calls/maps.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
-#include "place/interception.h"
+#include "mode/maps.h"
 
 #define EACCES 13
 #define EMFILE 24

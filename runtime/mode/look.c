@@ -3,21 +3,18 @@
  * Only where all data are wanted. A replay of which a trace is made stores through mappings as the
  * program did, so there they can be looked at too. Private stack. */
 #include "mode/look.h"
-#include "base/process_lock.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "calls/mmap.h"
-#include "calls/process.h"
 #include "gen/numbers.h"
+#include "log/look.h"
 #include "log/request.h"
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/descriptors.h"
 #include "mode/moved.h"
 #include "mode/shared_file.h"
-#include "mode/trace.h"
 
 /* Why a call is looked at. */
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
@@ -49,13 +46,6 @@ static const u8 look_kinds[CALL_ROW_COUNT] = {
 	[NR_msync] = SYNCS,
 	[NR_ioctl] = CLONES,
 };
-
-static i64 ask(struct context *context, u32 stage, i64 result)
-{
-	u32 processor;
-	return request(context, REQUEST_LOOK, stage, (u64)result,
-		tracing() ? trace_clock(&processor) : context->event_count);
-}
 
 static u32 wanted(void) { return HEADER->data_limit == ~0UL; }
 
@@ -105,7 +95,7 @@ static void look_at_socket(struct call *call)
 	u32 waits = !(status_flags(source) & O_NONBLOCK) && (sends || !(a[5] & SPLICE_NONBLOCK));
 	if (waits)
 		call_kernel_window(NR_poll, arguments);
-	i64 seen = ask(call->context, LOOK_BEFORE_MOVE, 0);
+	i64 seen = look_ask(call->context, LOOK_BEFORE_MOVE, 0);
 	if (seen > 0)
 		call->actual[size] = minimum(a[size], (u64)seen);
 }
@@ -115,12 +105,12 @@ void look_before(struct call *call)
 	const u64 *a = call->arguments;
 	u32 kind = look_kinds[call->number];
 	if (kind == SYNCS)
-		ask(call->context, LOOK_BEFORE_UNMAP, 0);
+		look_ask(call->context, LOOK_BEFORE_UNMAP, 0);
 	else if (HEADER->shared_file_count &&
 		 (is_mapped(a[0]) ||
 			 (kind == MOVES && is_mapped(a[call->number == NR_sendfile ? 1 : 2])) ||
 			 (kind == CLONES && is_mapped(a[2]))))
-		ask(call->context, LOOK_USES_MAPPED_FILE, 0);
+		look_ask(call->context, LOOK_USES_MAPPED_FILE, 0);
 	if (kind == MOVES)
 		look_at_socket(call);
 }
@@ -129,19 +119,7 @@ void look_after(struct call *call)
 {
 	u32 kind = look_kinds[call->number];
 	if ((kind == MOVES && call->result > 0) || (kind == CLONES && call->result == 0))
-		ask(call->context, LOOK_AFTER_MOVE, call->result);
-}
-
-/* ---- mapped files ---- */
-
-static void note_range(struct process *process, u64 start, u64 bytes)
-{
-	if (process->looked_count < MAX_LOOKED)
-		process->looked[process->looked_count] =
-			(struct address_range){.start = start, .end = start + PAGE_CEIL(bytes)};
-	if (process->looked_count <= MAX_LOOKED)
-		/* One too many: from then on any range may be one of them. */
-		process->looked_count++;
+		look_ask(call->context, LOOK_AFTER_MOVE, call->result);
 }
 
 void look_mapped(struct call *call, u32 is_program)
@@ -155,7 +133,7 @@ void look_mapped(struct call *call, u32 is_program)
 		return;
 	if (writes)
 		shared_file_note(identity.device, identity.inode, 0);
-	look_note(call, writes);
+	look_note(call->context, (u64)call->result, a[1], writes);
 }
 
 /* Before a program reads or writes a file that it, or somebody, has mapped, what was stored there
@@ -169,53 +147,4 @@ void look_replayed(struct call *call)
 	else if (HEADER->shared_file_count && (call_find_item(call, ITEM_FILE_WRITE, 0) ||
 						      call_find_item(call, ITEM_FILE_READ, 0)))
 		request(context, REQUEST_LOOK, LOOK_USES_MAPPED_FILE, 0, context->event_count - 1);
-}
-
-void look_note(struct call *call, u32 writes)
-{
-	process_lock();
-	note_range(call->context->process, (u64)call->result, call->arguments[1]);
-	process_unlock();
-	if (writes)
-		ask(call->context, LOOK_MAPPED, 0);
-}
-
-u32 look_unmap(struct context *context, u64 start, u64 bytes)
-{
-	struct process *process = context->process;
-	u32 met = process->looked_count > MAX_LOOKED;
-	if (LIKELY(!process->looked_count))
-		return 0;
-	for (u32 i = 0; i < minimum(process->looked_count, MAX_LOOKED); i++)
-		met |= process->looked[i].start < start + bytes && start < process->looked[i].end;
-	if (met)
-		ask(context, LOOK_BEFORE_UNMAP, 0);
-	return met;
-}
-
-void look_unmapped(struct context *context, u64 start, u64 bytes)
-{
-	struct process *process = context->process;
-	process_lock();
-	for (u32 i = 0; process->looked_count <= MAX_LOOKED && i < process->looked_count; i++)
-		if (start <= process->looked[i].start &&
-			process->looked[i].end <= start + PAGE_CEIL(bytes))
-			process->looked[i--] = process->looked[--process->looked_count];
-	process_unlock();
-}
-
-void look_moved(struct context *context, u64 start, u64 bytes)
-{
-	process_lock();
-	note_range(context->process, start, bytes);
-	process_unlock();
-	/* A child may be killed before it is looked at: then what its parent had counts. */
-	ask(context, LOOK_MAPPED, 0);
-}
-
-/* The process ends, or its memory does. A guest's memory is its parent's. */
-void look_end(struct context *context)
-{
-	if (UNLIKELY(context->process->looked_count) && !context->is_guest)
-		ask(context, LOOK_BEFORE_UNMAP, 0);
 }

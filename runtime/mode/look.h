@@ -9,16 +9,9 @@ u32 look_needed(const struct call *call);
 void look_before(struct call *call);
 void look_after(struct call *call);
 void look_mapped(struct call *call, u32 is_program);
-void look_unmapped(struct context *context, u64 start, u64 bytes);
-void look_moved(struct context *context, u64 start, u64 bytes);
-void look_end(struct context *context);
 /* Somebody wants to know what is stored in mapped files. */
 u32 looks_at_mappings(void);
-/* What the call has mapped is of interest. */
-void look_note(struct call *call, u32 writes);
 /* Replay: its event was taken, nothing of it was done. */
 void look_replayed(struct call *call);
-/* Before: whether something of interest is there. */
-u32 look_unmap(struct context *context, u64 start, u64 bytes);
 
 #endif

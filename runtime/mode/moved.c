@@ -7,8 +7,6 @@
 #include "base/decimal.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "calls/mmap.h"
-#include "entry/start.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
 #include "mode/descriptors.h"

@@ -6,35 +6,13 @@
  * such a thread makes shorter between measuring and copying is filled up, what it makes longer is
  * cut: the size of an event is never wrong. */
 #include "mode/trace.h"
-#include "base/shared.h"
-#include "base/sys.h"
+#include "base/trace_clock.h"
 #include "base/user.h"
-#include "gen/numbers.h"
 #include "log/items.h"
 #include "log/ring.h"
 #include "mode/call.h"
 
 #define STAGE_BYTES 0x10000UL
-/* Larger ones are copied faster behind the call, straight from where they are. */
-#define STAGED_ITEM_BYTES 0x8000UL
-
-u64 trace_clock(u32 *processor)
-{
-	const struct header *header = HEADER;
-	struct {
-		u64 seconds, nanoseconds;
-	} now;
-	u32 low, high, aux;
-	if (UNLIKELY(!header->clock_counter)) {
-		sys3(NR_getcpu, processor, NULL, NULL);
-		sys2(NR_clock_gettime, 0 /* CLOCK_REALTIME */, &now);
-		return now.seconds * 1000000000UL + now.nanoseconds;
-	}
-	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(aux));
-	*processor = aux & 0xfff; /* as Linux sets IA32_TSC_AUX */
-	u64 ticks = ((u64)high << 32 | low) - header->clock_counter;
-	return header->clock_ns + (u64)((unsigned __int128)ticks * header->clock_scale >> 32);
-}
 
 void trace_prepare(struct call *call)
 {
@@ -61,73 +39,6 @@ void trace_prepare(struct call *call)
 	call->pointee_before = sink.pointee_before;
 	call->inputs_late = sink.is_late;
 	call->inputs_staged = sink.staged;
-}
-
-static u64 kept_bytes(const struct sink *sink, u64 bytes)
-{
-	return sink->is_data ? minimum(bytes, HEADER->data_limit) : bytes;
-}
-
-static void stage(struct sink *sink, u32 argument, u64 address, u64 bytes)
-{
-	u64 kept = kept_bytes(sink, bytes);
-	struct item *item = (struct item *)sink->position;
-	u8 *data = (u8 *)(item + 1);
-	if (sink->is_late || kept > STAGED_ITEM_BYTES || data + ALIGN8(kept) > sink->limit) {
-		sink->is_late = 1;
-		return;
-	}
-	if (kept)
-		*(u64 *)(data + ALIGN8(kept) - 8) = 0;
-	u32 faulted = copy_user(data, (const void *)address, kept) != 0;
-	if (faulted)
-		kept = 0;
-	*item = (struct item){
-		(u8)argument, ITEM_INPUT, (u16)faulted, (u32)kept, (u32)bytes, 0, address};
-	sink->position = data + ALIGN8(kept);
-	sink->staged++;
-}
-
-/* One byte of every page: outputs are there, but what the program says it has for input need not
- * be. */
-static u32 readable(u64 address, u64 bytes)
-{
-	u8 byte;
-	for (u64 at = address; at < address + bytes; at = PAGE_FLOOR(at) + PAGE_BYTES)
-		if (copy_user(&byte, (const void *)at, 1))
-			return 0;
-	return 1;
-}
-
-static void emit(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 kept)
-{
-	u64 size = sizeof(struct item) + ALIGN8(kept);
-	if (size != sink->room && size + sizeof(struct item) > sink->room)
-		return;
-	sink->room -= size;
-	struct item item = {(u8)argument, sink->direction,
-		(u16)(sink->direction == ITEM_INPUT && bytes && !kept && HEADER->data_limit),
-		(u32)kept, (u32)bytes, 0, address};
-	ring_item(sink->context, &item, (const void *)address);
-}
-
-void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes)
-{
-	if (sink->mode == SINK_INPUT) {
-		stage(sink, argument, address, bytes);
-		return;
-	}
-	if (sink->staged) {
-		sink->staged--;
-		return;
-	}
-	u64 kept = kept_bytes(sink, bytes);
-	if (sink->direction == ITEM_INPUT && kept && !readable(address, kept))
-		kept = 0;
-	if (sink->mode == SINK_MEASURE)
-		sink->bytes += sizeof(struct item) + ALIGN8(kept);
-	else
-		emit(sink, argument, address, bytes, kept);
 }
 
 static void walk(struct call *call, struct sink *inputs, struct sink *outputs)

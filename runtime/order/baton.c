@@ -15,20 +15,18 @@
  * stopped. */
 #include "order/baton.h"
 #include "base/futex.h"
+#include "base/interception.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
+#include "log/end.h"
 #include "log/ring.h"
-#include "mode/descriptors.h"
 #include "order/chaos.h"
 #include "order/forcing.h"
+#include "order/holder.h"
 #include "order/home.h"
-#include "order/passage.h"
-#include "order/section.h"
 #include "order/turn.h"
-#include "place/forced.h"
-#include "place/interception.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 /* Some microseconds: what a short call takes, and less than going to sleep and being woken. */
@@ -172,7 +170,7 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 			u32 lent = holder;
 			if (holder & LENT && lock_from(context, domain, &lent))
 				return;
-			passage_ask(domain, holder);
+			ask_holder(domain, holder);
 		}
 		if (!rung && waited >= RING_AFTER_MS) {
 			ring_drain();
@@ -355,25 +353,23 @@ void baton_release(struct context *context)
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
 
-static SELDOM u32 lend_to_waiters(struct context *context, struct domain *domain)
+u32 baton_may_lend(struct context *context)
 {
-	if (domain != &context->process->private_domain || chaos() || sync_policy() ||
-		domain->expected)
-		return 0;
-	if (!descriptor_is_soon_back(context) || domain->lent++ >= MOST_LENT)
+	const struct domain *domain = context->process->domain;
+	return domain == &context->process->private_domain && !chaos() && !sync_policy() &&
+	       !domain->expected;
+}
+
+u32 baton_lend(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	if (domain->lent++ >= MOST_LENT)
 		return 0;
 	force_close(context);
 	context->slot->baton.state = BATON_NONE;
 	context->in_section = 0;
 	__atomic_store_n(&domain->lock, me(context) | LENT, __ATOMIC_SEQ_CST);
 	return 1;
-}
-
-u32 baton_lend(struct context *context)
-{
-	struct domain *domain = context->process->domain;
-	return UNLIKELY(__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED)) &&
-	       lend_to_waiters(context, domain);
 }
 
 u32 baton_take_back(struct context *context, u64 *turn)
@@ -603,7 +599,6 @@ void baton_inherit(struct context *child)
 {
 	struct domain *domain = domain_of(child);
 	child->domain = child->process->domain = shares_memory(domain) ? domain : NULL;
-	section_inherit(child);
 	if (!child->domain)
 		home_leave(child);
 }
@@ -632,7 +627,9 @@ void baton_offer(struct context *context)
  */
 void baton_end_process(struct context *context)
 {
-	if (domain_of(context) != &context->process->private_domain)
+	if (!recording())
+		turns_end(context);
+	else if (context->process->domain != &context->process->private_domain)
 		baton_end(context);
 }
 

@@ -32,8 +32,15 @@ static inline void note_turn(struct context *context, u64 turn)
 }
 /* Record. */
 void baton_release(struct context *context);
-/* Record, instead of releasing it, around a call that is soon back, if somebody waits. 1:
- * baton_take_back is to follow. */
+/* Record: somebody waits for it. */
+static inline u32 baton_is_wanted(const struct context *context)
+{
+	return __atomic_load_n(&context->process->domain->waiters, __ATOMIC_RELAXED) != 0;
+}
+/* Record, while it is wanted: instead of releasing it around a call that is soon back it may be
+ * lent. */
+u32 baton_may_lend(struct context *context);
+/* 0: it was too often. 1: baton_take_back is to follow. */
 u32 baton_lend(struct context *context);
 /* As baton_acquire. */
 u32 baton_take_back(struct context *context, u64 *turn);

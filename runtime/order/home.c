@@ -13,9 +13,7 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "calls/misc.h"
 #include "gen/numbers.h"
-#include "mode/call.h"
 #include "order/baton.h"
 
 #define ROUND_NS 1000000000UL /* after so long the kernel chooses a core, for LOOK turns */
@@ -114,7 +112,7 @@ void home_inherit(const struct slot *parent, struct slot *child)
 /* ---- record: what the program says, and asks, about where its threads run ---- */
 
 /* One thread of the process, or all; who takes turns still is bound again then. */
-static void set_free(const struct context *context, u32 only)
+void home_set_free(const struct context *context, u32 only)
 {
 	u32 count = slots_used();
 	for (u32 i = 0; recording() && i < count; i++) {
@@ -125,18 +123,4 @@ static void set_free(const struct context *context, u32 only)
 		allow(slot->pid_space.inner_tid, slot->affinity.cores);
 		slot->affinity.home = 0;
 	}
-}
-
-u32 handle_sched_setaffinity(struct call *call)
-{
-	set_free(call->context, 0);
-	call->context->process->is_placed = recording();
-	return handle_plainly(call);
-}
-
-u32 handle_sched_getaffinity(struct call *call)
-{
-	u32 asked = (u32)call->arguments[0];
-	set_free(call->context, asked ? asked : call->context->tid);
-	return handle_plainly(call);
 }

@@ -11,12 +11,12 @@
  * only where the thread comes to its next section, which may be long after. */
 #include "order/section.h"
 #include "base/state.h"
-#include "base/sys.h"
+#include "base/status.h"
+#include "log/end.h"
 #include "log/log.h"
 #include "log/ring.h"
 #include "order/baton.h"
 #include "order/turn.h"
-#include "place/stepping.h"
 
 /* Replay: where the stream of a thread ends that was killed while it computed, it is left behind:
  * whoever ends the process waits for it no more. */

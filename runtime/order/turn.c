@@ -6,35 +6,12 @@
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
+#include "log/end.h"
 #include "log/log.h"
-#include "mode/answer.h"
-#include "mode/call.h"
-#include "mode/console.h"
 #include "order/baton.h"
 #include "order/home.h"
 
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
-
-static struct turn_gate *gate_of(struct domain *domain, u64 turn)
-{
-	return &domain->gates[turn % TURN_GATES];
-}
-
-/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is
- * completed. */
-void turn_complete(struct context *context)
-{
-	struct domain *domain = context->domain;
-	if (!domain || !context->turn)
-		return;
-	struct turn_gate *next = gate_of(domain, context->turn + 1);
-	__atomic_store_n(&domain->completed, context->turn, __ATOMIC_SEQ_CST);
-	context->turn = 0;
-	if (!__atomic_load_n(&next->waiters, __ATOMIC_SEQ_CST))
-		return;
-	__atomic_add_fetch(&next->word, 1, __ATOMIC_SEQ_CST);
-	futex_wake(&next->word, 0x7fffffff);
-}
 
 static u32 has_come(const struct domain *domain, u64 turn)
 {
@@ -71,7 +48,7 @@ static void be_patient(struct context *context, struct patience *patience)
 		diverge(context, WHY_STUCK, completed + 1, (now - patience->since_ns) / 1000000);
 }
 
-static void wait_for_turn(struct context *context, u64 turn)
+void turn_await(struct context *context, u64 turn)
 {
 	struct domain *domain = context->domain;
 	struct turn_gate *gate = gate_of(domain, turn);
@@ -96,43 +73,33 @@ static void wait_for_turn(struct context *context, u64 turn)
 		home_follow(context, domain, turn);
 }
 
-/* `at_call`: the thread has come to the call that follows in its stream, so what that one prints is
- * in memory. */
-static void obey(struct context *context, const struct event *event, u32 at_call)
+struct turn_event turn_take(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	struct turn_event next = {(u64)event->value, event->number, event->flags};
+	log_take(context, EVENT_TURN, next.kind);
+	return next;
+}
+
+void turn_give_up(struct context *context, const struct turn_event *next)
 {
 	struct process *process = context->process;
-	u64 turn = (u64)event->value;
-	u16 kind = event->number;
-	u8 in_call = event->flags & TURN_IN_CALL;
-	log_take(context, EVENT_TURN, kind);
-	if (in_call)
-		call_verify_early(context);
 	turn_complete(context);
-	if (kind == TURN_SHARED)
+	if (next->kind == TURN_SHARED)
 		context->domain = process->domain = &HEADER->shared_domain;
-	if (kind == TURN_FIRST_THREAD) {
+	if (next->kind == TURN_FIRST_THREAD) {
 		process->private_domain = (struct domain){.lock = 0};
 		context->domain = process->domain = &process->private_domain;
 	}
 	if (!context->domain)
-		diverge(context, WHY_CORRUPT, turn, 0);
-	event = log_peek(context);
-	if (at_call && event && event->kind == EVENT_CALL &&
-		event->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)) {
-		console_replay(context, event);
-		context->printed = 1;
-	}
-	wait_for_turn(context, turn);
+		diverge(context, WHY_CORRUPT, next->turn, 0);
 }
 
-void turn_obey_all(struct context *context, u32 at_call)
+static void obey(struct context *context)
 {
-	for (;;) {
-		const struct event *event = log_peek(context);
-		if (LIKELY(!event || event->kind != EVENT_TURN))
-			return;
-		obey(context, event, at_call);
-	}
+	struct turn_event next = turn_take(context);
+	turn_give_up(context, &next);
+	turn_await(context, next.turn);
 }
 
 void turn_obey_next(struct context *context)
@@ -142,7 +109,7 @@ void turn_obey_next(struct context *context)
 		end_of_stream(context); /* it never got the baton back */
 	if (event->kind != EVENT_TURN)
 		diverge(context, WHY_KIND, event->kind, EVENT_TURN);
-	obey(context, event, 0);
+	obey(context);
 }
 
 /* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if
@@ -173,7 +140,7 @@ void turn_enter_section(struct context *context)
 			end_of_stream(context); /* it never had the baton again */
 		if (context->turn_sections > sections)
 			diverge(context, WHY_SECTIONS, sections, context->turn_sections);
-		obey(context, event, 0);
+		obey(context);
 		return;
 	}
 	if (!context->turn)

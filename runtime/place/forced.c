@@ -2,13 +2,14 @@
  * the protocol.
  *
  * Context: everything named *_handler and what it calls runs in the master handler, on the
- * alternate stack, with the thread standing in user code; runtime_forced and force_* run on the
+ * alternate stack, with the thread standing in user code; forced_stand and force_* run on the
  * private stack. */
 #include "place/forced.h"
 #include "base/futex.h"
 #include "base/leave.h"
 #include "base/shared.h"
 #include "base/shared_ranges.h"
+#include "base/signals.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
@@ -21,11 +22,8 @@
 #include "order/baton.h"
 #include "order/chaos.h"
 #include "order/forcing.h"
-#include "order/section.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
-#include "place/watch.h"
-#include "signals/signal.h"
 
 /* Within the region's part of FORCE_PLACES, behind the scratch page. */
 #define TRACE_OFFSET PAGE_BYTES
@@ -52,10 +50,6 @@
 #define ARCH_GET_FS 0x1003
 #define MXCSR_OFFSET 24
 #define EXCEPTION_FLAGS 0x3fU
-
-/* Where the thread goes from the handler: the private stack, with the program's registers in the
- * context. */
-void force_entry(void);
 
 static struct registers *trace_of(struct context *context)
 {
@@ -176,7 +170,7 @@ u32 in_stubs(const struct process *process, u64 rip)
 }
 
 /* In the runtime and on the way to it a sync point is near. */
-static u32 may_stop_at(struct context *context, u64 rip)
+static u32 may_stop_at(const struct context *context, u64 rip)
 {
 	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock &&
 	       !in_stubs(context->process, rip);
@@ -218,7 +212,18 @@ static void cancel(struct context *context, struct registers *regs)
 	forcing_change(context, FORCE_ACTIVE, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);
 }
 
-static void stop_here(struct context *context, struct registers *regs, u64 extended)
+enum step {
+	STEP_TRAP, /* the next one ends in a trap */
+	STEP_DONE, /* the thread is before the next instruction already */
+	STEP_STOP  /* it is to be stopped here */
+};
+
+static enum step next_step(struct context *context, struct registers *regs)
+{
+	return bring_over(context, regs) ? STEP_DONE : STEP_TRAP;
+}
+
+static enum step stop_here(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	stop_stepping(context, regs);
@@ -228,24 +233,12 @@ static void stop_here(struct context *context, struct registers *regs, u64 exten
 	force->exceptions = forced_exceptions(extended);
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		force->vectors[i] = forced_vector(extended, i);
-	force_to_entry(context, regs);
+	return STEP_STOP;
 }
 
-u32 forced_deliver(struct context *context, struct registers *regs)
+enum handled forced_deliver(const struct context *context, const struct registers *regs)
 {
-	if (!may_stop_at(context, regs->rip))
-		return 0;
-	force_to_entry(context, regs);
-	return 1;
-}
-
-void force_to_entry(struct context *context, struct registers *regs)
-{
-	regs->eflags &= ~(u64)FLAG_RESUME;
-	context->regs = *regs;
-	regs->rip = (u64)force_entry;
-	regs->rsp = context->stack_top;
-	regs->eflags &= ~(u64)FLAG_ODD;
+	return may_stop_at(context, regs->rip) ? HANDLED_STOP : NOT_HANDLED;
 }
 
 /* The supervisor decodes what was traced. Without an answer any place will do. */
@@ -287,7 +280,7 @@ static void trace_latest(struct context *context, const struct registers *regs)
 
 /* Chaos: so many instructions of the program's own code, which lies below the libraries, are
  * executed before the thread is stopped. */
-static u32 stepped_after(struct context *context, struct registers *regs, u64 extended)
+static enum step stepped_after(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	trace_latest(context, regs);
@@ -295,9 +288,9 @@ static u32 stepped_after(struct context *context, struct registers *regs, u64 ex
 	force->counted += force->anywhere || regs->rip < LIBRARIES;
 	if (force->counted < force->stop_after) {
 		if (force->total < MOST_STEPS)
-			return bring_over(context, regs);
+			return next_step(context, regs);
 		cancel(context, regs);
-		return 0;
+		return STEP_TRAP;
 	}
 	if (!force->asked) {
 		ask_supervisor(context, 0);
@@ -305,12 +298,11 @@ static u32 stepped_after(struct context *context, struct registers *regs, u64 ex
 	}
 	u32 last = force->total >= force->asked + FORCE_SEEK_STEPS;
 	if (!last && (!good_place(&force->answer, regs->rip) || repeated_string(regs->rip)))
-		return bring_over(context, regs);
+		return next_step(context, regs);
 	if (force->total > force->asked)
 		ask_supervisor(context, 0);
 	force->stops++;
-	stop_here(context, regs, extended);
-	return 0;
+	return stop_here(context, regs, extended);
 }
 
 /* On the way from the runtime to the program. 1: still there. */
@@ -344,18 +336,17 @@ static u32 spins(struct context *context)
 	return context->force.answer.good_count != 0;
 }
 
-/* 1: the thread is before the next instruction already. */
-static u32 stepped_once(struct context *context, struct registers *regs, u64 extended)
+static enum step stepped_once(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
 	if (force->leaving && still_leaving(context, regs))
-		return 0;
+		return STEP_TRAP;
 	if (!context->in_clock && in_stubs(context->process, regs->rip))
 		/* That of a passage leads back to the program soon, others into the runtime. */
-		return bring_over(context, regs);
+		return next_step(context, regs);
 	if (!may_stop_at(context, regs->rip)) {
 		cancel(context, regs);
-		return 0;
+		return STEP_TRAP;
 	}
 	if (force->stop_after)
 		return stepped_after(context, regs, extended);
@@ -375,15 +366,17 @@ static u32 stepped_once(struct context *context, struct registers *regs, u64 ext
 	}
 	if (force->stage != FORCE_SEEK || repeated_string(regs->rip) ||
 		(!good_place(&force->answer, regs->rip) && force->steps++ < FORCE_SEEK_STEPS))
-		return bring_over(context, regs);
-	stop_here(context, regs, extended);
-	return 0;
+		return next_step(context, regs);
+	return stop_here(context, regs, extended);
 }
 
-static void stepped(struct context *context, struct registers *regs, u64 extended)
+static enum handled stepped(struct context *context, struct registers *regs, u64 extended)
 {
-	while (stepped_once(context, regs, extended))
-		;
+	enum step step;
+	do
+		step = stepped_once(context, regs, extended);
+	while (step == STEP_DONE);
+	return step == STEP_STOP ? HANDLED_STOP : HANDLED;
 }
 
 static u32 prepare(struct context *context)
@@ -404,10 +397,9 @@ static u32 prepare(struct context *context)
 	return 1;
 }
 
-static void begin(struct context *context, struct registers *regs, u64 extended)
+static enum handled begin(struct context *context, struct registers *regs, u64 extended)
 {
-	if (prepare(context))
-		stepped(context, regs, extended);
+	return prepare(context) ? stepped(context, regs, extended) : HANDLED;
 }
 
 /* Critical sections are short, and most are near a system call: the supervisor's signals would
@@ -447,12 +439,10 @@ static u32 is_force(struct context *context, const struct siginfo *info)
 	       (info->code == 0 && info->fields[0] == 0);
 }
 
-u32 forced_handler(
+enum handled forced_handler(
 	struct context *context, struct siginfo *info, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
-	if (!recording())
-		return context->watch.armed && watch_handler(context, info, regs, extended);
 	if (force->stage) {
 		u32 trace = info->number == SIGTRAP && info->code == TRAP_TRACE;
 		u32 finished = info->number == SIGTRAP && force->finishing &&
@@ -464,21 +454,21 @@ u32 forced_handler(
 			clear_pushed_trap_flag(regs->rsp, force->after_pushf);
 			regs->eflags &= ~FLAG_TRAP;
 		}
-		if (trace || finished) {
-			stepped(context, regs, extended);
-			return 1;
-		}
+		if (trace || finished)
+			return stepped(context, regs, extended);
 		correct_address(context, info);
 		cancel(context, regs);
 	}
 	if (!is_force(context, info))
-		return 0;
+		return NOT_HANDLED;
 	if (tracing() || is_parallel(context)) {
 		__atomic_store_n(&context->slot->forcing.state, FORCE_WANTED, __ATOMIC_RELEASE);
-		if (context->deferred_count == 0 || forced_deliver(context, regs))
-			__atomic_store_n(
-				&context->slot->forcing.state, FORCE_IDLE, __ATOMIC_RELEASE);
-		return 1;
+		enum handled how =
+			context->deferred_count ? forced_deliver(context, regs) : HANDLED;
+		if (how == NOT_HANDLED)
+			return HANDLED; /* at the next sync point */
+		__atomic_store_n(&context->slot->forcing.state, FORCE_IDLE, __ATOMIC_RELEASE);
+		return how;
 	}
 	u32 wanted = context->deferred_count || offers_baton(context);
 	/* Whoever steps itself is in the runtime behind each instruction. */
@@ -486,9 +476,7 @@ u32 forced_handler(
 	u32 active = wanted && may_stop_at(context, regs->rip) && !observe(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
 	__atomic_store_n(&context->slot->forcing.state, next, __ATOMIC_RELEASE);
-	if (active)
-		begin(context, regs, extended);
-	return 1;
+	return active ? begin(context, regs, extended) : HANDLED;
 }
 
 /* ---- the signature ---- */
@@ -617,16 +605,11 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 		sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
 }
 
-/* At the place itself, in both modes. */
-void runtime_forced(struct context *context);
-void runtime_forced(struct context *context)
+void forced_stand(struct context *context)
 {
 	u8 flags = 0;
-	if (tracing() || is_parallel(context)) {
-		leave(context);
-		section_leave(context);
+	if (tracing() || is_parallel(context))
 		return;
-	}
 	if (recording()) {
 		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN
 										       : 0;
@@ -644,5 +627,4 @@ void runtime_forced(struct context *context)
 	context->force.stopped = 0;
 	if (recording())
 		forget_changes(context);
-	leave(context);
 }

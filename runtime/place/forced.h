@@ -12,9 +12,14 @@ u32 in_stubs(const struct process *process, u64 address);
  * loop changes. */
 enum force_phase { PHASE_FIRST, PHASE_LISTED, PHASE_COPIED };
 enum force_stage { FORCE_NONE, FORCE_TRACE, FORCE_SEEK };
-/* At the top of the master handler: 1 when the signal was for us. `extended`: the frame's XSAVE
- * area. */
-u32 forced_handler(
+/* What a handler makes of a signal. */
+enum handled {
+	NOT_HANDLED,
+	HANDLED,     /* it was for us */
+	HANDLED_STOP /* and the thread is to enter the runtime where it stands, at force_entry */
+};
+/* Record, at the top of the master handler. `extended`: the frame's XSAVE area. */
+enum handled forced_handler(
 	struct context *context, struct siginfo *info, struct registers *regs, u64 extended);
 /* Record: no forcing signal is on its way any more. */
 void force_settle(struct context *context);
@@ -22,9 +27,10 @@ void force_settle(struct context *context);
 u32 force_after(struct context *context);
 /* Of the files that were mapped before us. */
 void note_stubs(u64 start, u64 bytes);
-void force_to_entry(struct context *context, struct registers *regs);
-/* Trace, in the handler: what was put off is delivered right here, if it can be. */
-u32 forced_deliver(struct context *context, struct registers *regs);
+/* Trace, in the handler: HANDLED_STOP if what was put off can be delivered right here. */
+enum handled forced_deliver(const struct context *context, const struct registers *regs);
+/* In both modes, at the place itself: logs it, and lets others go first. */
+void forced_stand(struct context *context);
 /* What both modes compute. */
 u64 forced_vector_hash(u64 extended);
 u64 forced_vector(u64 extended, u32 index);

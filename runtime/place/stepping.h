@@ -14,7 +14,5 @@ u64 place_in_program(const struct context *context, u64 address);
 u32 pushes_flags(u64 rip);
 void clear_pushed_trap_flag(u64 rsp, u32 bytes);
 #define TRAP_TRACE 2
-/* Carry, parity, adjust, zero, sign, direction, overflow. */
-#define STATUS_FLAGS 0xcd5UL
 
 #endif

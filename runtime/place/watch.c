@@ -6,10 +6,13 @@
  * for it. */
 #include "place/watch.h"
 #include "base/futex.h"
+#include "base/signals.h"
 #include "base/state.h"
+#include "base/status.h"
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
+#include "log/end.h"
 #include "log/hash.h"
 #include "log/log.h"
 #include "log/request.h"
@@ -17,7 +20,6 @@
 #include "place/forced.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
-#include "signals/signal.h"
 
 enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, TEST_MEMORY };
 /* Visits equal in everything but the memory hash: replay went astray before. */
@@ -343,7 +345,7 @@ static void count_found(struct context *context)
 }
 
 /* The program stands at the watched place. */
-static void visit(struct context *context, struct registers *regs, u64 extended)
+static enum handled visit(struct context *context, struct registers *regs, u64 extended)
 {
 	struct watch *watch = &context->watch;
 	regs->rip = watch->address;
@@ -355,19 +357,19 @@ static void visit(struct context *context, struct registers *regs, u64 extended)
 		forced_put_exceptions(extended, watch->body->exceptions);
 		count_found(context);
 		watch_disarm(context);
-		force_to_entry(context, regs);
-		return;
+		return HANDLED_STOP;
 	}
 	watch->misses++;
 	learn(watch, &test);
 	if (watch->answer.stub) {
 		regs->rip = watch->answer.stub + WATCH_CODE_OFFSET;
-		return;
+		return HANDLED;
 	}
 	watch->after_pushf = pushes_flags(watch->address);
 	unplant(watch);
 	regs->eflags |= FLAG_TRAP;
 	watch->stepping = 1;
+	return HANDLED;
 }
 
 /* A test looked at memory that is not there at this visit. */
@@ -396,29 +398,28 @@ static u32 inside_jump(
 	return 1;
 }
 
-u32 watch_handler(
+enum handled watch_handler(
 	struct context *context, const struct siginfo *info, struct registers *regs, u64 extended)
 {
 	struct watch *watch = &context->watch;
+	if (!watch->armed)
+		return NOT_HANDLED;
 	if (watch->stepping) {
 		watch->stepping = 0;
 		regs->eflags &= ~FLAG_TRAP;
 		plant(watch);
 		if (info->number != SIGTRAP || info->code != TRAP_TRACE)
-			return 0;
+			return NOT_HANDLED;
 		clear_pushed_trap_flag(regs->rsp, watch->after_pushf);
 		/* In the middle of a repeated instruction, or it jumps to itself. */
-		if (regs->rip == watch->address)
-			visit(context, regs, extended);
-		return 1;
+		return regs->rip == watch->address ? visit(context, regs, extended) : HANDLED;
 	}
 	if (info->number == SIGSEGV || info->number == SIGBUS)
-		return stub_fault(context, regs);
+		return stub_fault(context, regs) ? HANDLED : NOT_HANDLED;
 	if (inside_jump(watch, info, regs))
-		return 1;
+		return HANDLED;
 	u64 expected = watch->answer.patch_bytes >= JUMP_BYTES ? watch->trap : watch->address + 1;
 	if (info->number != SIGTRAP || regs->rip != expected)
-		return 0;
-	visit(context, regs, extended);
-	return 1;
+		return NOT_HANDLED;
+	return visit(context, regs, extended);
 }

@@ -2,8 +2,10 @@
 #ifndef RETAKE_PLACE_WATCH_H
 #define RETAKE_PLACE_WATCH_H
 #include "contract/context.h"
+#include "place/forced.h"
 
-u32 watch_handler(
+/* Replay, at the top of the master handler. */
+enum handled watch_handler(
 	struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
 void watch_disarm(struct context *context);
 /* Replay: control is about to go back to the program. */

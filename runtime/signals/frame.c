@@ -6,15 +6,10 @@
  * stores the initial values of components that are not in use, so claiming them all is the same
  * state, and independent of the processor's in-use tracking. */
 #include "signals/frame.h"
-#include "base/leave.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
-#include "log/log.h"
-#include "mode/call.h"
-#include "place/interception.h"
-#include "signals/signal.h"
 
 #define SA_ONSTACK 0x08000000UL
 #define SA_SIGINFO 4UL

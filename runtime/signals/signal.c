@@ -5,29 +5,24 @@
  * Context: the private stack. */
 #include "signals/signal.h"
 #include "base/debugged.h"
-#include "base/futex.h"
+#include "base/interception.h"
 #include "base/leave.h"
+#include "base/robust.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "base/text.h"
 #include "base/user.h"
-#include "calls/exit.h"
-#include "calls/namespace.h"
-#include "calls/robust.h"
-#include "calls/unreached.h"
-#include "entry/entry.h"
 #include "gen/numbers.h"
+#include "log/end.h"
 #include "log/hash.h"
 #include "log/log.h"
+#include "log/look.h"
 #include "log/ring.h"
-#include "mode/look.h"
 #include "order/baton.h"
 #include "order/chaos.h"
+#include "order/ending.h"
 #include "order/section.h"
 #include "order/turn.h"
 #include "place/forced.h"
-#include "place/instruction.h"
-#include "place/interception.h"
 #include "place/watch.h"
 #include "signals/frame.h"
 
@@ -40,6 +35,9 @@ enum { SIG_DFL = 0, SIG_IGN = 1 };
 #define SA_RESTART 0x10000000UL
 #define SA_NODEFER 0x40000000UL
 #define SA_RESETHAND 0x80000000UL
+
+/* Of entry/signal_entry.S: the hook by which the kernel comes in. */
+void signal_entry(void);
 
 /* What the kernel does by itself with a signal that has no handler. */
 static u32 ignored_by_default(u32 number)
@@ -365,24 +363,6 @@ u32 leave(struct context *context)
 	return debug_pauses(context) ? LEAVE_FULL : how;
 }
 
-/* Dies as the program would have, without a handler and at once; the parent sees the right status.
- */
-void die_by_signal(struct context *context, u32 number)
-{
-	u64 mask = ~SIGNAL_BIT(number);
-	if (!recording())
-		debug_event(DEBUG_DEATH, number);
-	context->exiting = 1;
-	mark_siblings_dying(context);
-	baton_end_process(context);
-	slot_exited(context);
-	kernel_action(number, SIG_DFL, 0);
-	sys4(NR_rt_sigprocmask, 2, &mask, NULL, 8);
-	sys3(NR_tgkill, sys0(NR_getpid), sys0(NR_gettid), number);
-	for (;;)
-		sys1(NR_exit_group, 128 + number);
-}
-
 void note_ignored(struct context *context)
 {
 	u64 ignored = 0;
@@ -422,12 +402,7 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 			log_fatal(context, &signal, SIGNAL_FAULT);
 		else
 			debug_event(DEBUG_DEATH, number);
-		robust_release(context);
-		if (!recording() && context->process->thread_count > 1)
-			end_process(context, number);
-		mark_siblings_dying(context);
-		baton_end_process(context);
-		slot_exited(context);
+		process_ends(context, number);
 		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL ||
 			context->fault_made)
 			/* No instruction of the program's would raise it again. */
@@ -439,39 +414,4 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	set_kernel_mask(context, context->sigmask);
 	if (!recording())
 		watch_next(context);
-}
-
-static void wait_for_end(void) NORETURN;
-static void wait_for_end(void)
-{
-	static u32 const never = 0;
-	for (;;) /* another thread's end is the process's */
-		futex_wait((u32 *)&never, 0, 0);
-}
-
-/* The recorded thread died here without saying so: killed, or the recording was cut. */
-void end_of_stream(struct context *context)
-{
-	if (UNLIKELY(context->gone))
-		wait_for_end();
-	const struct event *event = log_peek(context);
-	struct process *process = context->process;
-	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
-	look_end(context);
-	if (!event && !process->ending && HEADER->options & OPTION_CUT_OFF)
-		/* Perhaps within its turn: who comes behind it waits. */
-		context->turn = 0;
-	if ((status & 0x7f) == SIGKILL)
-		robust_release(context); /* the kernel did it */
-	baton_end(context);
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
-	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
-		wait_for_end();
-	if (process->ending)
-		status = process->ending_status;
-	if (status & 0x7f)
-		die_by_signal(context, status & 0x7f);
-	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
-	for (;;)
-		sys1(NR_exit_group, (status >> 8) & 0xff);
 }

@@ -1,5 +1,6 @@
 //! The runtime's floors, read from its object files: a file calls what is on its own floor or
-//! below. What it calls above is a hook, and listed.
+//! below. What it calls above is a hook, and listed. Besides those no files call each other in a
+//! circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -62,6 +63,38 @@ fn upward(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
     upward
 }
 
+/// What each file needs of others, hooks left out.
+fn needs(files: &[File]) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut homes = BTreeMap::new();
+    for file in files {
+        homes.extend(file.defined.iter().map(|symbol| (symbol.as_str(), file)));
+    }
+    let mut needs = BTreeMap::new();
+    for file in files {
+        let others = file.wanted.iter().filter_map(|symbol| homes.get(symbol.as_str()));
+        let below = others.filter(|other| other.floor <= file.floor && other.path != file.path);
+        needs.insert(file.path.as_str(), below.map(|other| other.path.as_str()).collect());
+    }
+    needs
+}
+
+/// Files that are in a circle, or need one that is.
+fn circles(files: &[File]) -> BTreeSet<&str> {
+    let mut needs = needs(files);
+    loop {
+        let left: BTreeSet<&str> = needs.keys().copied().collect();
+        needs.retain(|_, others| !others.is_disjoint(&left));
+        if needs.len() == left.len() {
+            return left;
+        }
+    }
+}
+
+#[test]
+fn no_files_call_each_other_in_a_circle() {
+    assert_eq!(circles(&files()), BTreeSet::new());
+}
+
 #[test]
 fn nobody_calls_upwards_but_by_hooks() {
     let files = files();
@@ -76,14 +109,28 @@ fn nobody_calls_upwards_but_by_hooks() {
     assert_eq!(upward(&files), hooks, "left: what is called upwards; right: runtime/hooks.txt");
 }
 
-#[test]
-fn a_call_upwards_is_seen() {
-    let file = |path: &str, floor, defined: &str, wanted: &str| File {
+fn file(path: &str, floor: usize, defined: &str, wanted: &str) -> File {
+    File {
         path: path.to_owned(),
         floor,
         defined: [defined.to_owned()].into(),
         wanted: [wanted.to_owned()].into(),
-    };
+    }
+}
+
+#[test]
+fn a_circle_is_seen_unless_it_is_by_a_hook() {
+    let files = [
+        file("log/a.c", 1, "first", "second"),
+        file("log/b.c", 1, "second", "first"),
+        file("base/c.c", 0, "low", "high"),
+        file("order/d.c", 2, "high", "low"),
+    ];
+    assert_eq!(circles(&files), ["log/a.c", "log/b.c"].into());
+}
+
+#[test]
+fn a_call_upwards_is_seen() {
     let files = [file("base/a.c", 0, "low", "high"), file("log/b.c", 1, "high", "low")];
     assert_eq!(upward(&files), [("high".to_owned(), ["base/a.c".to_owned()].into())].into());
 }

@@ -3,13 +3,13 @@
  * nobody does unnoticed, the kernel would have to dispatch all calls, and the processor to trap the
  * counter. Instead these pages are not executable; who executes them all the same brings all that
  * about first. Record only. Private stack, or the alternate one after a fault. */
-#include "calls/unreached.h"
+#include "base/unreached.h"
+#include "base/interception.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
-#include "place/interception.h"
 
 #define PR_GET_MDWE 66UL
 

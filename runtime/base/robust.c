@@ -1,13 +1,10 @@
 /* Robust futexes: what the kernel does with the locks that a dying thread holds, done by us at an
  * ordered point, so that replay can repeat it. The kernel walks the list again later and finds
  * nothing of the thread's any more. Private stack. */
-#include "calls/robust.h"
+#include "base/robust.h"
 #include "base/futex.h"
 #include "base/state.h"
-#include "base/sys.h"
 #include "base/user.h"
-#include "mode/call.h"
-#include "signals/signal.h"
 
 #define OWNER_DIED 0x40000000u
 #define WAITERS 0x80000000u
@@ -54,15 +51,4 @@ void robust_release(struct context *context)
 	if (pending)
 		release(context, pending + (u64)head.futex_offset);
 	context->robust_list = 0;
-}
-
-u32 handle_set_robust_list(struct call *call)
-{
-	call_prepare(call);
-	if (call_execute(call) == CALL_ABORTED)
-		return deliver_deferred(call->context, 1);
-	if (call->result == 0)
-		call->context->robust_list = call->arguments[0];
-	call_finish(call, NULL, 0);
-	return leave_with_result(call);
 }

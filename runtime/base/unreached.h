@@ -1,6 +1,6 @@
 /* What unreached.c offers. */
-#ifndef RETAKE_CALLS_UNREACHED_H
-#define RETAKE_CALLS_UNREACHED_H
+#ifndef RETAKE_BASE_UNREACHED_H
+#define RETAKE_BASE_UNREACHED_H
 #include "base/state.h"
 #include "contract/context.h"
 

@@ -1,12 +1,12 @@
 /* What the kernel and the processor tell us of: calls that are made at places that are not patched,
  * and reads of the time-stamp counter. */
-#include "place/interception.h"
+#include "base/interception.h"
+#include "base/counter.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "gen/numbers.h"
-#include "place/instruction.h"
 
 enum { PR_SET_TSC = 26, PR_TSC_ENABLE = 1, PR_TSC_SIGSEGV = 2 };
 

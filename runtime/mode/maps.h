@@ -1,6 +1,6 @@
 /* What maps.c offers. */
-#ifndef RETAKE_CALLS_MAPS_H
-#define RETAKE_CALLS_MAPS_H
+#ifndef RETAKE_MODE_MAPS_H
+#define RETAKE_MODE_MAPS_H
 #include "contract/context.h"
 
 struct call;

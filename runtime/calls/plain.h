@@ -1,6 +1,6 @@
-/* What misc.c offers. */
-#ifndef RETAKE_CALLS_MISC_H
-#define RETAKE_CALLS_MISC_H
+/* What plain.c offers. */
+#ifndef RETAKE_CALLS_PLAIN_H
+#define RETAKE_CALLS_PLAIN_H
 #include "contract/context.h"
 
 struct call;

@@ -1,6 +1,6 @@
 /* What robust.c offers. */
-#ifndef RETAKE_CALLS_ROBUST_H
-#define RETAKE_CALLS_ROBUST_H
+#ifndef RETAKE_BASE_ROBUST_H
+#define RETAKE_BASE_ROBUST_H
 #include "contract/context.h"
 
 /* The thread dies. */

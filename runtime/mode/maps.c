@@ -1,11 +1,11 @@
 /* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file
  * it opened. Record only; the program's reads of it are recorded like any others. Private stack. */
-#include "calls/maps.h"
+#include "mode/maps.h"
 #include "base/map_lines.h"
 #include "base/state.h"
 #include "base/sys.h"
+#include "base/unreached.h"
 #include "base/user.h"
-#include "calls/unreached.h"
 #include "gen/numbers.h"
 #include "mode/call.h"
 #include "place/forced.h"

@@ -1,6 +1,6 @@
 /* What interception.c offers. */
-#ifndef RETAKE_PLACE_INTERCEPTION_H
-#define RETAKE_PLACE_INTERCEPTION_H
+#ifndef RETAKE_BASE_INTERCEPTION_H
+#define RETAKE_BASE_INTERCEPTION_H
 #include "contract/context.h"
 
 /* Has calls dispatched, or not, as is needed now. */

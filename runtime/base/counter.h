@@ -1,0 +1,10 @@
+/* What counter.c offers. */
+#ifndef RETAKE_BASE_COUNTER_H
+#define RETAKE_BASE_COUNTER_H
+#include "base/state.h"
+
+void counter_compare(struct process *process);
+/* Record: its ticks, or what stands in for them. */
+u64 counter_read(const struct context *context);
+
+#endif

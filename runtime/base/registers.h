@@ -1,0 +1,30 @@
+/* For assembly: the program's registers, as %gs finds them. */
+#ifndef RETAKE_BASE_REGISTERS_H
+#define RETAKE_BASE_REGISTERS_H
+#include "contract/offsets.h"
+
+#define R8 CONTEXT_REGS + REGISTERS_R8
+#define R9 CONTEXT_REGS + REGISTERS_R9
+#define R10 CONTEXT_REGS + REGISTERS_R10
+#define R11 CONTEXT_REGS + REGISTERS_R11
+#define R12 CONTEXT_REGS + REGISTERS_R12
+#define R13 CONTEXT_REGS + REGISTERS_R13
+#define R14 CONTEXT_REGS + REGISTERS_R14
+#define R15 CONTEXT_REGS + REGISTERS_R15
+#define RDI CONTEXT_REGS + REGISTERS_RDI
+#define RSI CONTEXT_REGS + REGISTERS_RSI
+#define RBP CONTEXT_REGS + REGISTERS_RBP
+#define RBX CONTEXT_REGS + REGISTERS_RBX
+#define RDX CONTEXT_REGS + REGISTERS_RDX
+#define RAX CONTEXT_REGS + REGISTERS_RAX
+#define RCX CONTEXT_REGS + REGISTERS_RCX
+#define RSP CONTEXT_REGS + REGISTERS_RSP
+#define RIP CONTEXT_REGS + REGISTERS_RIP
+#define EFLAGS CONTEXT_REGS + REGISTERS_EFLAGS
+
+/* Flags as compiled code wants them, on a stack of ours. */
+#define CALM_FLAGS \
+	pushq $2;  \
+	popfq
+
+#endif

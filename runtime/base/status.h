@@ -1,0 +1,8 @@
+/* Flags of the processor that programs look at. */
+#ifndef RETAKE_BASE_STATUS_H
+#define RETAKE_BASE_STATUS_H
+
+/* Carry, parity, adjust, zero, sign, direction, overflow. */
+#define STATUS_FLAGS 0xcd5UL
+
+#endif

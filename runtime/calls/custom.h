@@ -1,0 +1,11 @@
+/* What custom.c offers. */
+#ifndef RETAKE_CALLS_CUSTOM_H
+#define RETAKE_CALLS_CUSTOM_H
+#include "contract/context.h"
+
+struct call;
+
+/* By the handler that its row names. */
+u32 handle_custom(struct call *call);
+
+#endif

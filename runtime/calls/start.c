@@ -1,0 +1,92 @@
+/* How a thread begins that a call has made. Private stack. */
+#include "calls/start.h"
+#include "base/debugged.h"
+#include "base/futex.h"
+#include "base/interception.h"
+#include "base/leave.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "base/trace_clock.h"
+#include "base/user.h"
+#include "calls/namespace.h"
+#include "calls/thread_memory.h"
+#include "gen/numbers.h"
+#include "log/log.h"
+#include "log/ring.h"
+#include "mode/debug.h"
+#include "order/baton.h"
+#include "order/section.h"
+#include "signals/signal.h"
+
+struct start_body {
+	u32 pid, tid;
+	u64 how, time_ns /* in a trace */;
+};
+
+void begin_stream(struct context *context, u64 how)
+{
+	struct slot *slot = context->slot;
+	context->deferred_count = 0;
+	context->temporary_active = 0;
+	/* A child's copy of its parent's; it has none, even if it ends before its first event. */
+	context->turn = 0;
+	context->event_count = context->pause_at = context->told_from = context->next_hash_event =
+		0;
+	context->caught_call = 0;
+	context->robust_list = 0;
+	context->chaos_state = 0;
+	context->log = context->log_end = NULL;
+	context->log_offset = 0;
+	if (recording()) {
+		context->pid = (u32)sys0(NR_getpid);
+		context->tid = (u32)sys0(NR_gettid);
+		slot->started_ns = now_ns();
+		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
+			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
+		ring_begin(context);
+		identify_thread(context, how != START_THREAD);
+		u32 processor;
+		struct start_body body = {context->pid, context->tid, how, 0};
+		/* Nobody replays it: whoever reads it wants numbers that are nobody else's. */
+		if (tracing())
+			body = (struct start_body){
+				slot->pid, slot->tid, how, trace_clock(&processor)};
+		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+		baton_begin(context);
+		return;
+	}
+	slot->pid = (u32)sys0(NR_getpid);
+	slot->tid = (u32)sys0(NR_gettid);
+	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+	const struct event *event = log_take(context, EVENT_START, 0);
+	const struct start_body *body = (const struct start_body *)(event + 1);
+	if (event->size < sizeof *event + sizeof *body)
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	context->pid = slot->recorded_pid = body->pid;
+	context->tid = slot->recorded_tid = body->tid;
+	if (how == START_THREAD)
+		debug_event(DEBUG_THREAD_START, slot->stream);
+	else
+		debug_begin(context);
+	baton_begin(context);
+}
+
+/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives
+ * from clone_on_stack on its own region. */
+void child_start(struct context *context);
+void child_start(struct context *context)
+{
+	u64 stack[3] = {region_address(context->region) + REGION_ALTERNATE, 0,
+		REGION_ALTERNATE_TOP - REGION_ALTERNATE};
+	sys2(NR_sigaltstack, stack, NULL);
+	arm_interception(context);
+	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
+	/* CLONE_CHILD_SETTID, done by us at an ordered point. */
+	if (context->is_thread && context->child_tid_address)
+		copy_user((void *)context->child_tid_address, &context->tid, 4);
+	set_kernel_mask(context, context->sigmask);
+	leave(context);
+	section_leave(context);
+	restore_full(context);
+}

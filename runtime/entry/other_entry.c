@@ -1,0 +1,48 @@
+/* Where threads arrive that enter the runtime otherwise than by a system call. From entry.S, with
+ * the program's registers in the context. Private stack. */
+#include "order/passage.h"
+#include "order/section.h"
+#include "place/forced.h"
+#include "place/instruction.h"
+#include "signals/signal.h"
+
+/* An instruction, a passage, or one side of a compare-and-exchange, by its number in entry.S. */
+void runtime_instruction(struct context *context, u64 which);
+void runtime_instruction(struct context *context, u64 which)
+{
+	if (which == 2) {
+		emulate_cpuid(&context->regs); /* without an event, so no sync point */
+		return;
+	}
+	if (which == 5) {
+		if (passage(context))
+			leave(context);
+		return;
+	}
+	if (which > 2) {
+		section_compare(context, which == 3);
+		return;
+	}
+	emulate_tsc(context, &context->regs, (u32)which);
+	leave(context); /* a loop may have no other sync point than these */
+	section_leave(context);
+}
+
+/* The thread was stopped in its own code. */
+void runtime_forced(struct context *context);
+void runtime_forced(struct context *context)
+{
+	forced_stand(context);
+	leave(context);
+	section_leave(context);
+}
+
+/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
+void runtime_fault(struct context *context);
+void runtime_fault(struct context *context)
+{
+	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
+	section_note(context);
+	raise_fault(context, &signal, 0);
+	section_leave(context);
+}

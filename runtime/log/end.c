@@ -1,0 +1,95 @@
+/* How threads and processes end: what both modes do last of all, and replay where a stream is over.
+ * Private stack. */
+#include "log/end.h"
+#include "base/debugged.h"
+#include "base/futex.h"
+#include "base/robust.h"
+#include "base/signals.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "gen/numbers.h"
+#include "log/gate.h"
+#include "log/look.h"
+#include "log/window.h"
+
+void slot_exited(struct context *context)
+{
+	context->slot->ended_ns = now_ns();
+	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+}
+
+void kill_self(u32 number)
+{
+	static const struct signal_action standard = {0, 0, 0, 0};
+	u64 mask = ~SIGNAL_BIT(number);
+	sys4(NR_rt_sigaction, number, &standard, NULL, 8);
+	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
+	sys3(NR_tgkill, sys0(NR_getpid), sys0(NR_gettid), number);
+	for (;;)
+		sys1(NR_exit_group, 128 + number);
+}
+
+/* ---- replay ---- */
+
+void turns_end(struct context *context)
+{
+	if (context->domain != &context->process->private_domain)
+		turn_complete(context);
+}
+
+void end_by_signal(struct context *context, u32 number)
+{
+	debug_event(DEBUG_DEATH, number);
+	context->exiting = 1;
+	turns_end(context);
+	slot_exited(context);
+	kill_self(number);
+}
+
+static void wait_for_end(void) NORETURN;
+static void wait_for_end(void)
+{
+	static u32 const never = 0;
+	for (;;) /* another thread's end is the process's */
+		futex_wait((u32 *)&never, 0, 0);
+}
+
+/* The recorded thread died here without saying so: killed, or the recording was cut. */
+void end_of_stream(struct context *context)
+{
+	if (UNLIKELY(context->gone))
+		wait_for_end();
+	const struct event *event = log_peek(context);
+	struct process *process = context->process;
+	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
+	look_end(context);
+	if (!event && !process->ending && HEADER->options & OPTION_CUT_OFF)
+		/* Perhaps within its turn: who comes behind it waits. */
+		context->turn = 0;
+	if ((status & 0x7f) == SIGKILL)
+		robust_release(context); /* the kernel did it */
+	turn_complete(context);
+	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
+		wait_for_end();
+	if (process->ending)
+		status = process->ending_status;
+	if (status & 0x7f)
+		end_by_signal(context, status & 0x7f);
+	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
+	for (;;)
+		sys1(NR_exit_group, (status >> 8) & 0xff);
+}
+
+/* This thread runs no further. The process ends with its last thread: until they died, the
+ * others may have had turns that processes sharing its memory wait for. Who first ended it decides
+ * how. */
+void end_process(struct context *context, u32 status)
+{
+	struct process *process = context->process;
+	u32 first = 0;
+	if (__atomic_compare_exchange_n(
+		    &process->ending, &first, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		process->ending_status = status;
+	end_of_stream(context);
+}

@@ -1,0 +1,17 @@
+/* What look.c offers. */
+#ifndef RETAKE_LOG_LOOK_H
+#define RETAKE_LOG_LOOK_H
+#include "contract/context.h"
+
+/* The supervisor's answer. `stage`: LOOK_*. */
+i64 look_ask(struct context *context, u32 stage, i64 result);
+/* What is mapped there is of interest. */
+void look_note(struct context *context, u64 start, u64 bytes, u32 writes);
+/* Before: whether something of interest is there. */
+u32 look_unmap(struct context *context, u64 start, u64 bytes);
+void look_unmapped(struct context *context, u64 start, u64 bytes);
+void look_moved(struct context *context, u64 start, u64 bytes);
+/* The process ends, or its memory does. */
+void look_end(struct context *context);
+
+#endif

@@ -1,0 +1,17 @@
+/* What window.c offers. */
+#ifndef RETAKE_LOG_WINDOW_H
+#define RETAKE_LOG_WINDOW_H
+#include "contract/context.h"
+
+/* 0: the stream ends here. The supervisor gives windows that end where an event ends, and checked
+ * their sizes. */
+u32 log_next_window(struct context *context);
+/* The next event, not consumed. NULL: the stream ends here. */
+static inline const struct event *log_peek(struct context *context)
+{
+	if (UNLIKELY(context->log == context->log_end) && !log_next_window(context))
+		return NULL;
+	return (const struct event *)context->log;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* The windows in which calls wait that are made in place. */
+#ifndef RETAKE_MODE_WINDOW_H
+#define RETAKE_MODE_WINDOW_H
+#include "base/user.h"
+#include "contract/context.h"
+
+/* As call_kernel_window, but in place: when the kernel comes back, processors that protect its
+ * return predictions mispredict every return to a caller from before, which costs as much as half a
+ * call. Each must stay in one place: the labels are its own. */
+#define WINDOW_HERE(name)                                                                      \
+	static inline __attribute__((always_inline))                                           \
+	i64 name##_here(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)                  \
+	{                                                                                      \
+		i64 result;                                                                    \
+		register u64 r10 __asm__("r10") = d;                                           \
+		register u64 r8 __asm__("r8") = e;                                             \
+		register u64 r9 __asm__("r9") = f;                                             \
+		__asm__ volatile(                                                              \
+			".globl " #name "_start, " #name "_call, " #name "_abort\n" #name      \
+			"_start:\n\tcmpl $0, %%gs:%c[deferred]\n\tjne " #name "_abort\n" #name \
+			"_call:\n\tsyscall\n1:\n"                                              \
+			".pushsection .text.cold, \"ax\"\n" #name                              \
+			"_abort:\n\tmov %[aborted], %%rax\n\tjmp 1b\n.popsection"              \
+			: "=a"(result)                                                         \
+			: "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9),     \
+			[deferred] "i"(__builtin_offsetof(struct context, deferred_count)),    \
+			[aborted] "i"(CALL_ABORTED)                                            \
+			: "rcx", "r11", "memory", "cc");                                       \
+		return result;                                                                 \
+	}
+
+/* That of calls on the short way, and that of the others. */
+extern const char plain_window_start[], plain_window_call[], plain_window_abort[],
+	other_window_start[], other_window_call[], other_window_abort[];
+
+#endif
