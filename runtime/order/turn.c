@@ -159,9 +159,14 @@ static u64 sections_of_turn(const struct event *event)
 	return ~0UL;
 }
 
+/* In a settled replay nobody else runs before the thread has come to its next section, or has ended.
+ */
 u32 turn_is_over(struct context *context)
 {
-	return context->turn_sections >= sections_of_turn(log_peek(context));
+	const struct event *event = log_peek(context);
+	if (settled() && event && event->kind != EVENT_END)
+		return 0;
+	return context->turn_sections >= sections_of_turn(event);
 }
 
 void turn_enter_section(struct context *context)

@@ -93,8 +93,16 @@ fn declaration(kind: &Type, name: &str) -> String {
 }
 
 /// What the assembler is told: structures, the numbers of enumerations, and constants.
-const FOR_ASSEMBLER: [&str; 7] =
-    ["context", "registers", "entry", "flag", "REGIONS", "REGION_STRIDE", "REGION_STACK_TOP"];
+const FOR_ASSEMBLER: [&str; 8] = [
+    "context",
+    "registers",
+    "entry",
+    "flag",
+    "sections",
+    "REGIONS",
+    "REGION_STRIDE",
+    "REGION_STACK_TOP",
+];
 
 /// For the assembler: `STRUCTURE_FIELD` is an offset.
 pub fn offsets(contract: &Contract, layouts: &Layouts) -> String {

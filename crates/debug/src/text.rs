@@ -314,7 +314,9 @@ fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<Patc
     for placement in [Placement::After, Placement::Before] {
         for options in [
             Options::default(),
+            Options { sections: true, ..Options::default() },
             Options { trap_cpuid: true, ..Options::default() },
+            Options { trap_cpuid: true, sections: true, ..Options::default() },
             Options::untrappable(),
             Options::never_trapping(),
         ] {

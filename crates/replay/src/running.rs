@@ -71,15 +71,18 @@ pub struct Held {
     pub slot: usize,
 }
 
-fn options(recording: &Recording, request: Request, whole_inputs: bool) -> Options {
+fn options(recording: &Recording, request: Request, purpose: &Purpose) -> Options {
+    let sync = recording.metadata().policy == Policy::Sync;
     let level = recording.metadata().check_level;
     Options {
         no_fast_path: false,
         quiet: request.quiet,
         check_full: level == CheckLevel::Full,
         check_off: level == CheckLevel::Off || request.check_off,
-        whole_inputs,
-        sync: recording.metadata().policy == Policy::Sync,
+        whole_inputs: purpose.onlooker.is_some(),
+        sync,
+        // Whoever looks on wants one thread at a time.
+        settled: sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()),
         ..Options::default()
     }
 }
@@ -111,15 +114,10 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
-        if recording.metadata().policy == Policy::Sync
-            && (purpose.wanted.is_some() || purpose.onlooker.is_some())
-        {
-            return Err(ReplayError::Parallel);
-        }
         // Before there is any process that would have to be ended.
         let dropped = dropped::of_recording(&recording)?;
+        let options = options(&recording, request, &purpose);
         let Purpose { wanted, onlooker, output } = purpose;
-        let options = options(&recording, request, onlooker.is_some());
         let session = Session::create(
             shared::MODE_REPLAY,
             options,

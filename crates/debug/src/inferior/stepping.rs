@@ -50,11 +50,11 @@ impl Inferior {
                         return Ok(Stop::Watch(watchpoint));
                     }
                     if in_runtime(now) {
-                        return self.finish_call(tid, give_up);
-                    }
-                    let is_on_its_way = self.text.is_stub(now) && self.text.shown(now) == before;
-                    // What the search displaced counts as one.
-                    if !is_on_its_way && !search::is_in_search(&self.process.memory, tid) {
+                        let stop = self.finish_call(tid, give_up)?;
+                        if stop != Stop::Step || !self.is_on_its_way(tid, real, before)? {
+                            return Ok(stop);
+                        }
+                    } else if !self.is_on_its_way(tid, real, before)? {
                         return Ok(Stop::Step);
                     }
                 }
@@ -70,6 +70,16 @@ impl Inferior {
                 None => return Ok(Stop::Interrupted),
             }
         }
+    }
+
+    /// Whether a thread that was stepped from `real`, which is shown as `before`, has yet to execute
+    /// the instruction there: it is in the stub that does so, or comes out of one that leads there,
+    /// or is in what a search displaced, which counts as one.
+    fn is_on_its_way(&self, tid: i32, real: u64, before: u64) -> Result<bool> {
+        let now = self.process.registers(tid)?.rip;
+        let is_in_or_out = self.text.is_stub(now) || self.text.is_stub(real);
+        Ok(is_in_or_out && self.text.shown(now) == before
+            || search::is_in_search(&self.process.memory, tid))
     }
 
     /// The thread is in the runtime: until it is back in the program.
