@@ -2,8 +2,8 @@
 
 mod cli_support;
 
-use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order};
+use cli_support::{Place, compile_program};
 use retake_testing::needs;
 
 const PARALLEL: &str = include_str!("../../../tests/debugger/programs/parallel.c");
@@ -77,4 +77,17 @@ fn watchpoints_go_back() {
     assert_eq!(values.len(), 6, "{text}");
     assert_eq!((values[1], values[3]), (values[2], values[4]), "{text}");
     in_order(&text, &["in add (which=", "in add (which="]);
+}
+
+/// Threads that wait for each other through plain memory have no order of turns.
+#[test]
+fn threads_that_wait_without_a_section_are_told() {
+    needs!("gdb");
+    let place = Place::new("debug-parallel-stuck");
+    let program = place.work("side_by_side");
+    compile_program("sync/side_by_side", &["-g", "-O1"], &program);
+    place.run(&["record", "--policy", "sync", "--", program.to_str().unwrap()]);
+    let ran = place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"]);
+    assert_eq!(ran.status, Some(120), "{ran:?}");
+    assert!(ran.stderr.contains("order of turns") && ran.stderr.contains("raced"), "{ran:?}");
 }

@@ -33,6 +33,8 @@ const OBSERVED: Duration = Duration::from_millis(100);
 /// recording and then some more, until it never comes.
 const SLOWEST_REPLAY: u32 = 5;
 const LEAST_PATIENCE: Duration = Duration::from_secs(20);
+/// The same in a settled replay, where only the time counts in which the process computes.
+const LEAST_SETTLED: Duration = Duration::from_secs(8);
 
 /// The one process of the tree that a debugger wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,8 +130,8 @@ impl Running {
         if let Some(outcome) = &recording.metadata().outcome
             && options.sync
         {
-            let patience =
-                Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + LEAST_PATIENCE;
+            let least = if options.settled { LEAST_SETTLED } else { LEAST_PATIENCE };
+            let patience = Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + least;
             header.turn_patience_ns.store(patience.as_nanos() as u64, Relaxed);
         }
         if let Some(wanted) = &wanted {

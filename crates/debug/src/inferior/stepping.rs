@@ -33,7 +33,6 @@ impl Inferior {
             return Ok(stop);
         }
         let tid = self.current;
-        let before = self.program_counter()?;
         if in_runtime(self.process.registers(tid)?.rip) {
             return self.finish_call(tid, give_up);
         }
@@ -51,10 +50,15 @@ impl Inferior {
                     }
                     if in_runtime(now) {
                         let stop = self.finish_call(tid, give_up)?;
-                        if stop != Stop::Step || !self.is_on_its_way(tid, real, before)? {
+                        if stop != Stop::Step {
                             return Ok(stop);
                         }
-                    } else if !self.is_on_its_way(tid, real, before)? {
+                    }
+                    let now = self.process.registers(tid)?.rip;
+                    // What the search displaced counts as one.
+                    if !self.text.is_same_instruction(real, now)
+                        && !search::is_in_search(&self.process.memory, tid)
+                    {
                         return Ok(Stop::Step);
                     }
                 }
@@ -70,16 +74,6 @@ impl Inferior {
                 None => return Ok(Stop::Interrupted),
             }
         }
-    }
-
-    /// Whether a thread that was stepped from `real`, which is shown as `before`, has yet to execute
-    /// the instruction there: it is in the stub that does so, or comes out of one that leads there,
-    /// or is in what a search displaced, which counts as one.
-    fn is_on_its_way(&self, tid: i32, real: u64, before: u64) -> Result<bool> {
-        let now = self.process.registers(tid)?.rip;
-        let is_in_or_out = self.text.is_stub(now) || self.text.is_stub(real);
-        Ok(is_in_or_out && self.text.shown(now) == before
-            || search::is_in_search(&self.process.memory, tid))
     }
 
     /// The thread is in the runtime: until it is back in the program.
