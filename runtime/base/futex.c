@@ -25,14 +25,18 @@ void futex_wait(u32 *word, u32 value, u64 timeout_ms)
 
 void futex_wake(u32 *word, i32 count) { sys3(NR_futex, word, operation(word, FUTEX_WAKE), count); }
 
-u64 now_ns(void)
+static u64 clock_ns(u64 clock)
 {
 	struct {
 		u64 seconds, nanoseconds;
 	} now;
-	sys2(NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, &now);
+	sys2(NR_clock_gettime, clock, &now);
 	return now.seconds * 1000000000UL + now.nanoseconds;
 }
+
+u64 now_ns(void) { return clock_ns(1 /* CLOCK_MONOTONIC */); }
+
+u64 computed_ns(void) { return clock_ns(2 /* CLOCK_PROCESS_CPUTIME_ID */); }
 
 void complain(const char *message)
 {

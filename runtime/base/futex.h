@@ -7,6 +7,8 @@ void futex_wait(u32 *word, u32 value, u64 timeout_ms);
 void futex_wake(u32 *word, i32 count);
 /* On the monotonic clock. */
 u64 now_ns(void);
+/* How long the process has used processors. */
+u64 computed_ns(void);
 /* A bug, or the machine cannot go on: say so and end the process. */
 /* On the program's standard error. */
 void complain(const char *message);

@@ -159,8 +159,10 @@ calm_syscall:
 	mov %r9, %gs:R9
 	mov %r10, %gs:R10
 	mov %r11, %gs:R11
+	test $SECTIONS_WHOLE, %cl
+	jnz 2f
 	testl $FLAG_ODD, %gs:EFLAGS
-	jnz 3f
+	jnz 2f
 	mov %gs:CONTEXT_SELF, %rdi
 	call \function
 	mov %gs:EFLAGS, %edx
@@ -182,8 +184,8 @@ calm_syscall:
 	mov %gs:RSP, %rsp
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
-	/* Only popf restores the flags, and restore_full all registers. */
-3:	CALM_FLAGS
+	/* Only popf restores odd flags, and restore_full all registers; it pauses, too. */
+2:	CALM_FLAGS
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	mov %rcx, %gs:RCX
 	mov %r12, %gs:R12

@@ -50,7 +50,8 @@ static struct context *first_context(struct slot *slot)
 	context->process = PROCESS_INITIAL;
 	context->process->region_count = 1;
 	context->process->thread_count = 1;
-	context->sections = sync_policy();
+	if (sync_policy())
+		context->sections = settled() ? SECTIONS_WHOLE : SECTIONS_SHORT;
 	context->altstack_flags = 2; /* SS_DISABLE */
 	sys2(NR_arch_prctl, ARCH_SET_GS, context);
 	return context;

@@ -40,8 +40,11 @@ static void look_ahead(struct context *context)
 	if (context->in_section || !turn_is_over(context))
 		return;
 	turn_complete(context);
-	if (!context->gone && (!event || event->kind == EVENT_END))
-		leave_behind(context);
+	if (context->gone || (event && event->kind != EVENT_END))
+		return;
+	if (settled())
+		end_of_stream(context);
+	leave_behind(context);
 }
 
 /* The memory that was to be exchanged cannot be written. */

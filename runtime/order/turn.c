@@ -38,11 +38,20 @@ struct patience {
 	u64 since_ns, completed;
 };
 
-/* Threads that race may wait for each other in a way that the recorded ones did not. */
+/* While somebody looks on the process stands still, for as long as they like. */
+static u64 patience_clock(void)
+{
+	if (!HEADER->turn_patience_ns)
+		return 0;
+	return settled() ? computed_ns() : now_ns();
+}
+
+/* Threads that race may wait for each other in a way that the recorded ones did not. A copy of the
+ * process has computed less than it. */
 static void be_patient(struct context *context, struct patience *patience)
 {
-	u64 completed = context->domain->completed, now = HEADER->turn_patience_ns ? now_ns() : 0;
-	if (completed != patience->completed || !patience->since_ns)
+	u64 completed = context->domain->completed, now = patience_clock();
+	if (completed != patience->completed || !patience->since_ns || now < patience->since_ns)
 		*patience = (struct patience){now, completed};
 	else if (now - patience->since_ns > HEADER->turn_patience_ns)
 		diverge(context, WHY_STUCK, completed + 1, (now - patience->since_ns) / 1000000);
@@ -126,9 +135,14 @@ static u64 sections_of_turn(const struct event *event)
 	return ~0UL;
 }
 
+/* In a settled replay nobody else runs before the thread has come to its next section, or has
+ * ended. */
 u32 turn_is_over(struct context *context)
 {
-	return context->turn_sections >= sections_of_turn(log_peek(context));
+	const struct event *event = log_peek(context);
+	if (settled() && event && event->kind != EVENT_END)
+		return 0;
+	return context->turn_sections >= sections_of_turn(event);
 }
 
 void turn_enter_section(struct context *context)

@@ -143,25 +143,22 @@ fn a_race_is_told() {
     assert_eq!((replayed.status, replayed.stdout), (Some(0), recorded.stdout), "in turns");
 }
 
+/// What needs one thread at a time makes them go one at a time, in the order of their turns.
 #[test]
-fn nobody_looks_on_yet() {
-    let place = Place::new("sync-refused");
-    record(&place, &["true"]);
-    for command in [
-        &["debug", "--", "-batch"][..],
-        &["checkpoint", "--at", "exit"],
-        &["trace", "--from", "latest"],
-    ] {
-        place.run_badly(command, 125, &["--policy sync", "recording again"]);
-    }
-    record(&place, &["sh", "-c", "kill -SEGV $$"]);
-    let told = place.run_well(&["backtrace"]);
-    assert!(
-        told.contains("crashed: SIGSEGV")
-            && told.contains("no stacks")
-            && told.contains("--policy sync"),
-        "{told}"
-    );
+fn whoever_looks_on_sees_threads_in_turns() {
+    needs!("gdb");
+    let place = Place::new("sync-looked-on");
+    let crashing = compile(&place, "crashes", &["-g", "-O0"]);
+    let command = ["record", "--policy", "sync", "--debug-on-crash", crashing.to_str().unwrap()];
+    let recorded = place.run_within(&command, LIMIT);
+    assert_eq!(recorded.signal, Some(11), "{recorded:?}");
+    let crash = "perhaps_crash (who=2";
+    assert!(format!("{recorded:?}").contains(crash), "{recorded:?}");
+    assert!(place.run_well(&["backtrace"]).contains(crash));
+    place.run_well(&["checkpoint", "--at", "crash"]);
+    let told = place.run(&["replay", "--until", "crash"]);
+    assert!(told.status == Some(0) && told.stderr.contains("killed by SIGSEGV"), "{told:?}");
+    place.run_well(&["trace", "--from", "latest", "-o", "calls.ds"]);
     let ran = place.run(&["record", "--policy", "sync", "--chaos", "true"]);
     assert!(ran.status == Some(125) && ran.stderr.contains("cannot be used with"), "{ran:?}");
 }

@@ -93,11 +93,12 @@ fn declaration(kind: &Type, name: &str) -> String {
 }
 
 /// What the assembler is told: structures, the numbers of enumerations, and constants.
-const FOR_ASSEMBLER: [&str; 8] = [
+const FOR_ASSEMBLER: [&str; 9] = [
     "context",
     "registers",
     "entry",
     "flag",
+    "sections",
     "RUNTIME_TEXT",
     "REGIONS",
     "REGION_STRIDE",

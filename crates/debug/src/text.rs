@@ -182,6 +182,12 @@ impl Text {
         found.or_else(|| self.pads.get(&address).copied()).unwrap_or(address)
     }
 
+    /// Whether a step between two addresses is none to the user: within a stub, or out of it, with
+    /// the same instruction to come.
+    pub fn is_same_instruction(&self, from: u64, to: u64) -> bool {
+        (self.is_stub(from) || self.is_stub(to)) && self.shown(from) == self.shown(to)
+    }
+
     /// Where a thread must be stopped so that the user sees it at `address`: nowhere, where nothing
     /// can be executed. (A function that was called from the debugger and never returned leaves it
     /// a breakpoint on the stack; on the time line there is data, and a trap in it would change
@@ -314,7 +320,9 @@ fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<Patc
     for placement in [Placement::After, Placement::Before] {
         for options in [
             Options::default(),
+            Options { sections: true, ..Options::default() },
             Options { trap_cpuid: true, ..Options::default() },
+            Options { trap_cpuid: true, sections: true, ..Options::default() },
             Options::untrappable(),
             Options::never_trapping(),
         ] {

@@ -85,12 +85,6 @@ pub enum ReplayError {
     /// It holds no event.
     #[error("the recording is empty: its program never ran, or the recorder was killed at once")]
     Empty,
-    /// It can be replayed, but nobody can look on: its threads run side by side.
-    #[error(
-        "this recording was made with --policy sync: its threads run at the same time, so there \
-        is no one order in which to look at them\n  try       recording again without --policy"
-    )]
-    Parallel,
     /// Nothing is replayed that could reach beyond the replay.
     #[error(
         "the kernel does not confine replayed processes: {0}\n  try       `retake doctor`, which \

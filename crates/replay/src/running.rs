@@ -34,6 +34,8 @@ const OBSERVED: Duration = Duration::from_millis(100);
 /// recording and then some more, until it never comes.
 const SLOWEST_REPLAY: u32 = 5;
 const LEAST_PATIENCE: Duration = Duration::from_secs(20);
+/// The same in a settled replay, where only the time counts in which the process computes.
+const LEAST_SETTLED: Duration = Duration::from_secs(8);
 
 /// What a replay is for, besides being looked at.
 #[derive(Default)]
@@ -47,15 +49,18 @@ pub struct Purpose {
     pub output: Option<File>,
 }
 
-fn options(recording: &Recording, request: Request, whole_inputs: bool) -> Options {
+fn options(recording: &Recording, request: Request, purpose: &Purpose) -> Options {
+    let sync = recording.metadata().policy == Policy::Sync;
     let level = recording.metadata().check_level;
     Options {
         no_fast_path: false,
         quiet: request.quiet,
         check_full: level == CheckLevel::Full,
         check_off: level == CheckLevel::Off || request.check_off,
-        whole_inputs,
-        sync: recording.metadata().policy == Policy::Sync,
+        whole_inputs: purpose.onlooker.is_some(),
+        sync,
+        // Whoever looks on wants one thread at a time.
+        settled: sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()),
         ..Options::default()
     }
 }
@@ -87,15 +92,10 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
-        if recording.metadata().policy == Policy::Sync
-            && (purpose.wanted.is_some() || purpose.onlooker.is_some())
-        {
-            return Err(ReplayError::Parallel);
-        }
         // Before there is any process that would have to be ended.
         let dropped = dropped::of_recording(&recording)?;
+        let options = options(&recording, request, &purpose);
         let Purpose { wanted, onlooker, output } = purpose;
-        let options = options(&recording, request, onlooker.is_some());
         let session = Session::create(
             shared::MODE_REPLAY,
             options,
@@ -106,8 +106,8 @@ impl Running {
         if let Some(outcome) = &recording.metadata().outcome
             && options.sync
         {
-            let patience =
-                Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + LEAST_PATIENCE;
+            let least = if options.settled { LEAST_SETTLED } else { LEAST_PATIENCE };
+            let patience = Duration::from_millis(outcome.duration_ms) * SLOWEST_REPLAY + least;
             header.turn_patience_ns.store(patience.as_nanos() as u64, Relaxed);
         }
         if let Some(wanted) = &wanted {

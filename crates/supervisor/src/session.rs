@@ -28,6 +28,8 @@ pub struct Options {
     pub moved_data: bool,
     /// Threads run side by side: the `sync` policy.
     pub sync: bool,
+    /// Replay, with `sync`: threads run one at a time, in the order of their turns.
+    pub settled: bool,
     /// Trace: how many bytes of each buffer are kept; `None` is all.
     pub data_limit: Option<u64>,
 }
@@ -119,6 +121,7 @@ impl Session {
             (options.whole_inputs, shared::OPTION_WHOLE_INPUTS),
             (options.moved_data, shared::OPTION_MOVED_DATA),
             (options.sync, shared::OPTION_SYNC),
+            (options.settled, shared::OPTION_SETTLED),
             (!processor.traps_cpuid, shared::OPTION_NO_CPUID_FAULT),
         ] {
             bits |= if chosen { bit } else { 0 };

@@ -29,6 +29,8 @@ pub struct Program {
     pub beside: String,
     /// What is recorded.
     pub script: String,
+    /// Options that it is recorded with.
+    pub record: Vec<String>,
     /// Succeeds when the program, a server, answers.
     pub ready: String,
     /// Drives a server. Empty: the program ends by itself.
@@ -60,6 +62,7 @@ impl Program {
             prepare: nothing(),
             beside: nothing(),
             script: nothing(),
+            record: Vec::new(),
             ready: nothing(),
             load: nothing(),
             stop: "TERM".to_owned(),
@@ -146,6 +149,7 @@ fn set(program: &mut Program, line: &str) -> std::result::Result<(), String> {
         "beside" => add(&mut program.beside),
         "script" => add(&mut program.script),
         "command" => program.script = format!("exec {trimmed}\n"),
+        "record" => program.record = trimmed.split_whitespace().map(str::to_owned).collect(),
         "ready" => add(&mut program.ready),
         "load" => add(&mut program.load),
         "stop" => trimmed.clone_into(&mut program.stop),

@@ -137,6 +137,7 @@ impl Trial<'_> {
         command
             .args(["record", "--check", self.list.check, "-o"])
             .arg(self.place.path("recording"))
+            .args(&self.program.record)
             .args(["--", "bash", "script"]);
         self.drive("record", command, port)
     }

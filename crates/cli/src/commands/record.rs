@@ -111,9 +111,9 @@ pub struct Options {
     /// threads take turns, on one core, and replay is exact. `sync`: those of system calls, atomic
     /// instructions and the C library's functions for threads; the threads run in parallel, also at
     /// replay. That is exact for programs that synchronise by these alone, as with mutexes; where
-    /// threads race, replay may diverge, and says so. Such recordings cannot be debugged yet
+    /// threads race, replay may diverge, and says so. The debugger runs them one at a time
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Serial,
-        conflicts_with_all = ["chaos", "no_fast_path", "debug_on_crash"])]
+        conflicts_with_all = ["chaos", "no_fast_path"])]
     policy: Policy,
 
     /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from

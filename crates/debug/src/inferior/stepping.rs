@@ -33,7 +33,6 @@ impl Inferior {
             return Ok(stop);
         }
         let tid = self.current;
-        let before = self.program_counter()?;
         if in_runtime(self.process.registers(tid)?.rip) {
             return self.finish_call(tid, give_up);
         }
@@ -50,11 +49,16 @@ impl Inferior {
                         return Ok(Stop::Watch(watchpoint));
                     }
                     if in_runtime(now) {
-                        return self.finish_call(tid, give_up);
+                        let stop = self.finish_call(tid, give_up)?;
+                        if stop != Stop::Step {
+                            return Ok(stop);
+                        }
                     }
-                    let is_on_its_way = self.text.is_stub(now) && self.text.shown(now) == before;
+                    let now = self.process.registers(tid)?.rip;
                     // What the search displaced counts as one.
-                    if !is_on_its_way && !search::is_in_search(&self.process.memory, tid) {
+                    if !self.text.is_same_instruction(real, now)
+                        && !search::is_in_search(&self.process.memory, tid)
+                    {
                         return Ok(Stop::Step);
                     }
                 }

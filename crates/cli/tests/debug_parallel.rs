@@ -1,0 +1,93 @@
+//! `retake debug` of recordings whose threads ran side by side (`--policy sync`).
+
+mod cli_support;
+
+use cli_support::debugging::{compile, gdb, in_order};
+use cli_support::{Place, compile_program};
+use retake_testing::needs;
+
+const PARALLEL: &str = include_str!("../../../tests/debugger/programs/parallel.c");
+
+fn recorded(name: &str) -> Place {
+    let place = Place::new(name);
+    let program = compile(&place, "parallel", PARALLEL, &["-O1", "-fno-inline"]);
+    place.run(&["record", "--policy", "sync", "--", &program]);
+    place
+}
+
+/// What `monitor hash` answered: states of all threads and all memory.
+fn hashes(text: &str) -> Vec<&str> {
+    let is_hash = |line: &&str| line.len() == 16 && line.bytes().all(|b| b.is_ascii_hexdigit());
+    text.lines().filter(is_hash).collect()
+}
+
+/// Each state on the way back is the one that was there on the way forwards, and so it is in
+/// another session.
+#[test]
+fn what_comes_back_is_what_was() {
+    needs!("gdb");
+    let place = recorded("debug-parallel-states");
+    const STOPS: usize = 12;
+    let forwards = ["continue", "monitor hash"].repeat(STOPS);
+    let backwards = ["reverse-continue", "monitor hash"].repeat(STOPS - 1);
+    let commands = [vec!["break add"], forwards, backwards].concat();
+    let text = gdb(&place, &[], &commands);
+    let there = hashes(&text);
+    assert_eq!(there.len(), 2 * STOPS - 1, "{text}");
+    assert!(there[..STOPS].iter().eq(there[STOPS - 1..].iter().rev()), "{text}");
+    let again = gdb(&place, &[], &commands);
+    assert_eq!(there, hashes(&again), "{again}");
+}
+
+/// Instructions that are sections, and functions that begin and end as such, are stepped over and
+/// back as any other.
+#[test]
+fn sections_are_stepped_through_both_ways() {
+    needs!("gdb");
+    let place = recorded("debug-parallel-steps");
+    const STEPS: usize = 40;
+    let address = "print $pc";
+    for place_in_program in ["pthread_mutex_lock", "pthread_cond_wait", "parallel.c:19"] {
+        let stop = format!("break {place_in_program}");
+        let forwards = [address, "stepi"].repeat(STEPS);
+        let backwards = [address, "reverse-stepi"].repeat(STEPS);
+        let commands =
+            [vec![&*stop, "continue", "delete"], forwards, backwards, vec![address]].concat();
+        let text = gdb(&place, &[], &commands);
+        let shown: Vec<&str> =
+            text.split("(void (*)()) 0x").skip(1).map(|rest| &rest[..12]).collect();
+        assert_eq!(shown.len(), 2 * STEPS + 1, "{text}");
+        let (there, back) = (&shown[..STEPS], &shown[STEPS + 1..]);
+        assert!(there.iter().eq(back.iter().rev()), "{place_in_program}: {text}");
+        assert!(there.windows(2).all(|two| two[0] != two[1]), "{place_in_program}: {text}");
+    }
+}
+
+/// The one who wrote last is found, among threads that wrote at the same time.
+#[test]
+fn watchpoints_go_back() {
+    needs!("gdb");
+    let place = recorded("debug-parallel-watch");
+    let commands = ["watch exchanged", "reverse-continue", "reverse-continue", "reverse-continue"];
+    let text = gdb(&place, &["--at", "exit"], &commands);
+    let values: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("Old value = ").or(line.strip_prefix("New value = ")))
+        .collect();
+    assert_eq!(values.len(), 6, "{text}");
+    assert_eq!((values[1], values[3]), (values[2], values[4]), "{text}");
+    in_order(&text, &["in add (which=", "in add (which="]);
+}
+
+/// Threads that wait for each other through plain memory have no order of turns.
+#[test]
+fn threads_that_wait_without_a_section_are_told() {
+    needs!("gdb");
+    let place = Place::new("debug-parallel-stuck");
+    let program = place.work("side_by_side");
+    compile_program("sync/side_by_side", &["-g", "-O1"], &program);
+    place.run(&["record", "--policy", "sync", "--", program.to_str().unwrap()]);
+    let ran = place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"]);
+    assert_eq!(ran.status, Some(120), "{ran:?}");
+    assert!(ran.stderr.contains("order of turns") && ran.stderr.contains("raced"), "{ran:?}");
+}
