@@ -30,13 +30,16 @@ fn what_comes_back_is_what_was() {
     const STOPS: usize = 12;
     let forwards = ["continue", "monitor hash"].repeat(STOPS);
     let backwards = ["reverse-continue", "monitor hash"].repeat(STOPS - 1);
-    let commands = [vec!["break add"], forwards, backwards].concat();
-    let text = gdb(&place, &[], &commands);
-    let there = hashes(&text);
-    assert_eq!(there.len(), 2 * STOPS - 1, "{text}");
-    assert!(there[..STOPS].iter().eq(there[STOPS - 1..].iter().rev()), "{text}");
-    let again = gdb(&place, &[], &commands);
-    assert_eq!(there, hashes(&again), "{again}");
+    // The second one is a section: threads wait for their turn where it begins.
+    for stop in ["break add", "break pthread_mutex_lock"] {
+        let commands = [vec![stop], forwards.clone(), backwards.clone()].concat();
+        let text = gdb(&place, &[], &commands);
+        let there = hashes(&text);
+        assert_eq!(there.len(), 2 * STOPS - 1, "{text}");
+        assert!(there[..STOPS].iter().eq(there[STOPS - 1..].iter().rev()), "{stop}: {text}");
+        let again = gdb(&place, &[], &commands);
+        assert_eq!(there, hashes(&again), "{stop}: {again}");
+    }
 }
 
 /// Instructions that are sections, and functions that begin and end as such, are stepped over and

@@ -5,7 +5,7 @@ use object::LittleEndian;
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::{self, Mapping};
-use retake_patch::{Image, Options, Placement, build_image};
+use retake_patch::{Image, Options, Placement, Site, SiteKind, build_image};
 use retake_recording::ContentId;
 use retake_snapshot::{Process, Ranges, in_runtime};
 use std::collections::{HashMap, HashSet};
@@ -202,23 +202,24 @@ impl Text {
             let (image, wanted) = (patched.image(), address.wrapping_sub(patched.bias));
             let near = image.sites.partition_point(|site| site.patch_address + 64 < wanted);
             for site in image.sites[near..].iter().take_while(|site| site.patch_address <= wanted) {
-                is_covered |= wanted > site.patch_address
-                    && wanted < site.patch_address + u64::from(site.patch_length);
-                let points =
-                    site.stub.points.iter().filter(|point| {
-                        point.text_address == wanted && wanted != site.patch_address
-                    });
+                let (place, covers) = place_in(site, wanted);
+                is_covered |= covers;
                 let stub = patched
                     .bias
                     .wrapping_add(image.stub_address)
                     .wrapping_add(u64::from(site.stub.offset));
-                places.extend(points.map(|point| stub.wrapping_add(u64::from(point.offset))));
+                places.extend(place.map(|offset| stub.wrapping_add(u64::from(offset))));
             }
         }
         if !is_covered {
             places.push(address);
         }
         places
+    }
+
+    /// Whether a thread that the user sees at `shown` is where a trap would stop it for that.
+    pub fn stops_at(&self, shown: u64, real: u64) -> bool {
+        in_runtime(real) || self.places(shown).contains(&real)
     }
 
     /// Reads memory of a process with this text as the program would see it without us; returns how
@@ -280,6 +281,23 @@ impl Text {
             }
         }
     }
+}
+
+/// Where in the stub of a site a thread must be stopped so that the user sees it at a link-time
+/// address, and whether nobody executes what is at that address itself. Where a section begins, a
+/// thread is stopped once it is in it: whoever steps over that does not wait for others.
+fn place_in(site: &Site, wanted: u64) -> (Option<u32>, bool) {
+    let behind = wanted.checked_sub(site.patch_address);
+    let is_in_patch = behind.is_some_and(|bytes| bytes < u64::from(site.patch_length));
+    let mut points = site.stub.points.iter().filter(|point| point.text_address == wanted);
+    let point = match site.kind {
+        SiteKind::SectionBegin => points.next_back(),
+        // The jump to the stub is a place as good.
+        _ if behind == Some(0) => None,
+        _ => points.next(),
+    };
+    let is_covered = is_in_patch && (behind != Some(0) || point.is_some());
+    (point.map(|point| point.offset), is_covered)
 }
 
 /// Whether it is as the pages that probes' stubs are in.

@@ -263,11 +263,9 @@ impl Inferior {
             holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len())
                 != Some(false)
         };
-        // In a stub that has yet to come to the instruction it stood there before.
         let real = self.process.registers(self.current)?.rip;
-        let is_there = !self.text.is_stub(real) || self.text.places(rip).contains(&real);
-        Ok(is_there
-            && self.stops.breakpoints.contains(&rip)
+        Ok(self.stops.breakpoints.contains(&rip)
+            && self.text.stops_at(rip, real)
             && (conditions.is_empty() || conditions.iter().any(may_hold)))
     }
 

@@ -33,7 +33,7 @@ impl Inferior {
         if planting.must_step_off(&mut ground)? {
             match step_off(self, give_up)? {
                 Stop::Step if self.has_reached_pause() => return Ok(Stop::Step),
-                Stop::Step if self.stops.breakpoints.contains(&self.program_counter()?) => {
+                Stop::Step if comes_to_breakpoint(self)? => {
                     return Ok(Stop::Breakpoint);
                 }
                 Stop::Step => {}
@@ -100,8 +100,7 @@ impl Inferior {
                     return Ok(stop);
                 }
                 // It may just have come to a breakpoint, which nobody has been told of.
-                let is_hit = self.planting.remaining.is_none()
-                    && self.stops.breakpoints.contains(&self.program_counter()?);
+                let is_hit = self.planting.remaining.is_none() && comes_to_breakpoint(self)?;
                 return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });
             };
             if let Some(stop) = self.interpret(happened)? {
@@ -329,6 +328,13 @@ impl Inferior {
         }
         Ok(None)
     }
+}
+
+/// Whether it stands where one of the user's breakpoints stops it, whatever its condition.
+fn comes_to_breakpoint(inferior: &Inferior) -> Result<bool> {
+    let shown = inferior.program_counter()?;
+    let real = inferior.process.registers(inferior.current)?.rip;
+    Ok(inferior.stops.breakpoints.contains(&shown) && inferior.text.stops_at(shown, real))
 }
 
 /// Whether it stopped at a trap for nothing but a breakpoint whose condition does not hold.
