@@ -25,7 +25,7 @@ void futex_wait(u32 *word, u32 value, u64 timeout_ms)
 
 void futex_wake(u32 *word, i32 count) { sys3(NR_futex, word, operation(word, FUTEX_WAKE), count); }
 
-static u64 clock_ns(u64 clock)
+u64 clock_ns(u64 clock)
 {
 	struct {
 		u64 seconds, nanoseconds;

@@ -1,6 +1,7 @@
 /* The clock of traces: the time-stamp counter where it is usable, the kernel's clock elsewhere. Any
  * stack. */
 #include "base/trace_clock.h"
+#include "base/futex.h"
 #include "base/shared.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
@@ -8,14 +9,10 @@
 u64 trace_clock(u32 *processor)
 {
 	const struct header *header = HEADER;
-	struct {
-		u64 seconds, nanoseconds;
-	} now;
 	u32 low, high, aux;
 	if (UNLIKELY(!header->clock_counter)) {
 		sys3(NR_getcpu, processor, NULL, NULL);
-		sys2(NR_clock_gettime, 0 /* CLOCK_REALTIME */, &now);
-		return now.seconds * 1000000000UL + now.nanoseconds;
+		return clock_ns(0 /* CLOCK_REALTIME */);
 	}
 	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(aux));
 	*processor = aux & 0xfff; /* as Linux sets IA32_TSC_AUX */

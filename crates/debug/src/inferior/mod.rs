@@ -256,17 +256,16 @@ impl Inferior {
     /// Whether one of the user's breakpoints is for where the program stands, and as it stands
     /// there. What cannot be evaluated here is left to the debugger.
     pub fn is_at_breakpoint(&self) -> Result<bool> {
+        if !run::comes_to_breakpoint(self)? {
+            return Ok(false);
+        }
         let values = numbered(&self.registers(self.current)?);
-        let rip = values[16];
-        let conditions = self.stops.conditions_at(rip);
+        let conditions = self.stops.conditions_at(values[16]);
         let may_hold = |one: &Vec<u8>| {
             holds(one, &values, |address, bytes| self.read(address, bytes) == bytes.len())
                 != Some(false)
         };
-        let real = self.process.registers(self.current)?.rip;
-        Ok(self.stops.breakpoints.contains(&rip)
-            && self.text.stops_at(rip, real)
-            && (conditions.is_empty() || conditions.iter().any(may_hold)))
+        Ok(conditions.is_empty() || conditions.iter().any(may_hold))
     }
 
     /// Reads memory as the program would see it without us; returns how many bytes are there.

@@ -331,7 +331,7 @@ impl Inferior {
 }
 
 /// Whether it stands where one of the user's breakpoints stops it, whatever its condition.
-fn comes_to_breakpoint(inferior: &Inferior) -> Result<bool> {
+pub(super) fn comes_to_breakpoint(inferior: &Inferior) -> Result<bool> {
     let shown = inferior.program_counter()?;
     let real = inferior.process.registers(inferior.current)?.rip;
     Ok(inferior.stops.breakpoints.contains(&shown) && inferior.text.stops_at(shown, real))
@@ -342,10 +342,9 @@ fn is_unmet(inferior: &Inferior) -> Result<bool> {
     let address = inferior.process.registers(inferior.current)?.rip;
     let is_sought = inferior.planting.private_places.contains(&address)
         || inferior.planting.sought.as_ref().is_some_and(|sought| sought.address == address);
-    let is_users = inferior.stops.breakpoints.contains(&inferior.program_counter()?);
     Ok(inferior.process.stopped_at_probe.is_none()
         && !is_sought
-        && is_users
+        && comes_to_breakpoint(inferior)?
         && !inferior.is_at_breakpoint()?)
 }
 

@@ -44,7 +44,7 @@ impl Inferior {
             match self.process.next(&mut || false)? {
                 Some(Happened::Stepped { tid: stepped, watch }) if stepped == tid => {
                     clear_pushed_flag(&self.process, tid, pushes)?;
-                    let now = self.process.registers(tid)?.rip;
+                    let mut now = self.process.registers(tid)?.rip;
                     if let Some(watchpoint) = self.stops.watchpoints.hit(watch) {
                         return Ok(Stop::Watch(watchpoint));
                     }
@@ -53,8 +53,8 @@ impl Inferior {
                         if stop != Stop::Step {
                             return Ok(stop);
                         }
+                        now = self.process.registers(tid)?.rip;
                     }
-                    let now = self.process.registers(tid)?.rip;
                     // What the search displaced counts as one.
                     if !self.text.is_same_instruction(real, now)
                         && !search::is_in_search(&self.process.memory, tid)
