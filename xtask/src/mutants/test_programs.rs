@@ -17,7 +17,7 @@ const OF_TIME: [&str; 4] = [
     "a_line_that_takes_long_is_one_step",
     "a_line_with_many_calls_is_one_step_back",
     "a_user_does_not_wait_long",
-    "threads_compute_at_the_same_time",
+    "threads_run_side_by_side",
 ];
 
 /// One executable full of tests.
