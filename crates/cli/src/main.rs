@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use deferred::Deferred;
 use failure::{Result, STATUS_FAILED};
+use retake_compiler::Language;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -90,6 +91,11 @@ enum Command {
     Ds(Deferred<commands::ds::Options>),
     /// Show or keep the system calls of a program, or of a recording, with all their data
     Trace(Box<Deferred<commands::trace::Options>>),
+    /// Compile C so that plain atomic accesses are recorded in order, too
+    Cc(Deferred<commands::cc::Options>),
+    /// Compile C++ so that plain atomic accesses are recorded in order, too
+    #[command(name = "c++")]
+    Cxx(Deferred<commands::cc::Options>),
     /// Check whether this machine can record, and say what to do if not
     Doctor(Deferred<commands::doctor::Options>),
     /// Print what a shell needs to complete commands
@@ -117,6 +123,8 @@ impl Command {
             Self::Rm(Deferred(options)) => commands::rm::run(options),
             Self::Ds(Deferred(options)) => commands::ds::run(options),
             Self::Trace(options) => commands::trace::run(&options.0),
+            Self::Cc(Deferred(options)) => commands::cc::run(Language::C, options),
+            Self::Cxx(Deferred(options)) => commands::cc::run(Language::Cxx, options),
             Self::Doctor(Deferred(options)) => commands::doctor::run(options),
             Self::Completions(Deferred(options)) => {
                 commands::completions::run(options, CommandLine::command())
@@ -129,11 +137,18 @@ impl Command {
 fn main() -> ExitCode {
     abort_on_panic();
     retake_kernel::signals::survive_file_limit();
-    let command_line = match CommandLine::try_parse() {
-        Ok(command_line) => command_line,
-        Err(error) => return usage(&error),
-    };
-    match command_line.command.run() {
+    let own_name = std::env::args_os().next().unwrap_or_default();
+    if retake_compiler::is_called_as_assembler(&own_name) {
+        return conclude(commands::cc::assemble());
+    }
+    match CommandLine::try_parse() {
+        Ok(command_line) => conclude(command_line.command.run()),
+        Err(error) => usage(&error),
+    }
+}
+
+fn conclude(result: Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         // As every other program ends whose reader is gone.
         Err(failure) if failure.is_broken_pipe() => retake_kernel::signals::end_as(SIGPIPE),

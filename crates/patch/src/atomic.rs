@@ -1,11 +1,24 @@
 //! Which instructions read and write memory in one step, and which functions may have some.
 
 use crate::chunk::Chunk;
+use crate::declared::Declared;
 use crate::elf::ElfView;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
+/// Whether threads synchronise by the instruction: it says so itself, or the compiler did.
+pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bool {
+    is_atomic(instruction) || declared.contains(instruction.ip()) && accesses_memory(instruction)
+}
+
+/// Whether it reads or writes memory that it names.
+fn accesses_memory(instruction: &Instruction) -> bool {
+    let names =
+        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    names && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
+}
+
 /// Whether the instruction is a locked one that changes memory.
-pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
+fn is_atomic(instruction: &Instruction) -> bool {
     let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
     let memory =
         (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
@@ -28,9 +41,9 @@ const LOCK: u8 = 0xf0;
 /// The number of the futex call, as `mov` has it. It may be kept in any register.
 const FUTEX_NUMBER: [u8; 4] = [0xca, 0, 0, 0];
 
-/// The chunks, ascending, among whose bytes are those of an atomic instruction or of the futex
-/// call's number. Most of the others need not be decoded.
-pub(crate) fn chunks_to_read(elf: &ElfView, chunks: &[Chunk]) -> Vec<usize> {
+/// The chunks, ascending, with a declared instruction, or among whose bytes are those of an atomic
+/// one or of the futex call's number. Most of the others need not be decoded.
+pub(crate) fn chunks_to_read(elf: &ElfView, declared: &Declared, chunks: &[Chunk]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
         let bytes = elf.bytes_from(chunk.start);
@@ -41,7 +54,7 @@ pub(crate) fn chunks_to_read(elf: &ElfView, chunks: &[Chunk]) -> Vec<usize> {
             0xb8..=0xbf => bytes[at + 1..].starts_with(&FUTEX_NUMBER),
             _ => false,
         };
-        if (0..bytes.len()).any(may_be) {
+        if declared.any_in(chunk.start, chunk.end) || (0..bytes.len()).any(may_be) {
             found.push(index);
         }
     }

@@ -6,6 +6,7 @@
 use crate::bytes::u32_at;
 use crate::candidates::Candidate;
 use crate::chunk::Chunk;
+use crate::declared::Declared;
 use crate::elf::{ElfView, Section};
 use crate::flow::inferred_end;
 use crate::image::{SYSCALL, SiteKind};
@@ -40,6 +41,8 @@ pub(crate) struct Functions {
     pub exception_tables: Vec<ExceptionTable>,
     /// False where the file says nothing, and `chunks` are simply all of its text.
     pub known: bool,
+    /// What its compiler said of single instructions.
+    pub declared: Declared,
 }
 
 /// Collects every function the file tells of.
@@ -75,10 +78,11 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
             chunks: all_text(elf, candidates),
             exception_tables: Vec::new(),
             known: false,
+            declared: Declared::default(),
         };
     }
     let chunks = with_plain_calls(elf, chunks, candidates);
-    Functions { chunks, exception_tables, known: true }
+    Functions { chunks, exception_tables, known: true, declared: Declared::of(elf) }
 }
 
 /// Clips ranges to the text and cuts them at every start, so that they do not overlap and each

@@ -18,6 +18,7 @@ mod bytes;
 mod candidates;
 mod choice;
 mod chunk;
+mod declared;
 mod elf;
 mod emit;
 mod entry;
@@ -45,6 +46,7 @@ pub mod watch;
 mod windows;
 
 pub use analysis::{CALL_TRAP, COUNTER_TRAPS, CPUID_TRAP, Options, build_image, examine};
+pub use declared::DECLARED_SECTION;
 pub use entry::Entry;
 pub use error::PatchError;
 pub use image::{
@@ -55,7 +57,7 @@ pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, b
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached
 /// image.
-pub const PATCHER_VERSION: u32 = 13;
+pub const PATCHER_VERSION: u32 = 14;
 
 /// What an image depends on besides its file: this patcher, and where the contract puts the
 /// runtime's entries and the fields that stubs use. Kept images of another version are of no use.

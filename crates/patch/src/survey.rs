@@ -1,8 +1,9 @@
 //! Decoding functions: the instructions near sites, and every address near them that something may
 //! jump to.
 
-use crate::atomic::is_atomic;
+use crate::atomic::is_operation;
 use crate::chunk::Chunk;
+use crate::declared::Declared;
 use crate::elf::ElfView;
 use crate::functions::Functions;
 use crate::image::SiteKind;
@@ -122,6 +123,13 @@ pub(crate) struct Survey {
     pub suspect: Vec<bool>,
 }
 
+/// What is decoded.
+struct Source<'a, 'data> {
+    elf: &'a ElfView<'data>,
+    windows: &'a Windows,
+    declared: &'a Declared,
+}
+
 /// Decodes the functions that `wanted` says, by their index.
 pub(crate) fn survey(
     elf: &ElfView,
@@ -137,26 +145,21 @@ pub(crate) fn survey(
         pads: Vec::new(),
         suspect: vec![false; chunks.len()],
     };
+    let source = Source { elf, windows, declared: &functions.declared };
     for (index, chunk) in chunks.iter().enumerate().filter(|(index, _)| wanted(*index)) {
         if windows.contains(chunk.start) {
             result.references.push(chunk.start);
         }
         let next = chunks.get(index + 1).map_or(chunk.end, |next| next.start);
-        result.suspect[index] = result.decode(elf, windows, chunk, index as u32, next);
+        result.suspect[index] = result.decode(&source, chunk, index as u32, next);
     }
     result
 }
 
 impl Survey {
     /// Decodes one chunk, and the gap to the next one at `next`; true where the chunk is not clean.
-    fn decode(
-        &mut self,
-        elf: &ElfView,
-        windows: &Windows,
-        chunk: &Chunk,
-        index: u32,
-        next: u64,
-    ) -> bool {
+    fn decode(&mut self, source: &Source, chunk: &Chunk, index: u32, next: u64) -> bool {
+        let &Source { elf, windows, declared } = source;
         let bytes = elf.bytes_from(chunk.start);
         let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
         let mut decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
@@ -177,6 +180,7 @@ impl Survey {
                 let offset = (instruction.ip() - chunk.start) as usize;
                 let own = &bytes[offset..offset + instruction.len()];
                 let mut listed = listed(&instruction, own, &decoder, index);
+                listed.nature = nature_of(&instruction, declared);
                 if padding.is_in(&instruction) {
                     // Nothing executes it, so it does not lead to the site.
                     (listed.role, listed.nature) = (Role::Fixed, Nature::Plain);
@@ -261,12 +265,12 @@ fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32
     }
     let (address, length, memory) =
         (instruction.ip(), instruction.len() as u8, touches_memory(instruction));
-    Listed { address, length, role, nature: nature_of(instruction), memory, displacement_at, chunk }
+    Listed { address, length, role, nature: Nature::Plain, memory, displacement_at, chunk }
 }
 
-fn nature_of(instruction: &Instruction) -> Nature {
+fn nature_of(instruction: &Instruction, declared: &Declared) -> Nature {
     match instruction.flow_control() {
-        FlowControl::Next if is_atomic(instruction) => Nature::Atomic {
+        FlowControl::Next if is_operation(instruction, declared) => Nature::Atomic {
             compares: matches!(
                 instruction.mnemonic(),
                 Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b

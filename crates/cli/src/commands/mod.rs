@@ -1,6 +1,7 @@
 //! One file for each command: its options, its help, what it does.
 
 pub mod backtrace;
+pub mod cc;
 pub mod checkpoint;
 pub mod completions;
 pub mod debug;

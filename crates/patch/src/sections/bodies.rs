@@ -1,7 +1,8 @@
 //! What a chunk does, as far as sections are concerned.
 
-use crate::atomic::is_atomic;
+use crate::atomic::is_operation;
 use crate::chunk::Chunk;
+use crate::declared::Declared;
 use crate::elf::{ElfView, Section};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -31,14 +32,15 @@ pub(crate) struct Body {
 /// Decodes chunks.
 pub(crate) struct Reader<'a, 'data> {
     elf: &'a ElfView<'data>,
+    declared: &'a Declared,
     /// Where the linker writes addresses of functions.
     tables: Vec<Section<'data>>,
 }
 
 impl<'a, 'data> Reader<'a, 'data> {
-    pub fn new(elf: &'a ElfView<'data>) -> Self {
+    pub fn new(elf: &'a ElfView<'data>, declared: &'a Declared) -> Self {
         let tables = [&b".got"[..], b".got.plt"].into_iter().filter_map(|name| elf.section(name));
-        Self { elf, tables: tables.collect() }
+        Self { elf, declared, tables: tables.collect() }
     }
 
     pub fn read(&self, chunk: &Chunk) -> Body {
@@ -55,7 +57,8 @@ impl<'a, 'data> Reader<'a, 'data> {
             body.is_idle &= !does_something(&instruction);
             match instruction.flow_control() {
                 FlowControl::Next => {
-                    body.atomics.extend(is_atomic(&instruction).then_some(instruction.ip()));
+                    let operates = is_operation(&instruction, self.declared);
+                    body.atomics.extend(operates.then_some(instruction.ip()));
                     has_number |= is_futex_number(&instruction);
                 }
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {

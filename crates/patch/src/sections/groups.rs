@@ -5,6 +5,7 @@ use super::Function;
 use super::bodies::{Body, Reader};
 use super::names::{Library, Names};
 use crate::chunk::Chunk;
+use crate::declared::Declared;
 use crate::elf::ElfView;
 use crate::image::Refusal;
 use std::collections::BTreeMap;
@@ -26,12 +27,17 @@ pub(crate) struct Groups<'a, 'data> {
 }
 
 impl<'a, 'data> Groups<'a, 'data> {
-    pub fn new(elf: &'a ElfView<'data>, chunks: &'a [Chunk], names: &'a Names) -> Self {
+    pub fn new(
+        elf: &'a ElfView<'data>,
+        declared: &'a Declared,
+        chunks: &'a [Chunk],
+        names: &'a Names,
+    ) -> Self {
         let leader = (0..chunks.len()).collect();
         Self {
             chunks,
             names,
-            reader: Reader::new(elf),
+            reader: Reader::new(elf, declared),
             bodies: BTreeMap::new(),
             may_call: names.may_call.clone(),
             leader,

@@ -66,8 +66,9 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     }
     let chunks = &functions.chunks;
     let names = names::Names::of(elf, library, chunks);
-    let mut groups = Groups::new(elf, chunks, &names);
-    for index in atomic::chunks_to_read(elf, chunks) {
+    let declared = &functions.declared;
+    let mut groups = Groups::new(elf, declared, chunks, &names);
+    for index in atomic::chunks_to_read(elf, declared, chunks) {
         groups.read(index);
     }
     groups.add_named();

@@ -1,0 +1,84 @@
+//! The compiler's command line.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use crate::assembler::{ASSEMBLER_NAME, ASSEMBLER_VARIABLE};
+
+/// Which compiler is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    C,
+    Cxx,
+}
+
+impl Language {
+    /// The environment variable that names another compiler.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::C => "RETAKE_CC",
+            Self::Cxx => "RETAKE_CXX",
+        }
+    }
+
+    fn usual(self) -> &'static str {
+        match self {
+            Self::C => "gcc",
+            Self::Cxx => "g++",
+        }
+    }
+}
+
+/// Why nothing was compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum CompilerError {
+    #[error("cannot run the compiler {}: {source}; {variable} names another one", .compiler.display())]
+    NotRun { compiler: PathBuf, variable: &'static str, source: io::Error },
+    #[error(
+        "{} is not gcc, which alone says what its instructions do; {variable} names another \
+         compiler",
+        .compiler.display()
+    )]
+    NotGcc { compiler: PathBuf, variable: &'static str },
+    #[error("cannot stand in for the assembler: {0}")]
+    NoStandIn(#[from] io::Error),
+}
+
+/// Compiles or links as the compiler alone would, with what it knows of its instructions.
+/// `own_program` is what it is to call as its assembler.
+///
+/// # Errors
+/// The compiler cannot be run, or is not gcc.
+pub fn compile(
+    language: Language,
+    own_program: &Path,
+    arguments: &[OsString],
+) -> Result<ExitStatus, CompilerError> {
+    let compiler: PathBuf = std::env::var_os(language.variable())
+        .unwrap_or_else(|| OsString::from(language.usual()))
+        .into();
+    let not_run = |source| CompilerError::NotRun {
+        compiler: compiler.clone(),
+        variable: language.variable(),
+        source,
+    };
+    let told = Command::new(&compiler).args(["-v"]).output().map_err(not_run)?;
+    if !String::from_utf8_lossy(&told.stderr).contains("gcc version") {
+        return Err(CompilerError::NotGcc { compiler, variable: language.variable() });
+    }
+    let told = Command::new(&compiler).arg("-print-prog-name=as").output().map_err(not_run)?.stdout;
+    let assembler = String::from_utf8_lossy(&told).trim().to_owned();
+    let folder = tempfile::Builder::new().prefix("retake-cc-").tempdir()?;
+    symlink(own_program, folder.path().join(ASSEMBLER_NAME))?;
+    let mut prefix = OsString::from("-B");
+    prefix.push(folder.path().join(""));
+    let mut command = Command::new(&compiler);
+    command.arg(prefix).env(ASSEMBLER_VARIABLE, assembler);
+    if !arguments.iter().any(|argument| argument == OsStr::new("-S")) {
+        command.arg("-dP");
+    }
+    command.args(arguments).status().map_err(not_run)
+}

@@ -1,0 +1,185 @@
+//! Adds to gcc's assembly the list of the instructions that synchronise.
+//!
+//! With `-dP` a comment before each instruction shows it in the compiler's own terms, in which
+//! memory of an atomic or `volatile` access is `(mem/v:SI ...`: the compiler may not leave the
+//! access out, nor move it past others. Inline assembly is between the lines `#APP` and `#NO_APP`.
+
+use std::fmt::Write;
+
+use retake_patch::DECLARED_SECTION;
+
+use crate::inline;
+use crate::places::Places;
+
+/// A jump has so many bytes. With as many for itself an instruction can always be patched.
+const ROOM_BYTES: usize = 5;
+
+/// What has been read so far.
+#[derive(Debug, Default)]
+pub(crate) struct Filter {
+    places: Places,
+    output: String,
+    /// Operations that were listed.
+    count: usize,
+    /// The comment before the next instruction says that it synchronises.
+    synchronises: bool,
+    in_comment: bool,
+    in_inline: bool,
+    /// `.macro` and `.rept` whose end has not come.
+    depth: usize,
+    /// Of the inline assembly.
+    source_line: String,
+}
+
+impl Filter {
+    /// A whole file.
+    pub fn file(mut self, text: &str) -> String {
+        for line in text.lines() {
+            self.line(line);
+        }
+        self.output
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some(comment) = line.strip_prefix('#') {
+            self.comment(comment);
+            self.copy(line);
+            return;
+        }
+        self.in_comment = false;
+        let statement = line.trim();
+        if statement.starts_with('.') && !statement.ends_with(':') {
+            self.directive(statement);
+            self.copy(line);
+        } else if statement.is_empty() || statement.ends_with(':') || self.depth > 0 {
+            self.copy(line);
+        } else if self.in_inline {
+            self.inline(line);
+        } else if self.synchronises {
+            self.operation(line, true);
+        } else {
+            self.copy(line);
+        }
+    }
+
+    fn comment(&mut self, comment: &str) {
+        match comment.trim_end() {
+            "APP" => self.in_inline = true,
+            "NO_APP" => self.in_inline = false,
+            // `# LINE "FILE" 1` is before inline assembly.
+            place if self.in_inline => place.trim().clone_into(&mut self.source_line),
+            _ => {
+                if comment.starts_with('(') {
+                    (self.in_comment, self.synchronises) = (true, false);
+                }
+                self.synchronises |= self.in_comment && has_volatile_memory(comment);
+            }
+        }
+    }
+
+    fn directive(&mut self, directive: &str) {
+        match directive.split_whitespace().next() {
+            Some(".macro" | ".rept" | ".irp" | ".irpc") => self.depth += 1,
+            Some(".endm" | ".endr") => self.depth = self.depth.saturating_sub(1),
+            _ => self.places.see(directive),
+        }
+    }
+
+    fn inline(&mut self, line: &str) {
+        if line.contains(['"', '#']) || line.contains("/*") {
+            self.copy(line);
+            return;
+        }
+        for statement in inline::statements(line) {
+            if inline::is_beyond_us(statement) {
+                self.warn(statement);
+            }
+            let is_instruction = !statement.starts_with('.') && !statement.ends_with(':');
+            if is_instruction && inline::may_access_memory(statement) {
+                self.operation(statement, false);
+            } else {
+                self.directive(statement);
+                self.copy(statement);
+            }
+        }
+    }
+
+    /// An instruction, and its entry in the list. What is between it and the next label does
+    /// nothing: so there is room for a jump. Inline assembly may count its bytes.
+    fn operation(&mut self, instruction: &str, may_grow: bool) {
+        let (number, section) = (self.count, self.places.current().to_owned());
+        self.count += 1;
+        let start = format!(".Lretake_operation_{number}");
+        let bytes = format!("{start}_end - {start}");
+        self.copy(&format!("{start}:"));
+        self.copy(instruction);
+        self.copy(&format!("{start}_end:"));
+        if may_grow {
+            self.copy(&format!("\t.if {bytes} < {ROOM_BYTES}"));
+            self.copy(&format!("\t.nops {ROOM_BYTES} - ({bytes})"));
+            self.copy("\t.endif");
+        }
+        // In the group of the code's section, and kept as long as that.
+        self.copy(&format!("\t.pushsection {DECLARED_SECTION},\"ao?\",@progbits,{section}"));
+        self.copy(&format!("\t.long {start} - .\n\t.short {bytes}, 0\n\t.popsection"));
+    }
+
+    fn warn(&self, statement: &str) {
+        eprintln!(
+            "retake: warning: inline assembly cannot be recorded as an operation: {statement} \
+             (line {})",
+            self.source_line
+        );
+    }
+
+    fn copy(&mut self, line: &str) {
+        let _ = writeln!(self.output, "{line}");
+    }
+}
+
+/// Whether the compiler's notation contains memory that is volatile to it. Barriers are shown as
+/// memory of no size.
+fn has_volatile_memory(notation: &str) -> bool {
+    notation.split("(mem/").skip(1).any(|rest| {
+        let (flags, mode) = rest.split_once(':').unwrap_or((rest, ""));
+        flags.split('/').any(|flag| flag == "v") && !mode.starts_with("BLK")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_atomics_is_told_from_others() {
+        let yes = ["(set (reg:SI 0 ax) (mem/v:SI (reg:DI 5 di)))", "(mem/j/v/c:QI (symbol_ref"];
+        let no = ["(reg/v:SI 0 ax)", "(mem/f/c:DI x)", "(mem/v:BLK (scratch:DI) [0  A8])", "mem"];
+        assert!(yes.iter().all(|text| has_volatile_memory(text)));
+        assert!(!no.iter().any(|text| has_volatile_memory(text)));
+    }
+
+    #[test]
+    fn what_synchronises_is_listed() {
+        let text = "\t.section\t.text.f,\"ax\",@progbits\nf:\n\
+                    #(insn 7 6 8 2 (set (reg:SI 0 ax)\n\
+                    #        (mem/v:SI (reg:DI 5 di) [-1  S4 A32])) \"a.c\":5:33 81\n\
+                    \tmovl\t(%rdi), %eax\t# 7\n\
+                    #(insn 8 7 9 2 (set (reg:SI 1 dx) (mem:SI (reg:DI 5 di)))\n\
+                    \tmovl\t(%rdi), %edx\n";
+        let listed = Filter::default().file(text);
+        assert_eq!(listed.matches(".pushsection").count(), 1, "{listed}");
+        assert!(listed.contains("@progbits,.text.f"), "{listed}");
+        let place = |part: &str| listed.find(part).unwrap();
+        assert!(place("operation_0:") < place("movl\t(%rdi), %eax"));
+        assert!(place("_0_end:") < place("movl\t(%rdi), %edx"));
+    }
+
+    #[test]
+    fn inline_assembly_is_listed_instruction_by_instruction() {
+        let text =
+            "#APP\n# 7 \"a.c\" 1\n\tmovl $1, x(%rip); jne 1f\n1:\n# 0 \"\" 2\n#NO_APP\n\tret\n";
+        let listed = Filter::default().file(text);
+        assert_eq!(listed.matches(".pushsection").count(), 1, "{listed}");
+        assert!(!listed.contains(".nops"), "its bytes may be counted");
+    }
+}
