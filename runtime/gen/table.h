@@ -210,6 +210,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xa9634e9ffce0c8a1ULL
+#define TABLE_HASH 0xc78f630dbd5721b3ULL
 
 #endif

@@ -68,8 +68,9 @@ mod tests {
 
     #[test]
     fn the_file_is_told_from_options() {
-        let find = |words: &[&str]| {
-            input(&words.iter().map(OsString::from).collect::<Vec<_>>()).map(move |index| words[index])
+        let find = |words: &[&'static str]| {
+            input(&words.iter().map(OsString::from).collect::<Vec<_>>())
+                .map(move |index| words[index])
         };
         assert_eq!(find(&["--64", "-o", "a.o", "a.s"]), Some("a.s"));
         assert_eq!(find(&["-I", "here", "--64", "-o", "a.o", "-"]), None, "standard input");
