@@ -35,7 +35,10 @@ impl Language {
 /// Why nothing was compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
-    #[error("cannot run the compiler {}: {source}; {variable} names another one", .compiler.display())]
+    #[error(
+        "cannot run the compiler {}: {source}; {variable} names another one",
+        .compiler.display()
+    )]
     NotRun { compiler: PathBuf, variable: &'static str, source: io::Error },
     #[error(
         "{} is not gcc, which alone says what its instructions do; {variable} names another \
