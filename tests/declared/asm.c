@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define ROUNDS 3000
+#define ROUNDS 1000
 
 static int taken;
 static unsigned long sum = 1;

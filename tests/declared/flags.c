@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define ROUNDS 2000
+#define ROUNDS 300
 
 static volatile int ready, data[100];
 static _Atomic int waited;

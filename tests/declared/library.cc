@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-static constexpr int ROUNDS = 1000, THREADS = 3;
+static constexpr int ROUNDS = 300, THREADS = 3;
 
 template <class Work> static void side_by_side(Work work)
 {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-static constexpr int ROUNDS = 3000, THREADS = 3;
+static constexpr int ROUNDS = 500, THREADS = 3;
 
 struct TestAndTest {
 	std::atomic<bool> taken{false};
