@@ -11,9 +11,7 @@ use crate::failure::{Failure, Result};
 
 /// Options of `retake cc` and `retake c++`: all are the compiler's.
 #[derive(Debug, Args)]
-#[command(
-    disable_help_flag = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   retake cc -O2 -pthread -o prog prog.c
   make CC='retake cc' CXX='retake c++'
@@ -21,8 +19,7 @@ Examples:
 
 Environment:
   RETAKE_CC, RETAKE_CXX  the compiler that is called: gcc and g++, or others of that kind
-"
-)]
+")]
 pub struct Options {
     /// What the compiler is called with
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
