@@ -1,4 +1,4 @@
-//! A folder for the time of a replay.
+//! A folder for the time of a command.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -3,35 +3,22 @@
 
 mod cli_support;
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
 
-use cli_support::Place;
+use cli_support::parallel::{LIMIT, repeats};
+use cli_support::{Place, source_file};
 use retake_patch::{Options, Placement, SiteKind, Verdict, examine};
 
-const LIMIT: Duration = Duration::from_secs(120);
 /// How often each program is recorded.
 const RUNS: usize = 2;
 
-/// Calls a compiler of ours.
-fn call<Word: AsRef<OsStr>>(place: &Place, compiler: &str, words: &[Word]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_retake"))
-        .arg(compiler)
-        .args(words)
-        .current_dir(place.work(""))
-        .output()
-        .expect("it runs")
-}
-
 fn built(place: &Place, name: &str, options: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/declared").join(name);
+    let source = source_file(&format!("declared/{name}"));
     let executable = place.work("program");
     let compiler = if name.ends_with(".cc") { "c++" } else { "cc" };
     let files = [source.to_str().unwrap(), "-pthread", "-o", executable.to_str().unwrap()];
-    let output = call(place, compiler, &[options, &files].concat());
-    assert!(output.status.success(), "{output:?}");
+    let compiled = place.run_within(&[&[compiler], options, &files].concat(), LIMIT);
+    assert_eq!(compiled.status, Some(0), "{compiled:?}");
     executable
 }
 
@@ -48,30 +35,13 @@ fn operations(executable: &Path) -> (usize, usize) {
     (sites, refused)
 }
 
-/// Records it in parallel, and replays it twice: the same output, and the same memory in the end.
-fn repeats(place: &Place, executable: &Path, runs: usize) {
-    for run in 0..runs {
-        let program = executable.to_str().unwrap();
-        let recorded = place.run_within(&["record", "--policy", "sync", "--", program], LIMIT);
-        assert_eq!((recorded.status, recorded.stderr.as_str()), (Some(0), ""), "run {run}");
-        for _ in 0..2 {
-            let replayed = place.run_within(&["replay"], LIMIT);
-            assert_eq!(
-                (replayed.status, replayed.stderr.as_str(), replayed.stdout.as_str()),
-                (Some(0), "", recorded.stdout.as_str()),
-                "run {run}"
-            );
-        }
-    }
-}
-
 /// At least so many instructions are operations, all of them are patched, and replays are exact.
 fn is_exact(name: &str, options: &[&str], least: usize) {
     let place = Place::new(&format!("compiler-{name}-{}", options.concat()));
     let executable = built(&place, name, options);
     let (sites, refused) = operations(&executable);
     assert!(sites >= least && refused == 0, "{sites} operations, {refused} refused");
-    repeats(&place, &executable, RUNS);
+    repeats(&place, &[executable.to_str().unwrap()], RUNS);
 }
 
 #[test]
@@ -121,14 +91,15 @@ fn the_compiler_is_as_it_was() {
     let place = Place::new("compiler-alike");
     std::fs::write(place.work("good.c"), "int main(void) { return 0; }\n").unwrap();
     std::fs::write(place.work("bad.c"), "int main(void) { return x; }\n").unwrap();
-    assert!(call(&place, "cc", &["-c", "good.c", "-MD"]).status.success());
+    place.run_well(&["cc", "-c", "good.c", "-MD"]);
     assert!(place.work("good.o").exists() && place.work("good.d").exists());
-    let failed = call(&place, "cc", &["-c", "bad.c"]);
-    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    let assembly = call(&place, "cc", &["-S", "-o", "-", "good.c"]);
-    assert!(!String::from_utf8_lossy(&assembly.stdout).contains("(insn"), "{assembly:?}");
-    let version = call(&place, "c++", &["--version"]);
-    assert!(version.stdout.starts_with(b"g++"), "{version:?}");
+    let failed = place.run(&["cc", "-c", "bad.c"]);
+    assert_eq!(failed.status, Some(1), "{failed:?}");
+    let assembly = place.run_well(&["cc", "-S", "-o", "-", "good.c"]);
+    assert!(!assembly.contains("(insn"), "{assembly}");
+    let version = place.run_well(&["c++", "--version"]);
+    assert!(version.starts_with("g++"), "{version}");
+    assert!(place.scratch().is_empty(), "{:?}", place.scratch());
 }
 
 #[test]
@@ -137,21 +108,17 @@ fn what_cannot_be_ordered_is_told() {
     let text = "void f(void *to, void *from, long size)\n\
                 {\n\t__asm__ volatile(\"rep movsb\" : \"+D\"(to), \"+S\"(from), \"+c\"(size) : : \"memory\");\n}\n";
     std::fs::write(place.work("copy.c"), text).unwrap();
-    let told = call(&place, "cc", &["-c", "copy.c"]);
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    let told = place.run(&["cc", "-c", "copy.c"]).stderr;
     assert!(told.contains("rep movsb") && told.contains("copy.c\" 1"), "{told}");
 }
 
 #[test]
 fn another_kind_of_compiler_is_refused() {
     let place = Place::new("compiler-other");
-    let refused = Command::new(env!("CARGO_BIN_EXE_retake"))
-        .args(["cc", "-c", "a.c"])
-        .env("RETAKE_CC", "/bin/true")
-        .current_dir(place.work(""))
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(125), "{told}");
+    let refused = place.run_command(&["cc", "-c", "a.c"], LIMIT, |command| {
+        command.env("RETAKE_CC", "/bin/true");
+    });
+    let told = refused.stderr;
+    assert_eq!(refused.status, Some(125), "{told}");
     assert!(told.contains("/bin/true is not gcc") && told.contains("RETAKE_CC"), "{told}");
 }

@@ -6,46 +6,18 @@ mod cli_support;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cli_support::{Place, Ran, compile_program};
+use cli_support::parallel::{LIMIT, record, repeats};
+use cli_support::{Place, compile_program};
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
 /// Status of a replay that diverged.
 const DIVERGED: i32 = 120;
-const LIMIT: Duration = Duration::from_secs(120);
 
 fn compile(place: &Place, name: &str, options: &[&str]) -> PathBuf {
     let executable = place.work(name);
     compile_program(&format!("sync/{name}"), &[&["-O2"], options].concat(), &executable);
     executable
-}
-
-fn record(place: &Place, command: &[&str]) -> Ran {
-    let arguments = [&["record", "--policy", "sync", "--"], command].concat();
-    place.run_within(&arguments, LIMIT)
-}
-
-/// Records a program some times, and replays each recording twice: the same output and status, and
-/// the same memory in the end. How many different outputs there were.
-fn repeats(place: &Place, command: &[&str], runs: usize) -> usize {
-    let mut outputs: Vec<String> = Vec::new();
-    for run in 0..runs {
-        let recorded = record(place, command);
-        assert_eq!(recorded.stderr, "", "run {run}: {recorded:?}");
-        for _ in 0..2 {
-            let replayed = place.run_within(&["replay"], LIMIT);
-            assert_eq!(
-                (replayed.stderr.as_str(), replayed.status),
-                ("", recorded.status),
-                "run {run}: {replayed:?}"
-            );
-            assert_eq!(replayed.stdout, recorded.stdout, "run {run}");
-        }
-        outputs.push(recorded.stdout);
-    }
-    outputs.sort();
-    outputs.dedup();
-    outputs.len()
 }
 
 fn repeats_program(name: &str, options: &[&str], runs: usize) -> usize {

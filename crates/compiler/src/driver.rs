@@ -51,13 +51,14 @@ pub enum CompilerError {
 }
 
 /// Compiles or links as the compiler alone would, with what it knows of its instructions.
-/// `own_program` is what it is to call as its assembler.
+/// `own_program` is what it is to call as its assembler, and `folder` an empty one to name it in.
 ///
 /// # Errors
 /// The compiler cannot be run, or is not gcc.
 pub fn compile(
     language: Language,
     own_program: &Path,
+    folder: &Path,
     arguments: &[OsString],
 ) -> Result<ExitStatus, CompilerError> {
     let compiler: PathBuf = std::env::var_os(language.variable())
@@ -74,10 +75,9 @@ pub fn compile(
     }
     let told = Command::new(&compiler).arg("-print-prog-name=as").output().map_err(not_run)?.stdout;
     let assembler = String::from_utf8_lossy(&told).trim().to_owned();
-    let folder = tempfile::Builder::new().prefix("retake-cc-").tempdir()?;
-    symlink(own_program, folder.path().join(ASSEMBLER_NAME))?;
+    symlink(own_program, folder.join(ASSEMBLER_NAME))?;
     let mut prefix = OsString::from("-B");
-    prefix.push(folder.path().join(""));
+    prefix.push(folder.join(""));
     let mut command = Command::new(&compiler);
     command.arg(prefix).env(ASSEMBLER_VARIABLE, assembler);
     if !arguments.iter().any(|argument| argument == OsStr::new("-S")) {

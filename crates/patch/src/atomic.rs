@@ -10,8 +10,8 @@ pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bo
     is_atomic(instruction) || declared.contains(instruction.ip()) && accesses_memory(instruction)
 }
 
-/// Whether it reads or writes memory that it names.
-fn accesses_memory(instruction: &Instruction) -> bool {
+/// Whether it reads or writes memory that one of its operands names.
+pub(crate) fn accesses_memory(instruction: &Instruction) -> bool {
     let names =
         (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     names && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
@@ -20,9 +20,7 @@ fn accesses_memory(instruction: &Instruction) -> bool {
 /// Whether the instruction is a locked one that changes memory.
 fn is_atomic(instruction: &Instruction) -> bool {
     let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
-    let memory =
-        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-    locks && memory && !is_fence(instruction)
+    locks && accesses_memory(instruction) && !is_fence(instruction)
 }
 
 /// Whether it leaves the stack as it is, and so is there only for the order of other accesses:

@@ -1,7 +1,7 @@
 //! Decoding functions: the instructions near sites, and every address near them that something may
 //! jump to.
 
-use crate::atomic::is_operation;
+use crate::atomic::{accesses_memory, is_operation};
 use crate::chunk::Chunk;
 use crate::declared::Declared;
 use crate::elf::ElfView;
@@ -179,8 +179,8 @@ impl Survey {
             if windows.contains(instruction.ip()) {
                 let offset = (instruction.ip() - chunk.start) as usize;
                 let own = &bytes[offset..offset + instruction.len()];
-                let mut listed = listed(&instruction, own, &decoder, index);
-                listed.nature = nature_of(&instruction, declared);
+                let nature = nature_of(&instruction, declared);
+                let mut listed = listed(&instruction, own, &decoder, index, nature);
                 if padding.is_in(&instruction) {
                     // Nothing executes it, so it does not lead to the site.
                     (listed.role, listed.nature) = (Role::Fixed, Nature::Plain);
@@ -246,14 +246,18 @@ impl Survey {
 }
 
 fn touches_memory(instruction: &Instruction) -> bool {
-    let explicit =
-        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-    (explicit && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop))
+    accesses_memory(instruction)
         || instruction.is_stack_instruction()
         || instruction.is_string_instruction()
 }
 
-fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32) -> Listed {
+fn listed(
+    instruction: &Instruction,
+    bytes: &[u8],
+    decoder: &Decoder,
+    chunk: u32,
+    nature: Nature,
+) -> Listed {
     let mut role = role_of(instruction, bytes);
     let mut displacement_at = None;
     if instruction.is_ip_rel_memory_operand() {
@@ -265,7 +269,7 @@ fn listed(instruction: &Instruction, bytes: &[u8], decoder: &Decoder, chunk: u32
     }
     let (address, length, memory) =
         (instruction.ip(), instruction.len() as u8, touches_memory(instruction));
-    Listed { address, length, role, nature: Nature::Plain, memory, displacement_at, chunk }
+    Listed { address, length, role, nature, memory, displacement_at, chunk }
 }
 
 fn nature_of(instruction: &Instruction, declared: &Declared) -> Nature {

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 
 use clap::Args;
-use retake_compiler::Language;
+use retake_compiler::{Language, compile};
 
 use crate::failure::{Failure, Result};
+use crate::scratch::Scratch;
 
 /// Options of `retake cc` and `retake c++`: all are the compiler's.
 #[derive(Debug, Args)]
@@ -30,8 +31,11 @@ pub struct Options {
 pub fn run(language: Language, options: &Options) -> Result<()> {
     let own_program = std::env::current_exe()
         .map_err(|error| Failure::system("find", "the program that runs", &error))?;
-    let status = retake_compiler::compile(language, &own_program, &options.arguments)
+    let scratch = Scratch::create()?;
+    let status = compile(language, &own_program, scratch.path(), &options.arguments)
         .map_err(|error| Failure::new(error.to_string()))?;
+    // The process may end in `end`.
+    drop(scratch);
     end(status)
 }
 

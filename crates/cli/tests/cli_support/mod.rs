@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod debugging;
+pub mod parallel;
 pub mod started;
 pub mod traces;
 
@@ -39,15 +40,19 @@ pub fn compile_fault(place: &Place, name: &str, options: &[&str]) -> String {
 
 /// Compiles a program of the folder `tests/` with some compiler.
 pub fn compile_with(compiler: &str, source: &str, options: &[&str], executable: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source);
     let output = Command::new(compiler)
         .arg("-o")
         .arg(executable)
-        .arg(source)
+        .arg(source_file(source))
         .args(options)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A file of the folder `tests/`.
+pub fn source_file(source: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source)
 }
 
 /// The folders of one test, removed when it has succeeded.

@@ -1,6 +1,6 @@
 //! What a chunk does, as far as sections are concerned.
 
-use crate::atomic::is_operation;
+use crate::atomic::{accesses_memory, is_operation};
 use crate::chunk::Chunk;
 use crate::declared::Declared;
 use crate::elf::{ElfView, Section};
@@ -110,10 +110,7 @@ impl<'a, 'data> Reader<'a, 'data> {
 
 /// Whether an instruction accesses memory other than its own stack, or calls.
 fn does_something(instruction: &Instruction) -> bool {
-    let memory =
-        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-    let accesses = memory && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
-        || instruction.is_string_instruction();
+    let accesses = accesses_memory(instruction) || instruction.is_string_instruction();
     let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
     calls || accesses && instruction.flow_control() != FlowControl::IndirectBranch
 }
