@@ -40,6 +40,7 @@ struct process {
 	/* Record: of the thread that took the private domain's baton last. */
 	struct context *holder;
 	u32 thread_count;
+	u32 progress_mapped; /* replay, sync policy: there is room for `struct progress` */
 	u32 had_threads; /* this process, or one that it is a copy of */
 	/* Replay: a thread has ended the process; the last of the others does it. with
 	 * ending_status. */
@@ -126,11 +127,16 @@ static inline struct context *context_self(void)
 /* Or tracing: calls are executed. */
 static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; }
 static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
+/* Replay under the sync policy: one thread runs at a time. */
+static inline u32 settled(void) { return HEADER->options & OPTION_SETTLED; }
+static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
 /* The first process of a PID namespace is not ended by signals without handlers. */
 static inline u32 is_spared(const struct context *context)
 {
 	return recording() && context->slot->pid_space.own && context->pid == 1;
 }
+/* As locks have it. */
+static inline u32 me(const struct context *context) { return context->slot->stream + 1; }
 static inline u32 slots_used(void)
 {
 	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);

@@ -19,6 +19,7 @@
 #include "log/log.h"
 #include "log/pool.h"
 #include "log/request.h"
+#include "log/settle.h"
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/debug.h"
@@ -83,6 +84,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 		return NULL;
 	slot->parent_stream = call->context->slot->stream;
 	slot->event_count = slot->slow_calls = 0;
+	slot->baton.operations = 0;
 	slot->filter = call->context->slot->filter;
 	slot->memory_of = flags & CLONE_VM ? call->context->slot->memory_of : 0;
 	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM && !slot->memory_of)
@@ -181,6 +183,8 @@ static i64 clone_sharing(
 	child->process = context->process;
 	child->domain = context->domain;
 	child->sections = context->sections;
+	if (settles(context))
+		settle_thread(child);
 	if (!thread && !(request->flags & CLONE_VFORK) && recording())
 		unreached_show(context); /* neither would notice what the other does */
 	child->counter_traps = context->counter_traps; /* the kernel passes it on */
@@ -222,6 +226,8 @@ static i64 clone_sharing(
 	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top,
 		real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls,
 		child);
+	if (pid < 0)
+		child->settled = SETTLED_NOT;
 	if (thread && pid < 0) {
 		child->thread_alive = 0;
 		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);

@@ -39,6 +39,6 @@ void obey_turns(struct context *context)
 			verify_early(context);
 		turn_give_up(context, &next);
 		print_early(context);
-		turn_await(context, next.turn);
+		turn_await(context, &next);
 	}
 }

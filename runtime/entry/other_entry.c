@@ -1,5 +1,7 @@
 /* Where threads arrive that enter the runtime otherwise than by a system call. From entry.S, with
  * the program's registers in the context. Private stack. */
+#include "order/compare.h"
+#include "order/operation.h"
 #include "order/passage.h"
 #include "order/section.h"
 #include "place/forced.h"
@@ -20,7 +22,7 @@ void runtime_instruction(struct context *context, u64 which)
 		return;
 	}
 	if (which > 2) {
-		section_compare(context, which == 3);
+		compare(context, which == 3);
 		return;
 	}
 	emulate_tsc(context, &context->regs, (u32)which);
@@ -42,6 +44,8 @@ void runtime_fault(struct context *context);
 void runtime_fault(struct context *context)
 {
 	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
+	if (UNLIKELY(context->operating))
+		operation_abandon(context);
 	section_note(context);
 	raise_fault(context, &signal, 0);
 	section_leave(context);

@@ -16,7 +16,7 @@
 
 #define CALL_BYTES 2
 #define LEA_BYTES 7
-#define STUB_BYTES 64
+#define STUB_BYTES 96
 #define DEBUG_EXCEPTION 1 /* its number */
 
 void enter_saved(struct context *context, struct registers *regs, void (*saved)(void))

@@ -15,7 +15,7 @@
 void slot_exited(struct context *context)
 {
 	context->slot->ended_ns = now_ns();
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	stream_ended(context);
 }
 
 void kill_self(u32 number)
@@ -69,7 +69,7 @@ void end_of_stream(struct context *context)
 	if ((status & 0x7f) == SIGKILL)
 		robust_release(context); /* the kernel did it */
 	turn_complete(context);
-	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+	stream_ended(context);
 	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
 		wait_for_end();
 	if (process->ending)

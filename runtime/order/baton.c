@@ -26,6 +26,7 @@
 #include "order/forcing.h"
 #include "order/holder.h"
 #include "order/home.h"
+#include "order/operation.h"
 #include "order/turn.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
@@ -48,17 +49,15 @@
 /* A wait as long as this is no ordinary hand-over: the drain shall look. */
 #define RING_AFTER_MS 4UL
 
-static u32 me(struct context *context) { return context->slot->stream + 1; }
-
-static void log_turn_of(struct context *context, u16 kind, u64 turn)
+static void log_turn_of(struct context *context, u8 flags, u16 kind, u64 turn)
 {
-	ring_event(context, EVENT_TURN, 0, kind, (i64)turn, NULL, 0);
+	ring_event(context, EVENT_TURN, flags, kind, (i64)turn, NULL, 0);
 	note_turn(context, turn);
 }
 
 static void log_turn(struct context *context, u64 turn)
 {
-	log_turn_of(context, turn_kind(context), turn);
+	log_turn_of(context, 0, turn_kind(context), turn);
 }
 
 /* ---- record ---- */
@@ -508,9 +507,13 @@ u32 baton_give(struct context *context, u64 passages)
 static void begin_domain(struct context *context, struct domain *domain, u16 kind)
 {
 	u64 turn;
+	u8 flags = sync_policy() && context->process->domain ? TURN_JOINS : 0;
 	take(context, domain, &turn);
-	__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
-	log_turn_of(context, kind, turn);
+	if (!flags)
+		__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
+	log_turn_of(context, flags, kind, turn);
+	if (flags)
+		operations_join(context, domain);
 }
 
 void baton_create(struct context *context)
@@ -519,7 +522,10 @@ void baton_create(struct context *context)
 	if (tracing())
 		return;
 	process->private_domain =
-		(struct domain){.lock = me(context), .identity = context->slot->pid};
+		(struct domain){.lock = me(context),
+			.identity = context->slot->pid,
+			.epoch = __atomic_add_fetch(
+				&HEADER->last_epoch, 1, __ATOMIC_RELAXED)};
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
 }
 
@@ -544,8 +550,9 @@ static void take_section(struct context *context, struct domain *domain)
 	u64 turn;
 	if (!take(context, domain, &turn))
 		return;
-	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn,
-		&context->turn_sections, sizeof context->turn_sections);
+	struct sections_body body = {context->turn_sections, context->operations};
+	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn, &body,
+		sizeof body);
 	note_turn(context, turn);
 }
 
@@ -608,6 +615,8 @@ void baton_begin(struct context *context)
 	u64 turn;
 	if (!domain_of(context))
 		return;
+	if (has_progress(context))
+		progress_begin(context);
 	if (!recording())
 		/* A new thread always waits for its turn; it may have died before. */
 		turn_obey_next(context);

@@ -75,8 +75,5 @@ void baton_lock(struct context *context);
 void baton_unlock(struct context *context);
 /* Record: it is, after all. */
 void baton_lock_is_section(struct context *context);
-static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
-/* Replay under the sync policy: one thread runs at a time. */
-static inline u32 settled(void) { return HEADER->options & OPTION_SETTLED; }
 
 #endif

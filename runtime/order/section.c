@@ -11,11 +11,12 @@
  * only where the thread comes to its next section, which may be long after. */
 #include "order/section.h"
 #include "base/state.h"
-#include "base/status.h"
 #include "log/end.h"
 #include "log/log.h"
 #include "log/ring.h"
 #include "order/baton.h"
+#include "order/compare.h"
+#include "order/operation.h"
 #include "order/turn.h"
 
 /* Replay: where the stream of a thread ends that was killed while it computed, it is left behind:
@@ -27,33 +28,25 @@ static void leave_behind(struct context *context)
 		if (__atomic_compare_exchange_n(
 			    count, &seen, seen - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			context->gone = 1;
-			__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
+			stream_ended(context);
 			return;
 		}
 	end_of_stream(context);
 }
 
 /* Replay: on the way back to the program's code. */
-static void look_ahead(struct context *context)
+void section_look_ahead(struct context *context)
 {
 	const struct event *event = log_peek(context);
 	if (context->in_section || !turn_is_over(context))
 		return;
 	turn_complete(context);
-	if (context->gone || (event && event->kind != EVENT_END))
+	if (context->gone || (event && event->kind != EVENT_END) ||
+		context->operations < operations_at_end(event))
 		return;
 	if (settled())
 		end_of_stream(context);
 	leave_behind(context);
-}
-
-/* The memory that was to be exchanged cannot be written. */
-static void compare_faulted(struct context *context)
-{
-	context->comparing = 0;
-	context->in_section = 0;
-	if (recording())
-		baton_unlock(context);
 }
 
 void section_enter(struct context *context)
@@ -70,107 +63,12 @@ void section_leave(struct context *context)
 {
 	if (LIKELY(!context->sections) || !domain_of(context))
 		return;
-	if (UNLIKELY(context->comparing))
+	if (UNLIKELY(context->operating | context->comparing))
 		compare_faulted(context);
 	if (context->in_section && !context->section_depth)
 		baton_leave_section(context);
 	if (!recording())
-		look_ahead(context);
-}
-
-/* ---- compare and exchange ----
- *
- * What it compares with was read before, outside any section, so at replay another one may fail.
- * But one that fails changes nothing. If the program tries again with what it saw, that counts as
- * one section with the last, which succeeds: at replay it may fail in its turn, and the thread
- * keeps the turn until it has tried again. If the program does something else, what it saw is
- * logged, and at replay it sees that. */
-
-#define ZERO_FLAG 0x40UL
-struct compare_body {
-	u64 rdx, eflags, sections /* that had ended in the thread's turn */;
-};
-
-void section_note_failed(struct context *context)
-{
-	const struct failed *failed = &context->failed;
-	struct compare_body body = {failed->rdx, failed->eflags & STATUS_FLAGS, failed->sections};
-	ring_event(context, EVENT_COMPARE, 0, 0, (i64)failed->rax, &body, sizeof body);
-	context->failed.site = 0;
-}
-
-static void compare_recorded(struct context *context, u32 begins)
-{
-	struct failed *failed = &context->failed;
-	const struct registers *regs = &context->regs;
-	if (begins) {
-		if (UNLIKELY(failed->site) &&
-			(failed->site != regs->rip || failed->rax != regs->rax))
-			section_note_failed(context);
-		baton_lock(context);
-		context->comparing = regs->rip;
-	} else if (regs->eflags & ZERO_FLAG) {
-		failed->site = context->comparing = 0;
-		baton_lock_is_section(context);
-		baton_leave_section(context);
-	} else {
-		*failed = (struct failed){.site = context->comparing,
-			.rax = regs->rax,
-			.rdx = regs->rdx,
-			.eflags = regs->eflags,
-			.sections = context->turn_sections};
-		context->comparing = 0;
-		baton_unlock(context);
-	}
-}
-
-static const struct compare_body *failed_here(
-	const struct context *context, const struct event *event)
-{
-	const struct compare_body *body = (const struct compare_body *)(event + 1);
-	if (!event || event->kind != EVENT_COMPARE || event->size < sizeof *event + sizeof *body ||
-		body->sections != context->turn_sections)
-		return NULL;
-	return body;
-}
-
-/* The byte before the instruction says how far it is to what comes behind its section. */
-static void see_failure(
-	struct context *context, const struct event *event, const struct compare_body *body)
-{
-	context->regs.rax = (u64)event->value;
-	context->regs.rdx = body->rdx;
-	context->regs.eflags =
-		(context->regs.eflags & ~STATUS_FLAGS) | (body->eflags & STATUS_FLAGS);
-	context->regs.rip += *((const u8 *)context->regs.rip - 1);
-	log_take(context, EVENT_COMPARE, 0);
-	look_ahead(context);
-}
-
-static void compare_replayed(struct context *context, u32 begins)
-{
-	const struct event *event = log_peek(context);
-	const struct compare_body *failed = failed_here(context, event);
-	if (begins && failed && !context->comparing)
-		see_failure(context, event, failed);
-	else if (begins && !context->comparing) {
-		baton_enter_section(context);
-		context->comparing = context->regs.rip;
-	} else if (!begins && context->regs.eflags & ZERO_FLAG) {
-		context->comparing = 0;
-		baton_leave_section(context);
-		look_ahead(context);
-	}
-}
-
-void section_compare(struct context *context, u32 begins)
-{
-	if (context->section_depth || !domain_of(context) || (!begins && !context->comparing))
-		return;
-	if (recording())
-		compare_recorded(context, begins);
-	else
-		compare_replayed(context, begins);
+		section_look_ahead(context);
 }
 
 /* Sections nest where functions that are sections call one another. One that was left by a jump
@@ -179,6 +77,9 @@ void section_compare(struct context *context, u32 begins)
 void section_begins(struct context *context);
 void section_begins(struct context *context)
 {
+	u64 operand = operand_take(context);
+	if (operand && domain_of(context) && operation_begin(context, operand))
+		return;
 	if (UNLIKELY(context->section_depth && context->regs.rsp >= context->section_stack)) {
 		context->section_depth = 0;
 		section_leave(context);
@@ -192,6 +93,10 @@ void section_begins(struct context *context)
 void section_ends(struct context *context);
 void section_ends(struct context *context)
 {
+	if (context->operating) {
+		operation_end(context);
+		return;
+	}
 	if (context->section_depth && !--context->section_depth)
 		section_leave(context);
 }
@@ -202,4 +107,5 @@ void section_inherit(struct context *child)
 	child->in_section = 0;
 	child->turn_sections = 0;
 	child->comparing = child->failed.site = 0;
+	operations_inherit(child);
 }

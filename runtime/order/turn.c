@@ -8,8 +8,10 @@
 #include "base/state.h"
 #include "log/end.h"
 #include "log/log.h"
+#include "log/settle.h"
 #include "order/baton.h"
 #include "order/home.h"
+#include "order/operation.h"
 
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
 
@@ -20,6 +22,11 @@ static u32 has_come(const struct domain *domain, u64 turn)
 
 /* Looking on is in vain where there is only one core, or others compute for long: the more often it
  * was, the shorter it is. */
+void spun_in_vain(struct context *context)
+{
+	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
+}
+
 static u32 comes_soon(struct context *context, u64 turn)
 {
 	u32 limit = sync_policy() ? SECTION_SPINS >> context->vain_spins : 0;
@@ -30,38 +37,26 @@ static u32 comes_soon(struct context *context, u64 turn)
 		}
 		__builtin_ia32_pause();
 	}
-	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
+	spun_in_vain(context);
 	return has_come(context->domain, turn);
 }
 
-struct patience {
-	u64 since_ns, completed;
-};
-
-/* While somebody looks on the process stands still, for as long as they like. */
-static u64 patience_clock(void)
-{
-	if (!HEADER->turn_patience_ns)
-		return 0;
-	return settled() ? computed_ns() : now_ns();
-}
-
-/* Threads that race may wait for each other in a way that the recorded ones did not. A copy of the
- * process has computed less than it. */
 static void be_patient(struct context *context, struct patience *patience)
 {
-	u64 completed = context->domain->completed, now = patience_clock();
-	if (completed != patience->completed || !patience->since_ns || now < patience->since_ns)
-		*patience = (struct patience){now, completed};
-	else if (now - patience->since_ns > HEADER->turn_patience_ns)
-		diverge(context, WHY_STUCK, completed + 1, (now - patience->since_ns) / 1000000);
+	u64 completed = context->domain->completed, spent = patience_spent(patience, completed);
+	if (spent)
+		diverge(context, WHY_STUCK, completed + 1, spent / 1000000);
 }
 
-void turn_await(struct context *context, u64 turn)
+void turn_await(struct context *context, const struct turn_event *next)
 {
 	struct domain *domain = context->domain;
+	u64 turn = next->turn;
 	struct turn_gate *gate = gate_of(domain, turn);
-	if (!comes_soon(context, turn)) {
+	struct awaits awaits = {.turn = turn};
+	if (settles(context))
+		settle(context, &awaits);
+	else if (!comes_soon(context, turn)) {
 		log_stand_at(context);
 		context->slot->baton.turn = turn;
 		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
@@ -80,6 +75,8 @@ void turn_await(struct context *context, u64 turn)
 	context->turn_sections = 0;
 	if (!sync_policy())
 		home_follow(context, domain, turn);
+	if (UNLIKELY(next->flags & TURN_JOINS))
+		operation_await(context);
 }
 
 struct turn_event turn_take(struct context *context)
@@ -99,6 +96,8 @@ void turn_give_up(struct context *context, const struct turn_event *next)
 	if (next->kind == TURN_FIRST_THREAD) {
 		process->private_domain = (struct domain){.lock = 0};
 		context->domain = process->domain = &process->private_domain;
+		if (sync_policy())
+			progress_create(context);
 	}
 	if (!context->domain)
 		diverge(context, WHY_CORRUPT, next->turn, 0);
@@ -108,7 +107,7 @@ static void obey(struct context *context)
 {
 	struct turn_event next = turn_take(context);
 	turn_give_up(context, &next);
-	turn_await(context, next.turn);
+	turn_await(context, &next);
 }
 
 void turn_obey_next(struct context *context)
@@ -130,17 +129,20 @@ static u64 sections_of_turn(const struct event *event)
 	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION &&
 		event->size >= sizeof *event + sizeof(u64))
 		return *(const u64 *)(event + 1);
+	if (event->kind == EVENT_AFTER && event->flags & AFTER_TURN_OVER &&
+		event->size >= sizeof *event + sizeof(struct after_body))
+		return ((const struct after_body *)(event + 1))->sections;
 	if (event->kind == EVENT_END)
 		return event->size >= sizeof *event + sizeof(u64) ? *(const u64 *)(event + 1) : 0;
 	return ~0UL;
 }
 
-/* In a settled replay nobody else runs before the thread has come to its next section, or has
+/* In a settled replay of processes that share memory nobody else runs before the thread has come to its next section, or has
  * ended. */
 u32 turn_is_over(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	if (settled() && event && event->kind != EVENT_END)
+	if (settled() && !settles(context) && event && event->kind != EVENT_END)
 		return 0;
 	return context->turn_sections >= sections_of_turn(event);
 }

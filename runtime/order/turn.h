@@ -15,7 +15,9 @@ struct turn_event {
 /* It comes next; the thread has its last turn until it gives it up. */
 struct turn_event turn_take(struct context *context);
 void turn_give_up(struct context *context, const struct turn_event *next);
-void turn_await(struct context *context, u64 turn);
+/* Looking on was in vain: the next time it is shorter. */
+void spun_in_vain(struct context *context);
+void turn_await(struct context *context, const struct turn_event *next);
 /* All of that, for one TURN event, which is to come next: another may be of the system call that
  * comes. */
 void turn_obey_next(struct context *context);

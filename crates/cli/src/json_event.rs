@@ -99,6 +99,12 @@ enum Details {
         low: String,
         high: String,
     },
+    After {
+        operations: u64,
+        of_stream: u32,
+        own_operations: u64,
+        clock: u32,
+    },
     Dropped {
         processes: u64,
         events: u64,
@@ -241,6 +247,9 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         }
         Event::Compare { low, high } => {
             Details::Compare { low: address_text(low), high: address_text(high) }
+        }
+        Event::After { operations, of, own, clock } => {
+            Details::After { operations, of_stream: of.0, own_operations: own, clock }
         }
         Event::State { text } => Details::State {
             state: String::from_utf8_lossy(text).trim_end_matches('\0').to_owned(),

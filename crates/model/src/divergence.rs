@@ -44,10 +44,18 @@ pub enum Mismatch {
     /// A thread has come past the place where it gave the baton away; expected and actual are
     /// numbers of passages.
     Passage = 15,
+    /// Under the sync policy, a thread made another number of operations before one that comes
+    /// after another thread's; expected and actual are numbers.
+    Operations = 16,
+    /// Under the sync policy, threads wait for one another; expected is the stream for whose
+    /// operation this one waits, actual the operation's number.
+    Deadlock = 17,
+    /// Under the sync policy, another thread's operation does not come; as for a deadlock.
+    Late = 18,
 }
 
 impl Mismatch {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Kind,
         Self::Number,
         Self::Argument,
@@ -63,6 +71,9 @@ impl Mismatch {
         Self::Sections,
         Self::Stuck,
         Self::Passage,
+        Self::Operations,
+        Self::Deadlock,
+        Self::Late,
     ];
 
     /// From the runtime's number.
@@ -91,11 +102,11 @@ impl Mismatch {
             Self::Mapping => "the address is taken at replay, or a stored file is missing",
             Self::Memory => "the program's memory layout differs from the recorded one",
             Self::Corrupt => "the recording is damaged, or was made by another version",
-            Self::Sections => {
+            Self::Sections | Self::Operations => {
                 "threads raced in a way that the sync policy does not record: record without \
                 --policy sync"
             }
-            Self::Stuck => {
+            Self::Stuck | Self::Deadlock | Self::Late => {
                 "threads that race wait for each other, as they did not while recording: record \
                 without --policy sync"
             }
@@ -141,6 +152,11 @@ impl Divergence {
             Mismatch::Stuck => {
                 (format!("turn {}", self.expected), format!("none for {} ms", self.actual))
             }
+            Mismatch::Deadlock => (self.awaited(), "that one waits for this one".to_string()),
+            Mismatch::Late => (self.awaited(), "that one does not come".to_string()),
+            Mismatch::Operations => {
+                (format!("{} operations", self.expected), self.actual.to_string())
+            }
             Mismatch::Sections => {
                 (format!("{} sections in the turn", self.expected), self.actual.to_string())
             }
@@ -153,6 +169,10 @@ impl Divergence {
             }
             _ => (self.side(self.expected), self.side(self.actual)),
         }
+    }
+
+    fn awaited(&self) -> String {
+        format!("operation {} of stream {}", self.actual, self.expected)
     }
 
     fn side(&self, value: u64) -> String {
@@ -234,15 +254,18 @@ mod tests {
             (Mismatch::Sections, 2, 3, ("2 sections in the turn", "3")),
             (Mismatch::Stuck, 9, 500, ("turn 9", "none for 500 ms")),
             (Mismatch::Passage, 7, 9, ("passage 7", "9 passages")),
+            (Mismatch::Operations, 7, 9, ("7 operations", "9")),
+            (Mismatch::Deadlock, 2, 9, ("operation 9 of stream 2", "that one waits for this one")),
+            (Mismatch::Late, 2, 9, ("operation 9 of stream 2", "that one does not come")),
         ];
         for (mismatch, expected, actual, (left, right)) in cases {
             let sides = divergence(mismatch, expected, actual).sides();
             assert_eq!(sides, (left.to_string(), right.to_string()), "{mismatch:?}");
         }
-        for number in 1..=15 {
+        for number in 1..=18 {
             assert_eq!(Mismatch::from_number(number).unwrap() as u32, number);
         }
-        assert_eq!(Mismatch::from_number(16), None);
+        assert_eq!(Mismatch::from_number(19), None);
         assert_eq!(Mismatch::from_number(0), None);
     }
 }

@@ -7,7 +7,7 @@
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
     TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED,
-    event as layout,
+    after_body, event as layout,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -121,6 +121,14 @@ pub enum Event<'log> {
     Compare {
         low: u64,
         high: u64,
+    },
+    /// Under the sync policy: the thread's next operation comes after so many of another thread's.
+    After {
+        operations: u64,
+        of: StreamId,
+        /// How many the thread itself had ended.
+        own: u64,
+        clock: u32,
     },
 }
 
@@ -275,6 +283,12 @@ impl<'log> EventRef<'log> {
             EventKind::State => Event::State { text: body },
             EventKind::Dropped => Event::Dropped { body },
             EventKind::Compare => Event::Compare { low: value, high: read_u64(body, 0) },
+            EventKind::After => Event::After {
+                operations: value,
+                of: StreamId(read_u32(body, after_body::STREAM)),
+                own: read_u64(body, after_body::OPERATIONS),
+                clock: read_u32(body, after_body::CLOCK),
+            },
         }
     }
 
@@ -311,7 +325,8 @@ impl<'log> EventRef<'log> {
             }
             EventKind::Signal | EventKind::Fatal => SIGINFO_BYTES,
             EventKind::Exit | EventKind::Start => 16,
-            EventKind::Compare => 24,
+            EventKind::Compare => 32,
+            EventKind::After => after_body::LAYOUT_BYTES,
             EventKind::Tsc if self.number == TSC_RDTSCP => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,

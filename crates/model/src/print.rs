@@ -64,6 +64,9 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Compare { low, high } => {
             format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}")
         }
+        Event::After { operations, of, own, clock } => {
+            format!("operation {own} after {operations} of stream {of}, by clock {clock}")
+        }
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => thread_line(stream, account),
     }

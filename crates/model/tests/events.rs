@@ -186,8 +186,16 @@ fn of_the_recorder() -> Vec<Case> {
             0,
             0,
             7,
-            words(&[1, 0x246, 3]),
+            words(&[1, 0x246, 3, 5]),
             "compare-and-exchange that failed: saw 0x7, 0x1",
+        ),
+        (
+            EventKind::After,
+            0,
+            0,
+            7,
+            words(&[4, 2, 3 | 9 << 32]),
+            "operation 4 after 7 of stream 3, by clock 9",
         ),
         (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
         (

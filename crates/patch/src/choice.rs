@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     /// How many of those an atomic instruction's section leaves out; the others jump into the
     /// instruction, over its LOCK prefix.
     pub outside: usize,
+    /// An atomic instruction is ordered by the memory that it names, and the runtime is told which.
+    pub by_object: bool,
     /// Displaced instructions after it.
     pub after: Vec<Listed>,
     /// End of the bytes that the jump replaces: the first end of an instruction after it.
@@ -102,6 +104,8 @@ pub(crate) struct Wish {
     pub bounds: Range<u64>,
     /// The end of padding that follows the site and may be overwritten; else its own end.
     pub tail_end: u64,
+    /// See [`Plan::by_object`].
+    pub by_object: bool,
     /// Whether others may jump to the site and find it as it was: only what leads to it from before
     /// is patched.
     pub bare: bool,
@@ -151,7 +155,8 @@ impl Context<'_, '_> {
         if kind == SiteKind::SystemCall && self.is_restorer(&site) {
             return Err(Refusal::SignalReturn);
         }
-        let wish = Wish { index, kind, bounds, tail_end: site.end(), bare: false };
+        let wish =
+            Wish { index, kind, bounds, tail_end: site.end(), by_object: false, bare: false };
         let plan = self.cheapest(&wish, |from| pads.take(from))?;
         let plain =
             plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
@@ -229,7 +234,20 @@ impl Context<'_, '_> {
             .. } if site.has_inside(target))
         };
         let outside = before.iter().position(skips).unwrap_or(before.len());
-        Some(Plan { kind, site, before, outside, after, patch_end, jump: Jump::Near })
+        // Which memory it is has to be known before the section begins.
+        if wish.by_object && !before[outside..].iter().all(skips) {
+            return None;
+        }
+        Some(Plan {
+            kind,
+            site,
+            before,
+            outside,
+            by_object: wish.by_object,
+            after,
+            patch_end,
+            jump: Jump::Near,
+        })
     }
 
     /// Whether something may jump into the bytes that the jump replaces, other than to their start;

@@ -8,13 +8,19 @@ use crate::elf::ElfView;
 use crate::entry::Entry;
 use crate::image::{Placement, Site, StubInfo, StubPoint};
 use crate::jump::{JUMP_BYTES, Jump, Patch, SHORT_JUMP_BYTES};
-use crate::stub::{COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_RCX, Piece, SAVE_RCX, pieces};
+use crate::stub::{
+    COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_OPERAND_BYTES, LEA_RCX, Piece, SAVE_OPERAND,
+    SAVE_RCX, pieces,
+};
 use crate::survey::{Listed, Role};
+use iced_x86::{Code, Decoder, DecoderOptions, Encoder, Instruction, MemoryOperand, Register};
 
 /// `jmp rel32`
 const JUMP: u8 = 0xe9;
 /// `jmp rel8`
 const JUMP_SHORT: u8 = 0xeb;
+/// `nop`
+const NOP: u8 = 0x90;
 /// `int3`: whoever comes here did what was proven impossible, and should not go on.
 const TRAP: u8 = 0xcc;
 /// Stubs start at multiples of this, so that few span more cache lines than they must.
@@ -119,10 +125,16 @@ impl Writer<'_> {
                     self.out.extend([0x0f, 0x80 | condition]);
                     self.out.extend(i32::try_from(bytes).expect("inside the stub").to_le_bytes());
                 }
-                Piece::Call { entry, text_next, skipped, .. } => {
+                Piece::Call { entry, text_next, skipped, operand, .. } => {
                     let next = text_next
                         .unwrap_or_else(|| self.address().wrapping_add(piece.bytes() as u64));
                     continue_at.get_or_insert(next);
+                    if entry != Entry::SystemCall {
+                        self.out.extend(SAVE_RCX);
+                    }
+                    if let Some(instruction) = operand {
+                        self.operand(elf, &instruction)?;
+                    }
                     self.call(entry, next)?;
                     self.out.extend(skipped);
                 }
@@ -159,13 +171,35 @@ impl Writer<'_> {
 
     /// Writes a call of the runtime, which goes on at `next`.
     fn call(&mut self, entry: Entry, next: u64) -> Result<(), OutOfReach> {
-        if entry != Entry::SystemCall {
-            self.out.extend(SAVE_RCX);
-        }
         self.out.extend(LEA_RCX);
         self.relative(next)?;
         self.out.extend(JUMP_INDIRECT);
         self.relative(self.area.wrapping_add(8 * entry.index() as u64))
+    }
+
+    /// Writes what tells the runtime which memory an instruction names; `%rcx` is saved. Where that
+    /// is relative to the thread's own storage (`%fs`), so is what the runtime is told.
+    fn operand(&mut self, elf: &ElfView, instruction: &Listed) -> Result<(), OutOfReach> {
+        let bytes = &elf.bytes_from(instruction.address)[..usize::from(instruction.length)];
+        let operation =
+            Decoder::with_ip(64, bytes, instruction.address, DecoderOptions::NONE).decode();
+        let memory = MemoryOperand::new(
+            operation.memory_base(),
+            operation.memory_index(),
+            operation.memory_index_scale(),
+            operation.memory_displacement64() as i64,
+            operation.memory_displ_size(),
+            false,
+            Register::None,
+        );
+        let lea =
+            Instruction::with2(Code::Lea_r64_m, Register::RCX, memory).map_err(|_| OutOfReach)?;
+        let mut encoder = Encoder::new(64);
+        let length = encoder.encode(&lea, self.address()).map_err(|_| OutOfReach)?;
+        self.out.extend(encoder.take_buffer());
+        self.out.extend(std::iter::repeat_n(NOP, LEA_OPERAND_BYTES - length));
+        self.out.extend(SAVE_OPERAND);
+        Ok(())
     }
 
     /// Link-time address of the next byte.

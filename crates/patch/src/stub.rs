@@ -10,6 +10,11 @@ use retake_contract::context::context;
 
 /// `mov %rcx,%gs:scratch`: where the runtime finds the program's `%rcx`.
 pub(crate) const SAVE_RCX: [u8; 9] = with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::SCRATCH);
+/// `mov %rcx,%gs:operand`: where the runtime finds which memory an operation is on.
+pub(crate) const SAVE_OPERAND: [u8; 9] =
+    with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::OPERAND);
+/// Room for `lea OPERAND,%rcx`, in its longest form.
+pub(crate) const LEA_OPERAND_BYTES: usize = 9;
 /// `lea disp32(%rip),%rcx`
 pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
 /// `jmp *disp32(%rip)`
@@ -39,8 +44,14 @@ pub(crate) enum Piece {
     Skip { condition: u8, bytes: usize, stands_for: u64 },
     /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a
     /// byte follows it that says how far it is from behind that byte to where the runtime may go on
-    /// instead.
-    Call { entry: Entry, text_next: Option<u64>, skipped: Option<u8>, stands_for: u64 },
+    /// instead. With `operand`, the runtime is told which memory that instruction names.
+    Call {
+        entry: Entry,
+        text_next: Option<u64>,
+        skipped: Option<u8>,
+        operand: Option<Listed>,
+        stands_for: u64,
+    },
     /// Counts a passage, and jumps over the next so many bytes of the stub as long as the count is
     /// not negative.
     Count { bytes: u8, stands_for: u64 },
@@ -50,7 +61,7 @@ pub(crate) enum Piece {
 
 impl Piece {
     fn call(entry: Entry, stands_for: u64) -> Self {
-        Piece::Call { entry, text_next: None, skipped: None, stands_for }
+        Piece::Call { entry, text_next: None, skipped: None, operand: None, stands_for }
     }
 
     /// Goes on in the text.
@@ -64,8 +75,9 @@ impl Piece {
             Piece::Moved(instruction) => moved_bytes(instruction),
             Piece::Skip { .. } => CONDITIONAL_BYTES,
             Piece::Call { entry: Entry::SystemCall, .. } => CALL_BYTES,
-            Piece::Call { skipped, .. } => {
-                SAVE_RCX.len() + CALL_BYTES + usize::from(skipped.is_some())
+            Piece::Call { skipped, operand, .. } => {
+                let told = operand.map_or(0, |_| LEA_OPERAND_BYTES + SAVE_OPERAND.len());
+                SAVE_RCX.len() + told + CALL_BYTES + usize::from(skipped.is_some())
             }
             Piece::Count { .. } => COUNT.len() + JUMP_NOT_NEGATIVE.len() + 1,
             Piece::Jump { .. } => JUMP_BYTES as usize,
@@ -106,7 +118,8 @@ fn moved(instructions: &[Listed]) -> impl Iterator<Item = Piece> {
 fn replaced(plan: &Plan, entry: Entry) -> Vec<Piece> {
     let text_next = plan.after.is_empty().then_some(plan.site.end());
     let mut pieces: Vec<Piece> = moved(&plan.before).collect();
-    pieces.push(Piece::Call { entry, text_next, skipped: None, stands_for: plan.site.address });
+    let stands_for = plan.site.address;
+    pieces.push(Piece::Call { entry, text_next, skipped: None, operand: None, stands_for });
     pieces.extend(moved(&plan.after));
     pieces.extend((!plan.after.is_empty()).then(|| Piece::back(plan.end())));
     pieces
@@ -136,6 +149,7 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
         entry: begin,
         text_next: None,
         skipped,
+        operand: plan.by_object.then_some(plan.site),
         stands_for: inside.first().unwrap_or(&plan.site).address,
     });
     pieces.extend(within);

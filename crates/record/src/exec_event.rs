@@ -30,14 +30,14 @@ pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     encode(EVENT_START, 0, u64::MAX, &body)
 }
 
-/// A thread ended without saying so. `in_turn`: it had the baton. `sections`: under the sync
-/// policy, how many it ended in its last turn.
-pub(crate) fn end_event(status: i32, in_turn: bool, sections: Option<u64>) -> Vec<u8> {
+/// A thread ended without saying so. `in_turn`: it had the baton. `counts`: under the sync policy,
+/// how many sections it ended in its last turn, and how many operations it ended.
+pub(crate) fn end_event(status: i32, in_turn: bool, counts: Option<[u64; 2]>) -> Vec<u8> {
     encode(
         EVENT_END,
         if in_turn { END_IN_TURN } else { END_ANYWHERE },
         status as u64,
-        &sections.map_or(Vec::new(), |count| count.to_le_bytes().to_vec()),
+        &counts.map_or(Vec::new(), |counts| counts.map(u64::to_le_bytes).concat()),
     )
 }
 

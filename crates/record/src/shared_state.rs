@@ -409,7 +409,9 @@ impl Recorder {
         events.extend(crate::exec_event::end_event(
             status,
             in_turn,
-            self.is_parallel().then(|| slot.baton.turn_sections.load(Relaxed)),
+            self.is_parallel().then(|| {
+                [slot.baton.turn_sections.load(Relaxed), slot.baton.operations.load(Relaxed)]
+            }),
         ));
         let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
         let _ =

@@ -133,6 +133,7 @@ fn kind_name(kind: u64) -> &'static str {
         Some(EventKind::End) => "its end",
         Some(EventKind::Compare) => "a compare-and-exchange that failed",
         Some(EventKind::Passage) => "a passage",
+        Some(EventKind::After) => "an operation behind another thread's",
         Some(EventKind::Thread | EventKind::State | EventKind::Dropped) | None => {
             "something unknown"
         }
@@ -157,6 +158,8 @@ fn difference(why: Option<Why>) -> &'static str {
         Some(Why::Sections) => "number of sections in a turn",
         Some(Why::Stuck) => "order of turns",
         Some(Why::Passage) => "passage",
+        Some(Why::Operations) => "number of operations",
+        Some(Why::Deadlock | Why::Late) => "order of operations",
         None => "?",
     }
 }

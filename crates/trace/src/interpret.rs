@@ -122,7 +122,8 @@ impl Interpreter {
             | Event::Hash { .. }
             | Event::Thread { .. }
             | Event::Dropped { .. }
-            | Event::Compare { .. } => {}
+            | Event::Compare { .. }
+            | Event::After { .. } => {}
         }
         meaning
     }

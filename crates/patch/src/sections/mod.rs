@@ -27,6 +27,9 @@ pub(crate) struct Wanted {
     pub functions: Vec<Function>,
     /// All atomic instructions, ascending.
     pub atomics: Vec<u64>,
+    /// The atomic instructions are ordered by the memory that they name. In the C library they
+    /// share it with functions that are sections.
+    pub by_object: bool,
     /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
     pub named: Vec<bool>,
     /// First instructions of functions whose calls are to be counted, ascending. Where there are
@@ -83,5 +86,12 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         places.extend((chunks[*index].start..chunks[*index].end).step_by(PLACE_BYTES));
     }
     places.sort_unstable();
-    Wanted { functions, atomics, named: names.named, passages: Vec::new(), places }
+    Wanted {
+        functions,
+        atomics,
+        by_object: library == Library::Other,
+        named: names.named,
+        passages: Vec::new(),
+        places,
+    }
 }

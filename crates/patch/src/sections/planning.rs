@@ -140,7 +140,8 @@ impl Planner<'_, '_> {
         let bounds = self.free_around(&site).ok_or(Refusal::NoRoom)?;
         let stays = kind == SiteKind::SectionEnd && !matches!(site.role, Role::Conditional { .. });
         let tail_end = if stays { self.pads.end_from(site.end()) } else { site.end() };
-        let wish = Wish { index, kind, bounds, tail_end, bare };
+        let by_object = kind == SiteKind::Atomic && self.wanted.by_object;
+        let wish = Wish { index, kind, bounds, tail_end, by_object, bare };
         let plan = self.context.cheapest(&wish, |from| self.pads.take_near(from))?;
         if plan.patch_end > plan.end() {
             self.pads.take_from(plan.end(), plan.patch_end - plan.end());

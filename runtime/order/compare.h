@@ -1,0 +1,13 @@
+/* What compare.c offers. */
+#ifndef RETAKE_ORDER_COMPARE_H
+#define RETAKE_ORDER_COMPARE_H
+#include "contract/context.h"
+
+/* A compare-and-exchange of the program begins, or has been tried. */
+void compare(struct context *context, u32 begins);
+/* The memory that was to be exchanged, or operated on, cannot be written. */
+void compare_faulted(struct context *context);
+/* Record: the last one failed for good. */
+void compare_note_failed(struct context *context);
+
+#endif
