@@ -35,13 +35,13 @@ start_replay:
 	nop
 	ret
 	.org ENTRY_SECTION_BEGIN
-	jmp section_begin
+	jmp quick_begin
 	.org ENTRY_SECTION_END
-	jmp section_end
+	jmp quick_end
 	.org ENTRY_COMPARE_BEGIN
-	jmp compare_begin
+	jmp quick_compare_begin
 	.org ENTRY_COMPARE_END
-	jmp compare_end
+	jmp quick_compare_end
 	.org ENTRY_PASSAGE
 	jmp entry_passage
 
@@ -138,6 +138,7 @@ calm_syscall:
  * patched for another recording) nothing is done. No register or flag may change; those that
  * compiled code keeps are not even saved. */
 	.macro SECTION_NAME name
+	.globl \name
 1:	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
 \name:

@@ -121,14 +121,29 @@ static void unlock_clock(struct clock *clock)
 	__atomic_store_n(&clock->holder, 0, __ATOMIC_RELEASE);
 }
 
+_Static_assert(__builtin_offsetof(struct process, domain) == 0, "operation.S");
+_Static_assert(sizeof(struct clock) == 64 && CLOCKS == 1024, "operation.S");
+
+static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
+{
+	context->quick = (struct quick){.is_on = domain != &HEADER->shared_domain,
+		.domain = domain,
+		.seed = domain->identity,
+		.own = (u64)domain->epoch << 32 | me(context),
+		.clocks = HEADER->clocks,
+		.published = &context->slot->baton.operations};
+}
+
 u32 operation_lock(struct context *context, u64 operand)
 {
 	u64 address = address_of(operand);
 	struct domain *const *of_process = &context->process->domain;
 	ring_reserve(context, EVENT_ROOM); /* it may wait, which nobody may who holds a clock */
 	for (;;) {
-		const struct domain *domain = __atomic_load_n(of_process, __ATOMIC_ACQUIRE);
-		if (UNLIKELY(shares_memory(domain)))
+		struct domain *domain = __atomic_load_n(of_process, __ATOMIC_ACQUIRE);
+		if (UNLIKELY(context->quick.domain != domain))
+			go_by_clocks(context, domain);
+		if (UNLIKELY(!context->quick.is_on))
 			return 0;
 		context->clock = clock_of(domain, address);
 		lock_clock(context, context->clock);
@@ -416,6 +431,7 @@ void operation_abandon(struct context *context)
 void operations_inherit(struct context *child)
 {
 	child->operating = child->settled = 0;
+	child->quick = (struct quick){.is_on = 0};
 	child->operand = child->operations = 0;
 	memset(child->known, 0, sizeof child->known);
 }

@@ -93,8 +93,10 @@ fn declaration(kind: &Type, name: &str) -> String {
 }
 
 /// What the assembler is told: structures, the numbers of enumerations, and constants.
-const FOR_ASSEMBLER: [&str; 9] = [
+const FOR_ASSEMBLER: [&str; 11] = [
     "context",
+    "clock",
+    "quick",
     "registers",
     "entry",
     "flag",

@@ -8,6 +8,7 @@ pub mod sections;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register,
 };
+use retake_contract::context::context;
 use retake_patch::{
     CALL_TRAP, Entry, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict,
 };
@@ -160,13 +161,13 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     assert!(site.patch_address + u64::from(site.patch_length) <= position);
 }
 
-/// `incq %gs:0x140`, and a jump over the call as long as that is not negative.
+/// `incq %gs:passages`, and a jump over the call as long as that is not negative.
 fn check_count(site: &Site, decoder: &mut Decoder) {
     let count = decoder.decode();
     assert_eq!((count.mnemonic(), count.memory_size()), (Mnemonic::Inc, MemorySize::UInt64));
     assert_eq!(
         (count.memory_segment(), count.memory_base(), count.memory_displacement64()),
-        (Register::GS, Register::None, 0x140)
+        (Register::GS, Register::None, context::PASSAGES)
     );
     let skip = decoder.decode();
     assert_eq!(
@@ -175,12 +176,15 @@ fn check_count(site: &Site, decoder: &mut Decoder) {
     );
 }
 
-/// `mov %rcx,%gs:0x10` for all but system calls, then the call of the runtime.
+/// `mov %rcx,%gs:scratch` for all but system calls, then the call of the runtime.
 fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     if site.kind != SiteKind::SystemCall {
         let save = decoder.decode();
         assert_eq!(save.mnemonic(), Mnemonic::Mov);
-        assert_eq!((save.memory_segment(), save.memory_displacement64()), (Register::GS, 0x10));
+        assert_eq!(
+            (save.memory_segment(), save.memory_displacement64()),
+            (Register::GS, context::SCRATCH)
+        );
         assert_eq!((save.memory_base(), save.op1_register()), (Register::None, Register::RCX));
     }
     let lea = decoder.decode();

@@ -2,10 +2,13 @@
 
 use super::{check_same, decode, original, stub_jump};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+use retake_contract::context::context;
 use retake_patch::{Entry, Image, Site, SiteKind};
 
 /// What a stub does.
 enum Step {
+    /// The runtime is told first which memory the operation is on.
+    Operand(Instruction),
     Call(Entry),
     /// A call after which the runtime may go on at the address instead.
     CallOrSkip(Entry, u64),
@@ -16,7 +19,7 @@ impl Step {
     fn entry(&self) -> Option<Entry> {
         match self {
             Step::Call(entry) | Step::CallOrSkip(entry, _) => Some(*entry),
-            Step::Instruction(_) => None,
+            Step::Operand(_) | Step::Instruction(_) => None,
         }
     }
 }
@@ -46,13 +49,33 @@ fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
         if (instruction.mnemonic(), instruction.memory_segment(), instruction.op1_register())
             == (Mnemonic::Mov, Register::GS, Register::RCX)
         {
-            assert_eq!(instruction.memory_displacement64(), 0x10);
+            assert_eq!(instruction.memory_displacement64(), context::SCRATCH);
+            steps.extend(operand(&mut decoder).map(Step::Operand));
             steps.push(call(image, &mut decoder, code));
         } else {
             steps.push(Step::Instruction(instruction));
         }
     }
     steps
+}
+
+/// `lea`, and what saves the address that it has found, if that comes next.
+fn operand(decoder: &mut Decoder) -> Option<Instruction> {
+    let (position, address) = (decoder.position(), decoder.ip());
+    let lea = decoder.decode();
+    let mut save = decoder.decode();
+    while save.mnemonic() == Mnemonic::Nop {
+        save = decoder.decode();
+    }
+    if save.mnemonic() != Mnemonic::Mov {
+        decoder.set_position(position).expect("inside the stub");
+        decoder.set_ip(address);
+        return None;
+    }
+    assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
+    assert_eq!((save.memory_segment(), save.op1_register()), (Register::GS, Register::RCX));
+    assert_eq!(save.memory_displacement64(), context::OPERAND);
+    Some(lea)
 }
 
 /// The call of the runtime, which goes on behind itself, or behind the byte that follows it.
@@ -75,6 +98,16 @@ fn call(image: &Image, decoder: &mut Decoder, code: &[u8]) -> Step {
     decoder.set_position(position + 1).expect("inside the stub");
     decoder.set_ip(next);
     Step::CallOrSkip(entry, next + u64::from(code[position]))
+}
+
+/// What an operand in memory consists of, but for the segment.
+fn memory(instruction: &Instruction) -> (Register, Register, u32, u64) {
+    (
+        instruction.memory_base(),
+        instruction.memory_index(),
+        instruction.memory_index_scale(),
+        instruction.memory_displacement64(),
+    )
 }
 
 struct Walk<'a> {
@@ -100,6 +133,9 @@ impl Walk<'_> {
         let Some(Step::Instruction(moved_site)) = steps.get(end - 1) else {
             panic!("the instruction is in the section")
         };
+        if let Some(Step::Operand(told)) = begin.checked_sub(1).map(|index| &steps[index]) {
+            assert_eq!(memory(told), memory(moved_site));
+        }
         assert_eq!(self.image.text_address(moved_site.ip()), Some(self.site.address));
         self.displaced_and_back(steps, Some(moved_site.ip()));
     }
@@ -115,7 +151,7 @@ impl Walk<'_> {
     fn displaced_and_back(&self, steps: &[Step], moved_site: Option<u64>) {
         let instructions = steps.iter().filter_map(|step| match step {
             Step::Instruction(instruction) => Some(instruction),
-            Step::Call(_) | Step::CallOrSkip(..) => None,
+            Step::Operand(_) | Step::Call(_) | Step::CallOrSkip(..) => None,
         });
         let instructions: Vec<_> = instructions.collect();
         let (back, moved) = instructions.split_last().expect("a way back");
@@ -168,7 +204,7 @@ impl Walk<'_> {
         assert_eq!(call, steps.len() - 2);
         let moved = steps[..call].iter().map(|step| match step {
             Step::Instruction(instruction) => instruction,
-            Step::Call(_) | Step::CallOrSkip(..) => panic!("one call"),
+            Step::Operand(_) | Step::Call(_) | Step::CallOrSkip(..) => panic!("one call"),
         });
         let old = decode(original(self.elf, self.image, self.site.address), self.site.address);
         let mut position = self.site.patch_address;
