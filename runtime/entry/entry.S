@@ -42,6 +42,10 @@ start_replay:
 	jmp quick_compare_begin
 	.org ENTRY_COMPARE_END
 	jmp quick_compare_end
+	.org ENTRY_OBJECT_BEGIN
+	jmp object_begin_entry
+	.org ENTRY_CONDITION_BEGIN
+	jmp condition_begin_entry
 	.org ENTRY_PASSAGE
 	jmp entry_passage
 
@@ -203,6 +207,8 @@ calm_syscall:
 	.endm
 	SECTION_ENTRY section_begin, section_begins
 	SECTION_ENTRY section_end, section_ends
+	SECTION_ENTRY object_begin_entry, object_begins
+	SECTION_ENTRY condition_begin_entry, condition_begins
 
 /* The same for those that are a compare-and-exchange: the runtime reads and may change registers
  * and flags. */

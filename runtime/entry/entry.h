@@ -11,6 +11,8 @@ void entry_syscall_saved(void);
 void entry_passage_saved(void);
 void section_begin_saved(void);
 void section_end_saved(void);
+void object_begin_entry_saved(void);
+void condition_begin_entry_saved(void);
 void compare_begin_whole_saved(void);
 void compare_end_whole_saved(void);
 

@@ -90,11 +90,13 @@ static u32 step_at_entry(struct context *context, struct registers *regs)
 		emulate_cpuid(regs);
 		return 0;
 	}
-	void (*saved)(void) = entry == ENTRY_SECTION_BEGIN   ? section_begin_saved
-			      : entry == ENTRY_SECTION_END   ? section_end_saved
-			      : entry == ENTRY_COMPARE_BEGIN ? compare_begin_whole_saved
-			      : entry == ENTRY_COMPARE_END   ? compare_end_whole_saved
-							     : entry_passage_saved;
+	void (*saved)(void) = entry == ENTRY_SECTION_BEGIN     ? section_begin_saved
+			      : entry == ENTRY_SECTION_END     ? section_end_saved
+			      : entry == ENTRY_COMPARE_BEGIN   ? compare_begin_whole_saved
+			      : entry == ENTRY_COMPARE_END     ? compare_end_whole_saved
+			      : entry == ENTRY_OBJECT_BEGIN    ? object_begin_entry_saved
+			      : entry == ENTRY_CONDITION_BEGIN ? condition_begin_entry_saved
+							       : entry_passage_saved;
 	if (context->sections || entry == ENTRY_PASSAGE)
 		enter_saved(context, regs, saved);
 	return 1;

@@ -16,6 +16,7 @@
 #include "log/ring.h"
 #include "order/baton.h"
 #include "order/compare.h"
+#include "order/object.h"
 #include "order/operation.h"
 #include "order/turn.h"
 
@@ -55,8 +56,15 @@ void section_enter(struct context *context)
 	if (UNLIKELY(context->comparing) && !recording())
 		/* The recorded thread tried on, and had its way. */
 		diverge(context, WHY_SECTIONS, 1, 0);
+	if (UNLIKELY(context->holds_object))
+		object_leave(context);
 	if (UNLIKELY(context->sections) && !context->in_section && domain_of(context))
 		baton_enter_section(context);
+}
+
+static u32 keeps_baton(const struct context *context)
+{
+	return context->section_depth && (!context->object || context->is_condition);
 }
 
 void section_leave(struct context *context)
@@ -65,29 +73,38 @@ void section_leave(struct context *context)
 		return;
 	if (UNLIKELY(context->operating | context->comparing))
 		compare_faulted(context);
-	if (context->in_section && !context->section_depth)
+	if (context->in_section && !keeps_baton(context))
 		baton_leave_section(context);
 	if (!recording())
 		section_look_ahead(context);
+	if (context->object && !context->holds_object)
+		object_enter(context);
 }
 
 /* Sections nest where functions that are sections call one another. One that was left by a jump
- * (longjmp, unwinding) is noticed where the next begins: no function begins above its caller. Both
+ * (longjmp, unwinding) is noticed where the next begins: no function begins above its caller. All
  * come from entry.S, with the registers that compiled code does not keep. */
+static u32 nest(struct context *context)
+{
+	if (UNLIKELY(context->section_depth && context->regs.rsp >= context->section_stack)) {
+		context->section_depth = 0;
+		object_forget(context);
+		section_leave(context);
+	}
+	if (context->section_depth++)
+		return 1;
+	context->section_stack = context->regs.rsp;
+	return 0;
+}
+
 void section_begins(struct context *context);
 void section_begins(struct context *context)
 {
 	u64 operand = operand_take(context);
 	if (operand && domain_of(context) && operation_begin(context, operand))
 		return;
-	if (UNLIKELY(context->section_depth && context->regs.rsp >= context->section_stack)) {
-		context->section_depth = 0;
-		section_leave(context);
-	}
-	if (context->section_depth++)
-		return;
-	context->section_stack = context->regs.rsp;
-	section_enter(context);
+	if (!nest(context))
+		section_enter(context);
 }
 
 void section_ends(struct context *context);
@@ -97,13 +114,35 @@ void section_ends(struct context *context)
 		operation_end(context);
 		return;
 	}
-	if (context->section_depth && !--context->section_depth)
+	if (!context->section_depth)
+		return;
+	if (context->section_depth == context->object_depth)
+		object_forget(context);
+	if (!--context->section_depth)
 		section_leave(context);
+}
+
+void object_begins(struct context *context);
+void object_begins(struct context *context)
+{
+	u64 operand = operand_take(context);
+	nest(context);
+	object_begin(context, operand, 0);
+}
+
+void condition_begins(struct context *context);
+void condition_begins(struct context *context)
+{
+	u64 operand = operand_take(context);
+	if (!nest(context))
+		section_enter(context);
+	object_begin(context, operand, 1);
 }
 
 void section_inherit(struct context *child)
 {
-	child->section_depth = 0;
+	child->section_depth = child->object_depth = child->holds_object = 0;
+	child->object = 0;
 	child->in_section = 0;
 	child->turn_sections = 0;
 	child->comparing = child->failed.site = 0;

@@ -12,6 +12,7 @@ use crate::functions::is_plain_call;
 use crate::image::{Refusal, RefusedSite, SiteKind};
 use crate::jump::Patch;
 use crate::jump::{JUMP_BYTES, Jump, SHORT_JUMP_BYTES};
+use crate::sections::Object;
 use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::ops::Range;
 
@@ -20,6 +21,15 @@ const RUN_INSTRUCTIONS: usize = 8;
 
 /// The signal restorer: `mov $15,%rax; syscall`. Unwinders and debuggers compare these bytes.
 const RESTORER: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// Which memory an operation is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// What the atomic instruction names.
+    Memory,
+    /// What an argument of the function points to.
+    Argument(Object),
+}
 
 /// How one site is patched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +41,8 @@ pub(crate) struct Plan {
     /// How many of those an atomic instruction's section leaves out; the others jump into the
     /// instruction, over its LOCK prefix.
     pub outside: usize,
-    /// An atomic instruction is ordered by the memory that it names, and the runtime is told which.
-    pub by_object: bool,
+    /// What the runtime is told first.
+    pub operand: Option<Operand>,
     /// Displaced instructions after it.
     pub after: Vec<Listed>,
     /// End of the bytes that the jump replaces: the first end of an instruction after it.
@@ -104,8 +114,7 @@ pub(crate) struct Wish {
     pub bounds: Range<u64>,
     /// The end of padding that follows the site and may be overwritten; else its own end.
     pub tail_end: u64,
-    /// See [`Plan::by_object`].
-    pub by_object: bool,
+    pub operand: Option<Operand>,
     /// Whether others may jump to the site and find it as it was: only what leads to it from before
     /// is patched.
     pub bare: bool,
@@ -155,8 +164,7 @@ impl Context<'_, '_> {
         if kind == SiteKind::SystemCall && self.is_restorer(&site) {
             return Err(Refusal::SignalReturn);
         }
-        let wish =
-            Wish { index, kind, bounds, tail_end: site.end(), by_object: false, bare: false };
+        let wish = Wish { index, kind, bounds, tail_end: site.end(), operand: None, bare: false };
         let plan = self.cheapest(&wish, |from| pads.take(from))?;
         let plain =
             plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
@@ -235,7 +243,7 @@ impl Context<'_, '_> {
         };
         let outside = before.iter().position(skips).unwrap_or(before.len());
         // Which memory it is has to be known before the section begins.
-        if wish.by_object && !before[outside..].iter().all(skips) {
+        if wish.operand == Some(Operand::Memory) && !before[outside..].iter().all(skips) {
             return None;
         }
         Some(Plan {
@@ -243,7 +251,7 @@ impl Context<'_, '_> {
             site,
             before,
             outside,
-            by_object: wish.by_object,
+            operand: wish.operand,
             after,
             patch_end,
             jump: Jump::Near,

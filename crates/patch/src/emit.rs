@@ -3,11 +3,12 @@
 //! All references are relative, so an image holds at any load address.
 
 use crate::bytes::page_ceiling;
-use crate::choice::Plan;
+use crate::choice::{Operand, Plan};
 use crate::elf::ElfView;
 use crate::entry::Entry;
 use crate::image::{Placement, Site, StubInfo, StubPoint};
 use crate::jump::{JUMP_BYTES, Jump, Patch, SHORT_JUMP_BYTES};
+use crate::sections::Object;
 use crate::stub::{
     COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_OPERAND_BYTES, LEA_RCX, Piece, SAVE_OPERAND,
     SAVE_RCX, pieces,
@@ -106,6 +107,22 @@ fn displacement(from: u64, to: u64) -> Result<i32, OutOfReach> {
     i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| OutOfReach)
 }
 
+/// What an instruction names. Where that is relative to the thread's own storage (`%fs`), so is what
+/// the runtime is told.
+fn memory_of(elf: &ElfView, instruction: &Listed) -> MemoryOperand {
+    let bytes = &elf.bytes_from(instruction.address)[..usize::from(instruction.length)];
+    let operation = Decoder::with_ip(64, bytes, instruction.address, DecoderOptions::NONE).decode();
+    MemoryOperand::new(
+        operation.memory_base(),
+        operation.memory_index(),
+        operation.memory_index_scale(),
+        operation.memory_displacement64() as i64,
+        operation.memory_displ_size(),
+        false,
+        Register::None,
+    )
+}
+
 struct Writer<'a> {
     area: u64,
     out: &'a mut Vec<u8>,
@@ -132,8 +149,17 @@ impl Writer<'_> {
                     if entry != Entry::SystemCall {
                         self.out.extend(SAVE_RCX);
                     }
-                    if let Some(instruction) = operand {
-                        self.operand(elf, &instruction)?;
+                    if let Some((operand, instruction)) = operand {
+                        let memory = match operand {
+                            Operand::Memory => memory_of(elf, &instruction),
+                            Operand::Argument(Object::First) => {
+                                MemoryOperand::with_base(Register::RDI)
+                            }
+                            Operand::Argument(Object::Second) => {
+                                MemoryOperand::with_base(Register::RSI)
+                            }
+                        };
+                        self.operand(memory)?;
                     }
                     self.call(entry, next)?;
                     self.out.extend(skipped);
@@ -177,21 +203,8 @@ impl Writer<'_> {
         self.relative(self.area.wrapping_add(8 * entry.index() as u64))
     }
 
-    /// Writes what tells the runtime which memory an instruction names; `%rcx` is saved. Where that
-    /// is relative to the thread's own storage (`%fs`), so is what the runtime is told.
-    fn operand(&mut self, elf: &ElfView, instruction: &Listed) -> Result<(), OutOfReach> {
-        let bytes = &elf.bytes_from(instruction.address)[..usize::from(instruction.length)];
-        let operation =
-            Decoder::with_ip(64, bytes, instruction.address, DecoderOptions::NONE).decode();
-        let memory = MemoryOperand::new(
-            operation.memory_base(),
-            operation.memory_index(),
-            operation.memory_index_scale(),
-            operation.memory_displacement64() as i64,
-            operation.memory_displ_size(),
-            false,
-            Register::None,
-        );
+    /// Writes what tells the runtime which memory an operation is on; `%rcx` is saved.
+    fn operand(&mut self, memory: MemoryOperand) -> Result<(), OutOfReach> {
         let lea =
             Instruction::with2(Code::Lea_r64_m, Register::RCX, memory).map_err(|_| OutOfReach)?;
         let mut encoder = Encoder::new(64);

@@ -23,13 +23,18 @@ pub enum Entry {
     CompareBegin,
     /// It ends: the runtime sees from the flags whether it succeeded.
     CompareEnd,
+    /// A function begins that works on one object: a section that is ordered by the object.
+    ObjectBegin,
+    /// A function begins that waits on a condition, and works on a mutex besides: a section that is
+    /// ordered by both.
+    ConditionBegin,
     /// A passage that somebody wants to know of: see [`crate::SiteKind::Passage`].
     Passage,
 }
 
 impl Entry {
     /// Every entry, in the order of their literals.
-    pub const ALL: [Entry; 9] = [
+    pub const ALL: [Entry; 11] = [
         Entry::SystemCall,
         Entry::Rdtsc,
         Entry::Rdtscp,
@@ -38,6 +43,8 @@ impl Entry {
         Entry::SectionEnd,
         Entry::CompareBegin,
         Entry::CompareEnd,
+        Entry::ObjectBegin,
+        Entry::ConditionBegin,
         Entry::Passage,
     ];
 
@@ -58,6 +65,8 @@ impl Entry {
                 Entry::SectionEnd => addresses::ENTRY_SECTION_END,
                 Entry::CompareBegin => addresses::ENTRY_COMPARE_BEGIN,
                 Entry::CompareEnd => addresses::ENTRY_COMPARE_END,
+                Entry::ObjectBegin => addresses::ENTRY_OBJECT_BEGIN,
+                Entry::ConditionBegin => addresses::ENTRY_CONDITION_BEGIN,
                 Entry::Passage => addresses::ENTRY_PASSAGE,
             }
     }

@@ -1,10 +1,11 @@
 //! What stubs consist of: instructions displaced from the text, calls of the runtime, and jumps
 //! back into the text.
 
-use crate::choice::Plan;
+use crate::choice::{Operand, Plan};
 use crate::entry::Entry;
 use crate::image::SiteKind;
 use crate::jump::JUMP_BYTES;
+use crate::sections::Object;
 use crate::survey::{Listed, Nature, Role};
 use retake_contract::context::context;
 
@@ -44,12 +45,12 @@ pub(crate) enum Piece {
     Skip { condition: u8, bytes: usize, stands_for: u64 },
     /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a
     /// byte follows it that says how far it is from behind that byte to where the runtime may go on
-    /// instead. With `operand`, the runtime is told which memory that instruction names.
+    /// instead. With `operand`, the runtime is told first which memory it is, of that instruction.
     Call {
         entry: Entry,
         text_next: Option<u64>,
         skipped: Option<u8>,
-        operand: Option<Listed>,
+        operand: Option<(Operand, Listed)>,
         stands_for: u64,
     },
     /// Counts a passage, and jumps over the next so many bytes of the stub as long as the count is
@@ -149,7 +150,7 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
         entry: begin,
         text_next: None,
         skipped,
-        operand: plan.by_object.then_some(plan.site),
+        operand: plan.operand.map(|operand| (operand, plan.site)),
         stands_for: inside.first().unwrap_or(&plan.site).address,
     });
     pieces.extend(within);
@@ -177,8 +178,19 @@ fn between_calls(plan: &Plan, instruction: &Listed, rest: &[Listed]) -> Piece {
 }
 
 fn section_begin(plan: &Plan) -> Vec<Piece> {
-    let mut pieces =
-        vec![Piece::call(Entry::SectionBegin, plan.site.address), Piece::Moved(plan.site)];
+    let entry = match plan.operand {
+        Some(Operand::Argument(Object::First)) => Entry::ObjectBegin,
+        Some(Operand::Argument(Object::Second)) => Entry::ConditionBegin,
+        Some(Operand::Memory) | None => Entry::SectionBegin,
+    };
+    let call = Piece::Call {
+        entry,
+        text_next: None,
+        skipped: None,
+        operand: plan.operand.map(|operand| (operand, plan.site)),
+        stands_for: plan.site.address,
+    };
+    let mut pieces = vec![call, Piece::Moved(plan.site)];
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces

@@ -4,6 +4,7 @@
 use super::Function;
 use super::bodies::{Body, Reader};
 use super::names::{Library, Names};
+use super::objects::Object;
 use crate::chunk::Chunk;
 use crate::declared::Declared;
 use crate::elf::ElfView;
@@ -22,6 +23,8 @@ pub(crate) struct Groups<'a, 'data> {
     /// It is entered by a jump from a function that may call code of the program, and may do so for
     /// it.
     may_call: Vec<bool>,
+    /// What it works on, by its name, or because one that does goes on there.
+    objects: Vec<Option<Object>>,
     /// For each chunk another one of the same function, or itself.
     leader: Vec<usize>,
 }
@@ -40,6 +43,7 @@ impl<'a, 'data> Groups<'a, 'data> {
             reader: Reader::new(elf, declared),
             bodies: BTreeMap::new(),
             may_call: names.may_call.clone(),
+            objects: names.objects.clone(),
             leader,
         }
     }
@@ -58,8 +62,9 @@ impl<'a, 'data> Groups<'a, 'data> {
                 self.read(index);
             }
         }
-        let mut queue: Vec<usize> =
-            self.bodies.keys().copied().filter(|index| self.is_wanted(*index)).collect();
+        // One that only goes on elsewhere is no section, but knows its object.
+        let is_known = |index: &usize| self.is_wanted(*index) || self.objects[*index].is_some();
+        let mut queue: Vec<usize> = self.bodies.keys().copied().filter(is_known).collect();
         let mut queued = vec![false; self.chunks.len()];
         queue.iter().for_each(|index| queued[*index] = true);
         while let Some(index) = queue.pop() {
@@ -82,6 +87,7 @@ impl<'a, 'data> Groups<'a, 'data> {
             self.join(from, to);
         }
         self.may_call[to] |= self.may_call[from];
+        self.objects[to] = self.objects[to].or(self.objects[from]);
         if !self.bodies.contains_key(&to) {
             self.read(to);
         }
@@ -139,7 +145,13 @@ impl<'a, 'data> Groups<'a, 'data> {
         }
         let wanted =
             parts.into_values().filter(|chunks| chunks.iter().any(|index| self.is_wanted(*index)));
-        wanted.map(|chunks| Function { refusal: self.refusal(&chunks), chunks }).collect()
+        wanted
+            .map(|chunks| Function {
+                object: chunks.iter().find_map(|index| self.objects[*index]),
+                refusal: self.refusal(&chunks),
+                chunks,
+            })
+            .collect()
     }
 
     fn refusal(&self, chunks: &[usize]) -> Option<Refusal> {

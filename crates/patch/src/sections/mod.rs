@@ -5,9 +5,11 @@
 mod bodies;
 mod groups;
 mod names;
+mod objects;
 mod pads;
 mod planning;
 
+pub(crate) use objects::Object;
 pub(crate) use planning::choose_wanted;
 
 use crate::atomic;
@@ -28,8 +30,8 @@ pub(crate) struct Wanted {
     /// All atomic instructions, ascending.
     pub atomics: Vec<u64>,
     /// The atomic instructions are ordered by the memory that they name. In the C library they
-    /// share it with functions that are sections.
-    pub by_object: bool,
+    /// share it with functions that are sections, and are ordered by the baton.
+    pub by_memory: bool,
     /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
     pub named: Vec<bool>,
     /// First instructions of functions whose calls are to be counted, ascending. Where there are
@@ -56,6 +58,8 @@ impl Wanted {
 pub(crate) struct Function {
     /// Ascending.
     pub chunks: Vec<usize>,
+    /// What it works on, if that is known.
+    pub object: Option<Object>,
     /// Why it cannot be a section, if that is known already.
     pub refusal: Option<Refusal>,
 }
@@ -89,7 +93,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     Wanted {
         functions,
         atomics,
-        by_object: library == Library::Other,
+        by_memory: library == Library::Other,
         named: names.named,
         passages: Vec::new(),
         places,

@@ -1,5 +1,6 @@
 //! Which functions are sections because of their names, and which never are.
 
+use super::objects::{Object, object_of};
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
 
@@ -40,6 +41,8 @@ pub(crate) struct Names {
     pub wanted: Vec<bool>,
     /// It should not, whatever it does.
     pub unwanted: Vec<bool>,
+    /// What it works on, in the GNU C library.
+    pub objects: Vec<Option<Object>>,
     /// It may be a section although it calls code of the program.
     pub may_call: Vec<bool>,
 }
@@ -47,8 +50,16 @@ pub(crate) struct Names {
 impl Names {
     pub fn of(elf: &ElfView, library: Library, chunks: &[Chunk]) -> Self {
         let none = || vec![false; chunks.len()];
-        let mut names =
-            Self { library, named: none(), wanted: none(), unwanted: none(), may_call: none() };
+        let mut names = Self {
+            library,
+            named: none(),
+            wanted: none(),
+            unwanted: none(),
+            objects: vec![None; chunks.len()],
+            may_call: none(),
+        };
+        let [is_gnu] = elf.defines([b"gnu_get_libc_version"]);
+        let knows_objects = is_gnu && library == Library::C;
         for symbol in elf.function_symbols() {
             let Ok(index) = chunks.binary_search_by_key(&symbol.address, |chunk| chunk.start)
             else {
@@ -58,6 +69,9 @@ impl Names {
             names.wanted[index] |= is_wanted(symbol.name, library);
             names.unwanted[index] |= NEVER.contains(&symbol.name);
             names.may_call[index] |= ONCE.contains(&symbol.name);
+            if knows_objects {
+                names.objects[index] = names.objects[index].or(object_of(symbol.name));
+            }
         }
         names
     }

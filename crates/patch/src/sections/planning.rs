@@ -6,7 +6,7 @@
 
 use super::pads::Pads;
 use super::{Function, Wanted};
-use crate::choice::{Chosen, Context, Plan, Wish};
+use crate::choice::{Chosen, Context, Operand, Plan, Wish};
 use crate::chunk::Chunk;
 use crate::image::{Refusal, RefusedSite, SiteKind};
 use crate::passages::behind_mark;
@@ -34,19 +34,28 @@ pub(crate) fn choose_wanted(
         planner.taken.insert(plan.patch_start(), plan.end().max(plan.patch_end));
     }
     let mut in_section = vec![false; chunks.len()];
+    let (mut planned, mut objects_known) = (Vec::new(), true);
     for function in &wanted.functions {
         match planner.function(function) {
             Ok(plans) => {
                 function.chunks.iter().for_each(|index| in_section[*index] = true);
-                chosen.plans.extend(plans);
+                planned.extend(plans);
             }
-            Err(reason) => chosen.refused.push(RefusedSite {
-                kind: SiteKind::SectionBegin,
-                address: chunks[function.chunks[0]].start,
-                reason,
-            }),
+            Err(reason) => {
+                objects_known &= function.object.is_none();
+                chosen.refused.push(RefusedSite {
+                    kind: SiteKind::SectionBegin,
+                    address: chunks[function.chunks[0]].start,
+                    reason,
+                });
+            }
         }
     }
+    if !objects_known {
+        // What works on the same objects is ordered in one way, or not at all.
+        planned.iter_mut().for_each(|plan| plan.operand = None);
+    }
+    chosen.plans.extend(planned);
     let is_outside =
         |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
@@ -74,7 +83,9 @@ struct Planner<'a, 'data> {
 impl Planner<'_, '_> {
     /// The plan of one instruction.
     fn single(&mut self, address: u64, kind: SiteKind) -> Result<Plan, Refusal> {
-        self.choose(self.movable(address).ok_or(Refusal::NoRoom)?, kind, false)
+        let by_memory = kind == SiteKind::Atomic && self.wanted.by_memory;
+        let index = self.movable(address).ok_or(Refusal::NoRoom)?;
+        self.choose(index, kind, by_memory.then_some(Operand::Memory), false)
     }
 
     /// The plans of a function, all or none. A return that cannot be patched because others jump to
@@ -114,7 +125,8 @@ impl Planner<'_, '_> {
         let mut plans = Vec::new();
         for (index, kind) in sequence(self.context, entries, exits) {
             let site = self.context.listing[index].address;
-            match self.choose(index, kind, bare.contains(&site)) {
+            let object = function.object.filter(|_| kind == SiteKind::SectionBegin);
+            match self.choose(index, kind, object.map(Operand::Argument), bare.contains(&site)) {
                 Ok(plan) => plans.push(plan),
                 Err(refusal) => {
                     self.pads.give_back(pads_taken);
@@ -132,7 +144,13 @@ impl Planner<'_, '_> {
     }
 
     /// The cheapest plan for one site in what is still free.
-    fn choose(&mut self, index: usize, kind: SiteKind, bare: bool) -> Result<Plan, Refusal> {
+    fn choose(
+        &mut self,
+        index: usize,
+        kind: SiteKind,
+        operand: Option<Operand>,
+        bare: bool,
+    ) -> Result<Plan, Refusal> {
         let site = self.context.listing[index];
         if self.context.suspect[site.chunk as usize] {
             return Err(Refusal::SuspectFunction);
@@ -140,8 +158,7 @@ impl Planner<'_, '_> {
         let bounds = self.free_around(&site).ok_or(Refusal::NoRoom)?;
         let stays = kind == SiteKind::SectionEnd && !matches!(site.role, Role::Conditional { .. });
         let tail_end = if stays { self.pads.end_from(site.end()) } else { site.end() };
-        let by_object = kind == SiteKind::Atomic && self.wanted.by_object;
-        let wish = Wish { index, kind, bounds, tail_end, by_object, bare };
+        let wish = Wish { index, kind, bounds, tail_end, operand, bare };
         let plan = self.context.cheapest(&wish, |from| self.pads.take_near(from))?;
         if plan.patch_end > plan.end() {
             self.pads.take_from(plan.end(), plan.patch_end - plan.end());
