@@ -1,6 +1,7 @@
 /* What threads of a process have in common, and what every file asks of a thread. */
 #ifndef RETAKE_BASE_STATE_H
 #define RETAKE_BASE_STATE_H
+#include "base/capabilities.h"
 #include "base/shared.h"
 #include "contract/context.h"
 
@@ -123,13 +124,10 @@ static inline struct context *context_self(void)
 	return context;
 }
 
-/* Or tracing: calls are executed. */
-static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; }
-static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
 /* The first process of a PID namespace is not ended by signals without handlers. */
 static inline u32 is_spared(const struct context *context)
 {
-	return recording() && context->slot->pid_space.own && context->pid == 1;
+	return executes() && context->slot->pid_space.own && context->pid == 1;
 }
 static inline u32 slots_used(void)
 {

@@ -172,8 +172,7 @@ static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total
 		     item->total_bytes != (u32)total || item->flags != faulted ||
 		     item->hash != hash))
 		diverge(sink->context, WHY_INPUT, item->hash, hash);
-	if (UNLIKELY(HEADER->options & OPTION_WHOLE_INPUTS) && !faulted &&
-		item->inline_bytes < item->total_bytes)
+	if (UNLIKELY(wants_whole_inputs()) && !faulted && item->inline_bytes < item->total_bytes)
 		request(sink->context, REQUEST_INPUT, address, total, 0);
 	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
 }
@@ -214,7 +213,7 @@ static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u6
 		return;
 	if (bytes > sink->largest)
 		bytes = sink->largest;
-	if (tracing()) {
+	if (traces()) {
 		trace_item(sink, argument, address, bytes);
 		return;
 	}
@@ -294,7 +293,7 @@ static void visit_strings(struct sink *sink, u32 argument, u64 array)
 	while (count < 0x10000 && !copy_user(&text, (const void *)(array + count * 8), 8) && text)
 		count++;
 	one_item(sink, argument, array, count * 8, 0);
-	for (u64 i = 0; i < count && (i < MAX_STRINGS || tracing()); i++) {
+	for (u64 i = 0; i < count && (i < MAX_STRINGS || traces()); i++) {
 		if (copy_user(&text, (const void *)(array + i * 8), 8))
 			return;
 		i64 length = string_length_user((const char *)text, 0x20000);
@@ -423,7 +422,7 @@ static __attribute__((noinline)) void visit_input(
 		one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE);
 		break;
 	case SHAPE_SEMARRAY:
-		if (reads && recording())
+		if (reads && executes())
 			one_item(sink, i, address, semaphore_bytes(arguments), INLINE_WHOLE);
 		else if (reads && sink->item < sink->item_end)
 			one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes,
@@ -458,7 +457,7 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 		if (rule->direction == DIRECTION_VALUE)
 			continue;
 		if (rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN &&
-			rule->length_rule == LENGTH_ARGUMENT && !tracing())
+			rule->length_rule == LENGTH_ARGUMENT && !traces())
 			one_item(sink, i, arguments[i], plain_bytes(sink, i, rule, arguments, 0),
 				INLINE_WHOLE);
 		else
@@ -581,7 +580,7 @@ static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i,
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
 	sink->largest = LARGEST_MOVE;
-	if (UNLIKELY(result == -EFAULT) && !tracing()) {
+	if (UNLIKELY(result == -EFAULT) && logs()) {
 		visit_faulted(sink, row, arguments);
 		return;
 	}

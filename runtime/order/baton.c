@@ -26,6 +26,7 @@
 #include "order/forcing.h"
 #include "order/holder.h"
 #include "order/home.h"
+#include "order/policy.h"
 #include "order/turn.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
@@ -71,7 +72,7 @@ static SELDOM void begin_turn(struct context *context, struct domain *domain)
 	domain->turn = context->slot->baton.turn;
 	domain->last = me(context);
 	domain->lent = 0;
-	if (!chaos() && !sync_policy())
+	if (orders_plainly())
 		home_follow(context, domain, domain->turn);
 	domain->core = this_core();
 }
@@ -81,7 +82,8 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 	domain->wake_pending = 0;
 	context->process->holder = context;
 	context->slot->baton.state = BATON_HOLDING;
-	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
+	/* At random: it is asked to yield at every sync point. */
+	context->seen_tick = HEADER->yield_tick - orders_at_random();
 	context->in_section = 1;
 	force_open(context);
 	if (UNLIKELY(context->process->unknown_calls && !context->counter_traps))
@@ -111,10 +113,11 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
  * to an end. */
 static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
-	u32 holder, limit = sync_policy()
+	u32 holder, limit = orders_by_sections()
 				    ? SECTION_SPINS
 				    : (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
-	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() && !sync_policy())
+	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() &&
+		!orders_by_sections())
 		return 0;
 	for (u32 i = 0; i < limit; i++) {
 		__builtin_ia32_pause();
@@ -231,7 +234,7 @@ static SELDOM void wake_waiters(struct domain *domain, u32 expected, u32 before)
 {
 	if (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
 		return;
-	if (chaos() || domain->merged)
+	if (orders_at_random() || domain->merged)
 		/* They find out among themselves who goes first, or that they are to go elsewhere.
 		 */
 		futex_wake(&domain->lock, 0x7fffffff);
@@ -258,31 +261,31 @@ static void unlock(struct domain *domain, u32 expected)
 void baton_signalled(struct context *context)
 {
 	u32 state = context->slot->baton.state;
-	if (!chaos() && (state == BATON_WAITING || state == BATON_STOPPED))
+	if (!orders_at_random() && (state == BATON_WAITING || state == BATON_STOPPED))
 		__atomic_store_n(&context->slot->baton.state, BATON_SIGNALLED, __ATOMIC_RELEASE);
 }
 
 static SELDOM void wait_for_baton(struct context *context, struct domain *domain)
 {
 	struct slot *slot = context->slot;
-	if (chaos()) {
+	u32 at_random = orders_at_random(), called = !context->force.stopped || at_random;
+	if (at_random) {
 		slot->baton.domain = domain->identity;
 		chaos_delay(context);
 	}
 	u64 start = now_ns();
-	u32 called = !context->force.stopped || chaos();
 	__atomic_store_n(
 		&slot->baton.state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
 	if (context->deferred_count)
 		baton_signalled(context);
 	__atomic_add_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
-	if (chaos())
+	if (at_random)
 		wait_in_chaos(context, domain);
 	else
 		wait_for_lock(context, domain);
 	u64 end = now_ns(), waited = end - start;
-	if (called && !chaos())
+	if (called && !at_random)
 		earn_credit(domain, waited, end);
 	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	__atomic_sub_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
@@ -293,7 +296,7 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 static inline __attribute__((always_inline)) void obtain(
 	struct context *context, struct domain *domain)
 {
-	u32 holder, at_once = !chaos() && (!domain->expected || !context->force.stopped);
+	u32 holder, at_once = !orders_at_random() && (!domain->expected || !context->force.stopped);
 	if (UNLIKELY(!at_once || (!lock(context, domain, &holder) && !spin(context, domain))))
 		wait_for_baton(context, domain);
 }
@@ -338,7 +341,7 @@ u32 baton_acquire(struct context *context, u64 *turn)
 void baton_keep_alone(struct context *context, u32 alone)
 {
 	u32 *word = &context->process->alone;
-	if (!recording() || (!alone && !*word))
+	if (!alone && !*word)
 		return;
 	__atomic_store_n(word, alone ? me(context) : 0, __ATOMIC_RELEASE);
 	if (!alone)
@@ -356,8 +359,7 @@ void baton_release(struct context *context)
 u32 baton_may_lend(struct context *context)
 {
 	const struct domain *domain = context->process->domain;
-	return domain == &context->process->private_domain && !chaos() && !sync_policy() &&
-	       !domain->expected;
+	return domain == &context->process->private_domain && orders_plainly() && !domain->expected;
 }
 
 u32 baton_lend(struct context *context)
@@ -428,11 +430,16 @@ static u32 let_others(struct context *context, u64 *turn)
 	return baton_acquire(context, turn);
 }
 
+static u32 give_up(struct context *context, u64 *turn)
+{
+	return orders_at_random() ? give_away(context, turn) : let_others(context, turn);
+}
+
 /* Called at a sync point, when the supervisor's clock says that somebody has waited long. */
 void baton_yield(struct context *context)
 {
 	struct domain *domain = context->process->domain;
-	if (chaos()) {
+	if (orders_at_random()) {
 		yield_in_chaos(context);
 		return;
 	}
@@ -462,7 +469,7 @@ void baton_await_printers(struct context *context)
 	do {
 		if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
 			futex_wait(&process->printing, count, PRINTING_LOOK_MS);
-		else if (chaos() ? give_away(context, &turn) : let_others(context, &turn))
+		else if (give_up(context, &turn))
 			log_turn(context, turn);
 		count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
 	} while (count && now_ns() < end);
@@ -475,7 +482,7 @@ static void offer(struct context *context)
 	u64 turn;
 	context->process->domain->stopped_turn = context->process->domain->turn;
 	context->process->domain->credit_until_ns = 0;
-	if (!(chaos() ? give_away(context, &turn) : let_others(context, &turn)))
+	if (!give_up(context, &turn))
 		turn = context->domain->turn = context->slot->baton.turn =
 			context->domain->turn + 1;
 	log_turn(context, turn);
@@ -516,8 +523,6 @@ static void begin_domain(struct context *context, struct domain *domain, u16 kin
 void baton_create(struct context *context)
 {
 	struct process *process = context->process;
-	if (tracing())
-		return;
 	process->private_domain =
 		(struct domain){.lock = me(context), .identity = context->slot->pid};
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
@@ -579,18 +584,18 @@ static void leave_section_recorded(struct context *context)
 
 void baton_enter_section(struct context *context)
 {
-	if (recording())
-		enter_section_recorded(context);
-	else
+	if (obeys_order())
 		turn_enter_section(context);
+	else
+		enter_section_recorded(context);
 }
 
 void baton_leave_section(struct context *context)
 {
-	if (recording())
-		leave_section_recorded(context);
-	else
+	if (obeys_order())
 		turn_leave_section(context);
+	else
+		leave_section_recorded(context);
 }
 
 /* `child`: in a process of its own, which has what memory its parent shares with others, but no
@@ -608,7 +613,7 @@ void baton_begin(struct context *context)
 	u64 turn;
 	if (!domain_of(context))
 		return;
-	if (!recording())
+	if (obeys_order())
 		/* A new thread always waits for its turn; it may have died before. */
 		turn_obey_next(context);
 	else if (baton_acquire(context, &turn))
@@ -617,17 +622,17 @@ void baton_begin(struct context *context)
 
 void baton_offer(struct context *context)
 {
-	if (recording())
-		offer(context);
-	else
+	if (obeys_order())
 		turn_obey_next(context);
+	else
+		offer(context);
 }
 
 /* The whole process ends. Its own threads get no turn any more; those of others in the domain do.
  */
 void baton_end_process(struct context *context)
 {
-	if (!recording())
+	if (obeys_order())
 		turns_end(context);
 	else if (context->process->domain != &context->process->private_domain)
 		baton_end(context);
@@ -637,7 +642,7 @@ void baton_end(struct context *context)
 {
 	if (!domain_of(context))
 		return;
-	if (!recording())
+	if (obeys_order())
 		turn_complete(context);
 	else if (context->process->domain->lock == me(context))
 		baton_release(context);

@@ -62,10 +62,6 @@ void baton_offer(struct context *context);
 void baton_end_process(struct context *context);
 /* The thread will run no more user code. */
 void baton_end(struct context *context);
-static inline struct domain *domain_of(const struct context *context)
-{
-	return recording() ? context->process->domain : context->domain;
-}
 /* It has not the baton, and gets it. */
 void baton_enter_section(struct context *context);
 /* It has, and gives it up. */
@@ -75,8 +71,5 @@ void baton_lock(struct context *context);
 void baton_unlock(struct context *context);
 /* Record: it is, after all. */
 void baton_lock_is_section(struct context *context);
-static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
-/* Replay under the sync policy: one thread runs at a time. */
-static inline u32 settled(void) { return HEADER->options & OPTION_SETTLED; }
 
 #endif

@@ -12,7 +12,7 @@
 static void mark_siblings_dying(struct context *context)
 {
 	u32 used = slots_used();
-	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
+	if (answers() || (context->process->thread_count <= 1 && !context->process->domain))
 		return;
 	baton_keep_alone(context, 1);
 	for (u32 i = 0; i < used; i++) {
@@ -36,14 +36,14 @@ static void tell_others(struct context *context)
 void process_ends(struct context *context, u32 status)
 {
 	robust_release(context);
-	if (!recording() && context->process->thread_count > 1)
+	if (answers() && context->process->thread_count > 1)
 		end_process(context, status);
 	tell_others(context);
 }
 
 void die_by_signal(struct context *context, u32 number)
 {
-	if (!recording())
+	if (answers())
 		end_by_signal(context, number);
 	context->exiting = 1;
 	tell_others(context);

@@ -16,6 +16,7 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "order/baton.h"
+#include "order/policy.h"
 #include "order/turn.h"
 
 /* Replay: where the stream of a thread ends that was killed while it computed, it is left behind:
@@ -52,14 +53,14 @@ static void compare_faulted(struct context *context)
 {
 	context->comparing = 0;
 	context->in_section = 0;
-	if (recording())
+	if (!obeys_order())
 		baton_unlock(context);
 }
 
 void section_enter(struct context *context)
 {
 	section_note(context);
-	if (UNLIKELY(context->comparing) && !recording())
+	if (UNLIKELY(context->comparing) && obeys_order())
 		/* The recorded thread tried on, and had its way. */
 		diverge(context, WHY_SECTIONS, 1, 0);
 	if (UNLIKELY(context->sections) && !context->in_section && domain_of(context))
@@ -74,7 +75,7 @@ void section_leave(struct context *context)
 		compare_faulted(context);
 	if (context->in_section && !context->section_depth)
 		baton_leave_section(context);
-	if (!recording())
+	if (obeys_order())
 		look_ahead(context);
 }
 
@@ -167,10 +168,10 @@ void section_compare(struct context *context, u32 begins)
 {
 	if (context->section_depth || !domain_of(context) || (!begins && !context->comparing))
 		return;
-	if (recording())
-		compare_recorded(context, begins);
-	else
+	if (obeys_order())
 		compare_replayed(context, begins);
+	else
+		compare_recorded(context, begins);
 }
 
 /* Sections nest where functions that are sections call one another. One that was left by a jump

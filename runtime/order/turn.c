@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "order/baton.h"
 #include "order/home.h"
+#include "order/policy.h"
 
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
 
@@ -22,7 +23,7 @@ static u32 has_come(const struct domain *domain, u64 turn)
  * was, the shorter it is. */
 static u32 comes_soon(struct context *context, u64 turn)
 {
-	u32 limit = sync_policy() ? SECTION_SPINS >> context->vain_spins : 0;
+	u32 limit = orders_by_sections() ? SECTION_SPINS >> context->vain_spins : 0;
 	for (u32 i = 0; i < limit; i++) {
 		if (has_come(context->domain, turn)) {
 			context->vain_spins = 0;
@@ -78,7 +79,7 @@ void turn_await(struct context *context, u64 turn)
 	context->turn = turn;
 	context->in_section = 1;
 	context->turn_sections = 0;
-	if (!sync_policy())
+	if (orders_plainly())
 		home_follow(context, domain, turn);
 }
 

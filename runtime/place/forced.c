@@ -22,6 +22,7 @@
 #include "order/baton.h"
 #include "order/chaos.h"
 #include "order/forcing.h"
+#include "order/policy.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
 
@@ -176,12 +177,12 @@ static u32 may_stop_at(const struct context *context, u64 rip)
 	       !in_stubs(context->process, rip);
 }
 
-/* Places that other threads pass at the same time are not looked for: replay plants things there.
- * Signals are delivered all the same, after a while: replay delivers them behind the event before.
- */
-static u32 is_parallel(const struct context *context)
+/* Nobody will look for the place, so any will do. In a trace nothing is repeated. Places that other
+ * threads pass at the same time are not looked for, since replay plants things there; signals are
+ * delivered all the same, after a while: replay delivers them behind the event before. */
+static u32 stops_anywhere(const struct context *context)
 {
-	return sync_policy() && domain_of(context);
+	return traces() || runs_in_parallel(context);
 }
 
 /* Whether stopping it would do anything: the baton is wanted, or signals wait. */
@@ -461,7 +462,7 @@ enum handled forced_handler(
 	}
 	if (!is_force(context, info))
 		return NOT_HANDLED;
-	if (tracing() || is_parallel(context)) {
+	if (stops_anywhere(context)) {
 		__atomic_store_n(&context->slot->forcing.state, FORCE_WANTED, __ATOMIC_RELEASE);
 		enum handled how =
 			context->deferred_count ? forced_deliver(context, regs) : HANDLED;
@@ -605,26 +606,34 @@ static void log_forced(struct context *context, u16 number, u8 flags)
 		sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
 }
 
-void forced_stand(struct context *context)
+static void stand_recorded(struct context *context)
 {
-	u8 flags = 0;
-	if (tracing() || is_parallel(context))
-		return;
-	if (recording()) {
-		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN
-										       : 0;
-		log_forced(context,
-			context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
-		context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
-	} else {
-		const struct event *event = log_peek(context);
-		flags = event->flags;
-		log_take(context, EVENT_FORCED, event->number);
-	}
-	context->force.stopped = recording();
-	if (flags & FORCED_TURN)
+	u32 gives_baton = offers_baton(context) || (orders_at_random() && context->process->domain);
+	log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0,
+		gives_baton ? FORCED_TURN : 0);
+	context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
+	context->force.stopped = 1;
+	if (gives_baton)
 		baton_offer(context);
 	context->force.stopped = 0;
-	if (recording())
-		forget_changes(context);
+	forget_changes(context);
+}
+
+static void stand_replayed(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	u8 flags = event->flags;
+	log_take(context, EVENT_FORCED, event->number);
+	if (flags & FORCED_TURN)
+		baton_offer(context);
+}
+
+void forced_stand(struct context *context)
+{
+	if (stops_anywhere(context))
+		return;
+	if (logs())
+		stand_recorded(context);
+	else
+		stand_replayed(context);
 }

@@ -10,6 +10,7 @@ mod lengths;
 mod links;
 mod methods;
 mod numbers;
+mod questions;
 mod tokens;
 mod words;
 
@@ -159,6 +160,12 @@ fn check_names(path: &Path, text: &str, calls: &numbers::Calls, complaints: &mut
     let Some(language) = Language::of(&path.to_string_lossy()) else { return };
     for (line, name) in numbers::raw_numbers(text, language, calls) {
         complaints.push(format!("{place}:{line}: the number of `{name}` in place of its name"));
+    }
+    for line in questions::direct_looks(path, text) {
+        complaints.push(format!(
+            "{place}:{line}: the mode or the options of the session: base/capabilities.h and \
+            order/policy.h have questions that say what is meant"
+        ));
     }
     if language == Language::Rust {
         let fixed = compilers::fixed_compilers(text).into_iter();
