@@ -13,10 +13,10 @@
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
-#include "log/items.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "log/ring.h"
+#include "log/sink.h"
 
 #define RED_ZONE 128
 /* In larger private mappings of files only changed pages count. */

@@ -6,8 +6,9 @@
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
-#include "log/items.h"
+#include "gen/table.h"
 #include "log/ring.h"
+#include "log/sink.h"
 
 #define EFAULT 14
 
