@@ -13,6 +13,7 @@
 #include "log/window.h"
 #include "mode/call.h"
 #include "order/baton.h"
+#include "order/domain.h"
 #include "order/forcing.h"
 #include "order/home.h"
 #include "signals/signal.h"

@@ -15,8 +15,9 @@
 #include "log/look.h"
 #include "log/ring.h"
 #include "mode/call.h"
-#include "order/baton.h"
+#include "order/domain.h"
 #include "order/ending.h"
+#include "order/yield.h"
 #include "signals/signal.h"
 
 struct exit_body {

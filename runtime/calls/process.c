@@ -22,7 +22,7 @@
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/debug.h"
-#include "order/baton.h"
+#include "order/domain.h"
 #include "order/home.h"
 #include "order/policy.h"
 #include "order/section.h"

@@ -8,6 +8,7 @@
 #include "gen/numbers.h"
 #include "mode/descriptors.h"
 #include "order/baton.h"
+#include "order/domain.h"
 #include "order/policy.h"
 
 #define TMPFS_MAGIC 0x01021994u

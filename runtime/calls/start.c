@@ -15,6 +15,7 @@
 #include "log/ring.h"
 #include "mode/debug.h"
 #include "order/baton.h"
+#include "order/domain.h"
 #include "order/section.h"
 #include "signals/signal.h"
 

@@ -26,6 +26,7 @@
 #include "order/baton.h"
 #include "order/policy.h"
 #include "order/section.h"
+#include "order/yield.h"
 #include "signals/signal.h"
 
 #define ENOSYS 38

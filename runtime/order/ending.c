@@ -6,6 +6,7 @@
 #include "log/end.h"
 #include "log/ring.h"
 #include "order/baton.h"
+#include "order/domain.h"
 
 /* The process ends: threads of it that are still somewhere will die without a word. One that is no
  * longer counted may be on its way out. */

@@ -5,8 +5,8 @@
 #include "base/state.h"
 #include "base/user.h"
 #include "log/log.h"
-#include "order/baton.h"
 #include "order/policy.h"
+#include "order/yield.h"
 
 #define COUNT_MASK 0xffffffffffffffUL
 

@@ -19,10 +19,10 @@
 #include "log/request.h"
 #include "log/ring.h"
 #include "log/sink.h"
-#include "order/baton.h"
 #include "order/chaos.h"
 #include "order/forcing.h"
 #include "order/policy.h"
+#include "order/yield.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
 
