@@ -60,7 +60,6 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     let mut complaints = circles::complaints(repository)?;
     complaints.extend(words::complaints(repository)?);
     complaints.extend(dependencies::complaints(repository)?);
-    complaints.extend(lengths::gone(repository));
     complaints.extend(methods::complaints(repository)?);
     for path in files {
         let bytes = std::fs::read(&path)?;
@@ -112,7 +111,7 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     };
     if has_ending(path, &SOURCE_ENDINGS) {
         let lines = text.lines().count();
-        if let Some(message) = lengths::complaint(&path.to_string_lossy(), lines) {
+        if let Some(message) = lengths::complaint(lines) {
             complain(lines, &message);
         }
         if !has_header_comment(path, text) {
