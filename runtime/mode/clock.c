@@ -28,8 +28,8 @@ static clock_function *function_of(const struct context *context)
 {
 	const struct registers *regs = &context->regs;
 	u32 number = (u32)regs->rax, asks_zone = number == NR_gettimeofday && regs->rsi;
-	if (!context->process->clocks || context->dispatched || context->counter_traps || !logs() ||
-		context->slot->filter || asks_zone)
+	if (!context->process->clocks || context->dispatched || context->counter_traps ||
+		traces() || context->slot->filter || asks_zone)
 		return NULL;
 	const struct vdso_clock *clock = original_of(number);
 	return clock ? (clock_function *)(context->process->clocks + clock->offset) : NULL;
