@@ -4,9 +4,6 @@
 #include "base/shared.h"
 #include "base/state.h"
 
-/* It is replayed, and a debugger wants one process of the tree. */
-static inline u32 is_debugged(void) { return HEADER->options & OPTION_DEBUG && !recording(); }
-
 /* A place for a breakpoint, through the entry table. */
 static inline void debug_event(u64 kind, u64 value)
 {

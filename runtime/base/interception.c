@@ -16,8 +16,8 @@ static void trap_counter(struct context *context, u32 wanted)
 {
 	if (context->counter_traps == wanted)
 		return;
-	u32 settable = !tracing() && !(HEADER->options & OPTION_NO_TSC_TRAP);
-	if (wanted && recording() && !context->process->counter_compared) {
+	u32 settable = traps_counter();
+	if (wanted && executes() && !context->process->counter_compared) {
 		if (settable && context->counter_traps == COUNTER_UNKNOWN)
 			sys2(NR_prctl, PR_SET_TSC, PR_TSC_ENABLE);
 		counter_compare(context->process);
@@ -32,7 +32,7 @@ static void trap_counter(struct context *context, u32 wanted)
  * behind a handler. Replay costs little by it, and so it is a safeguard there. */
 void arm_interception(struct context *context)
 {
-	u32 has_unknown = !recording() || tracing() || context->process->unknown_calls;
+	u32 has_unknown = !logs() || context->process->unknown_calls;
 	u32 wanted = has_unknown || context->handler_depth || context->process->frames_kept;
 	trap_counter(context, has_unknown);
 	if (wanted == context->dispatched)

@@ -7,7 +7,7 @@
 void process_lock(void)
 {
 	u32 *lock = &PROCESS_INITIAL->lock, free = 0;
-	if (!tracing() ||
+	if (!traces() ||
 		__atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) /* 2: somebody waits */
@@ -17,6 +17,6 @@ void process_lock(void)
 void process_unlock(void)
 {
 	u32 *lock = &PROCESS_INITIAL->lock;
-	if (tracing() && __atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2)
+	if (traces() && __atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2)
 		futex_wake(lock, 1);
 }

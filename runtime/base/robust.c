@@ -26,7 +26,7 @@ static void release(struct context *context, u64 address)
 	died = (word & WAITERS) | OWNER_DIED;
 	if (copy_user((void *)address, &died, 4))
 		return;
-	if (recording() && word & WAITERS)
+	if (executes() && word & WAITERS)
 		futex_wake((u32 *)address, 1);
 }
 

@@ -1,6 +1,7 @@
 /* What threads of a process have in common, and what every file asks of a thread. */
 #ifndef RETAKE_BASE_STATE_H
 #define RETAKE_BASE_STATE_H
+#include "base/capabilities.h"
 #include "base/shared.h"
 #include "contract/context.h"
 
@@ -124,19 +125,13 @@ static inline struct context *context_self(void)
 	return context;
 }
 
-/* Or tracing: calls are executed. */
-static inline u32 recording(void) { return HEADER->mode != MODE_REPLAY; }
-static inline u32 tracing(void) { return HEADER->mode == MODE_TRACE; }
-/* Replay under the sync policy: one thread runs at a time. */
-static inline u32 settled(void) { return HEADER->options & OPTION_SETTLED; }
-static inline u32 sync_policy(void) { return HEADER->options & OPTION_SYNC; }
 /* The first process of a PID namespace is not ended by signals without handlers. */
 static inline u32 is_spared(const struct context *context)
 {
-	return recording() && context->slot->pid_space.own && context->pid == 1;
+	return executes() && context->slot->pid_space.own && context->pid == 1;
 }
-/* As locks have it. */
-static inline u32 me(const struct context *context) { return context->slot->stream + 1; }
+/* What says in a lock that the thread has it. */
+static inline u32 as_holder(const struct context *context) { return context->slot->stream + 1; }
 static inline u32 slots_used(void)
 {
 	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);

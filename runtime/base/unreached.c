@@ -21,7 +21,7 @@ static u32 is_denied_execution(void) { return sys5(NR_prctl, PR_GET_MDWE, 0, 0, 
 u32 unreached_hide(
 	struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end)
 {
-	if (tracing() || process->unknown_calls || file->calls != CALLS_PATCHED)
+	if (!logs() || process->unknown_calls || file->calls != CALLS_PATCHED)
 		return 1;
 	for (u32 i = 0; i < MAX_UNREACHED; i++) {
 		struct address_range pages = {.start = bias + file->unreached[i].start,

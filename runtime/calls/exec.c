@@ -13,6 +13,7 @@
 #include "log/window.h"
 #include "mode/call.h"
 #include "order/baton.h"
+#include "order/domain.h"
 #include "order/forcing.h"
 #include "order/home.h"
 #include "signals/signal.h"
@@ -136,8 +137,5 @@ static u32 exec_replay(struct call *call)
 	return leave_with_result(call);
 }
 
-u32 handle_execve(struct call *call) { return recording() ? exec_record(call) : exec_replay(call); }
-u32 handle_execveat(struct call *call)
-{
-	return recording() ? exec_record(call) : exec_replay(call);
-}
+u32 handle_execve(struct call *call) { return executes() ? exec_record(call) : exec_replay(call); }
+u32 handle_execveat(struct call *call) { return handle_execve(call); }

@@ -15,8 +15,9 @@
 #include "log/look.h"
 #include "log/ring.h"
 #include "mode/call.h"
-#include "order/baton.h"
+#include "order/domain.h"
 #include "order/ending.h"
+#include "order/yield.h"
 #include "signals/signal.h"
 
 struct exit_body {
@@ -27,12 +28,12 @@ static void log_exit(struct context *context, u16 number, i64 status)
 {
 	struct exit_body body = {0, 0};
 	u32 processor;
-	if (tracing())
+	if (traces())
 		/* A trace has no use for hashes, but for times. */
 		body = (struct exit_body){trace_clock(&processor), processor};
 	else
 		final_hash(context, &body.hash, &body.pages);
-	if (recording()) {
+	if (executes()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
 	} else {
 		const struct event *event = log_take(context, EVENT_EXIT, number);
@@ -49,11 +50,11 @@ static void log_exit(struct context *context, u16 number, i64 status)
 
 u32 handle_exit_group(struct call *call)
 {
-	if (!recording())
+	if (answers())
 		debug_event(DEBUG_EXIT, (u32)call->arguments[0] & 0xff);
-	look_end(call->context);
-	if (recording())
+	else
 		baton_await_printers(call->context);
+	look_end(call->context);
 	log_exit(call->context, (u16)call->number, (i32)call->arguments[0]);
 	process_ends(call->context, ((u32)call->arguments[0] & 0xff) << 8);
 	for (;;)
@@ -67,7 +68,7 @@ static void clear_thread_id(struct context *context)
 	if (!context->clear_tid)
 		return;
 	copy_user((void *)context->clear_tid, &zero, 4);
-	if (recording())
+	if (executes())
 		futex_wake((u32 *)context->clear_tid, 1);
 }
 
@@ -75,7 +76,7 @@ u32 handle_exit(struct call *call)
 {
 	struct context *context = call->context;
 	struct process *process = context->process;
-	if (!recording())
+	if (answers())
 		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT,
 			(u32)call->arguments[0] & 0xff);
 	if (process->thread_count <= 1)

@@ -108,7 +108,7 @@ static i64 unlock(struct call *call)
 		return -EPERM;
 	if (copy_user((void *)address, &nobody, sizeof nobody))
 		return -EFAULT;
-	if (recording())
+	if (executes())
 		futex_wake((u32 *)address, 1);
 	return 0;
 }
@@ -120,7 +120,7 @@ static i64 decide(struct call *call)
 		return try_lock(call, &word, 0);
 	if (operation_of(call) == UNLOCK_PI)
 		return unlock(call);
-	return recording() ? lock(call) : try_lock(call, &word, 1);
+	return executes() ? lock(call) : try_lock(call, &word, 1);
 }
 
 /* Replay: the thread lost the baton while it waited for a lock; before that it had marked the word.
@@ -135,13 +135,13 @@ void futex_waits(struct call *call)
 u32 handle_futex(struct call *call)
 {
 	struct context *context = call->context;
-	if (tracing())
+	if (!repeatable())
 		return handle_plainly(call);
 	call_prepare(call);
 	u32 is_known = is_lock(call) || operation_of(call) == UNLOCK_PI ||
 		       operation_of(call) == TRYLOCK_PI;
 	i64 result = is_known ? decide(call) : -ENOSYS;
-	if (recording())
+	if (executes())
 		call->result = result;
 	else if (result != call->result && !(result == -EAGAIN && is_lock(call)))
 		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);

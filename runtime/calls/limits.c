@@ -47,13 +47,13 @@ static u32 address_limit(struct call *call, struct pointers pointers)
 static u32 limit(struct call *call, u64 resource, struct pointers pointers, u32 own)
 {
 	struct address_limits fresh;
-	if (recording() && own && (u32)resource == RLIMIT_AS)
+	if (executes() && own && (u32)resource == RLIMIT_AS)
 		return address_limit(call, pointers);
 	u32 growth = own && resource == RLIMIT_STACK && read_limits(call, pointers.fresh, &fresh);
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	if (!recording() && growth && call->result == 0) {
+	if (answers() && growth && call->result == 0) {
 		u64 now[2];
 		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, now);
 		now[0] = fresh.soft;

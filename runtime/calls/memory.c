@@ -1,7 +1,6 @@
 /* Calls that change the address space. They are executed in both modes; replay puts everything
  * where the log says it was. Private stack. */
 #include "calls/memory.h"
-#include "base/debugged.h"
 #include "base/interception.h"
 #include "base/map_lines.h"
 #include "base/process_lock.h"
@@ -94,7 +93,7 @@ static u32 repeat(struct call *call, u32 again)
 {
 	struct context *context = call->context;
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
 			call->actual[3], call->actual[4], call->actual[5]);
 	} else if (again &&
@@ -106,15 +105,6 @@ static u32 repeat(struct call *call, u32 again)
 		if (result != call->result)
 			diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
 	}
-	call_finish(call, NULL, 0);
-	return leave_with_result(call);
-}
-
-u32 refuse_range(struct call *call, i64 result)
-{
-	call_prepare(call);
-	if (recording())
-		call->result = result;
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
 }
@@ -143,7 +133,7 @@ static i64 unmap_around(u64 start, u64 bytes)
 static u32 munmap_around(struct call *call)
 {
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		note_change(call->context, call->arguments[0], call->arguments[1], 1);
 		call->result = unmap_around(call->arguments[0], call->arguments[1]);
 	} else if (call->result == 0)
@@ -158,8 +148,8 @@ u32 handle_munmap(struct call *call)
 	if (call->arguments[0] <= RUNTIME_TEXT && end >= RUNTIME_END && end <= ADDRESS_END)
 		return munmap_around(call);
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
-		return refuse_range(call, -EINVAL);
-	if (recording()) {
+		return answer_call(call, -EINVAL);
+	if (executes()) {
 		process_lock();
 		forget_reservations(call->context->process, call->arguments[0], call->arguments[1]);
 		note_change(call->context, call->arguments[0], call->arguments[1], 1);
@@ -191,10 +181,10 @@ static void make_private(struct context *context, u64 start, u64 bytes)
 u32 handle_mprotect(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
-		return refuse_range(call, -EINVAL);
+		return answer_call(call, -EINVAL);
 	struct context *context = call->context;
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		if (call->arguments[2] & PROT_EXEC)
 			expect_unknown_calls(context);
 		note_change(context, call->arguments[0], call->arguments[1], 0);
@@ -215,7 +205,7 @@ u32 handle_mprotect(struct call *call)
 }
 
 u32 handle_pkey_mprotect(struct call *call) { return handle_mprotect(call); }
-u32 handle_remap_file_pages(struct call *call) { return refuse_range(call, -EINVAL); }
+u32 handle_remap_file_pages(struct call *call) { return answer_call(call, -EINVAL); }
 
 u32 handle_mseal(struct call *call) { return repeat(call, 1); }
 
@@ -223,20 +213,19 @@ u32 handle_mremap(struct call *call)
 {
 	const u64 *a = call->arguments;
 	if (touches_runtime(a[0], a[1]) || ((a[3] & 2) && touches_runtime(a[4], a[2])))
-		return refuse_range(call, -EINVAL);
-	if (!recording()) {
+		return answer_call(call, -EINVAL);
+	if (answers()) {
 		const struct event *next = log_peek(call->context);
 		if (next && next->value > 0) {
 			call->actual[3] = next->value == (i64)a[0] ? (a[3] & ~3UL) : (a[3] | 3);
 			call->actual[4] = (u64)next->value;
 		}
-	}
-	if (recording()) {
+	} else {
 		note_change(call->context, a[0], a[1], 0);
 		note_change(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
 	}
 	u32 looked = look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
-	if (recording() && call->result > 0)
+	if (executes() && call->result > 0)
 		shared_moved(a[0], a[1], (u64)call->result, a[2]);
 	if (looked && call->result > 0)
 		look_moved(call->context, (u64)call->result, a[2]);
@@ -280,12 +269,12 @@ static u32 repeat_advice(struct call *call)
 {
 	const u64 *a = call->actual;
 	u64 start = a[0], end = a[0] + PAGE_CEIL(a[1]);
-	if (!recording() || start % PAGE_BYTES || end <= start)
+	if (answers() || start % PAGE_BYTES || end <= start)
 		return repeat(call, 1);
 	call_prepare(call);
 	call->result = sys3(call->number, start, a[1], a[2]);
 	struct advised advised = {.at = start, .end = end, .advice = a[2]};
-	if (call->result == -EINVAL && !tracing())
+	if (call->result == -EINVAL && logs())
 		walk_maps(advise_again, &advised);
 	struct extra_item done = {0, ITEM_OUTPUT, start, (const void *)start,
 		(u32)minimum(advised.at - start, MOST_ADVISED)};
@@ -296,8 +285,8 @@ static u32 repeat_advice(struct call *call)
 u32 handle_madvise(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
-		return refuse_range(call, -EINVAL);
-	if (call->arguments[2] == MADV_FREE && !tracing())
+		return answer_call(call, -EINVAL);
+	if (call->arguments[2] == MADV_FREE && repeatable())
 		/* The kernel frees at will, which nothing could repeat. */
 		call->actual[2] = MADV_DONTNEED;
 	if (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE)
@@ -324,7 +313,7 @@ u32 handle_madvise(struct call *call)
 u32 handle_brk(struct call *call)
 {
 	struct process *process = call->context->process;
-	if (recording())
+	if (executes())
 		return repeat(call, 0);
 	call_prepare(call);
 	u64 end = (u64)call->result, old = PAGE_CEIL(process->break_end), fresh = PAGE_CEIL(end);

@@ -3,10 +3,7 @@
 #define RETAKE_CALLS_MEMORY_H
 #include "contract/context.h"
 
-struct call;
-
 /* The program is about to; `gone`: what is there vanishes. */
 void note_change(struct context *context, u64 start, u64 bytes, u32 gone);
-u32 refuse_range(struct call *call, i64 result);
 
 #endif

@@ -26,7 +26,7 @@
 u32 handle_personality(struct call *call)
 {
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		u32 persona = (u32)call->arguments[0];
 		if (persona != ~0u && persona & READ_IMPLIES_EXEC)
 			expect_unknown_calls(call->context);
@@ -84,7 +84,7 @@ u32 handle_kill(struct call *call)
 	u64 number = call->arguments[1];
 	if (target == -1 && call->context->slot->pid_space.own)
 		return handle_plainly(call); /* the supervisor is not in that namespace */
-	if (!recording() ||
+	if (answers() ||
 		(target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
 		return handle_plainly(call);
 	call_prepare(call);
@@ -114,7 +114,7 @@ static u32 thread_id_address(struct call *call)
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	if (recording() && call->result == 0)
+	if (executes() && call->result == 0)
 		copy_user((void *)call->arguments[1], &call->context->clear_tid, 8);
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
@@ -137,7 +137,7 @@ u32 handle_prctl(struct call *call)
 		return answer_call(call, call->arguments[1] == PR_TSC_ENABLE ? 0 : -EINVAL);
 	case PR_SET_MDWE:
 		/* From then on pages that are hidden could not be shown any more. */
-		if (recording())
+		if (executes())
 			unreached_show(call->context);
 		break;
 	case PR_GET_TID_ADDRESS: return thread_id_address(call);
@@ -160,7 +160,7 @@ static u32 own_gs(struct call *call)
 {
 	const u64 base = 0;
 	call_prepare(call);
-	if (recording())
+	if (executes())
 		call->result = 0;
 	if (copy_user((void *)call->arguments[1], &base, sizeof base))
 		call->result = -EFAULT;
@@ -173,7 +173,7 @@ u32 handle_arch_prctl(struct call *call)
 	switch ((u32)call->arguments[0]) {
 	case ARCH_SET_FS:
 		call_prepare(call);
-		if (recording())
+		if (executes())
 			call->result = sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
 		else if (call->result == 0)
 			sys2(NR_arch_prctl, call->arguments[0], call->arguments[1]);
@@ -196,10 +196,10 @@ u32 handle_arch_prctl(struct call *call)
 static u32 own_memory(struct call *call)
 {
 	struct context *context = call->context;
-	if (tracing())
+	if (!repeatable())
 		return handle_plainly(call);
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		if ((u32)call->arguments[0] != context->pid)
 			call->result = -EPERM;
 		else

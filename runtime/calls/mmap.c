@@ -69,7 +69,7 @@ static u32 fits_log(
 {
 	u32 is_full = HEADER->file_count >= MAX_FILES;
 	u64 bytes = PAGE_CEIL(a[1]);
-	return !tracing() &&
+	return logs() &&
 	       (process->stored_count >= STORED_FIRST || is_full || bytes <= TINY_BYTES) &&
 	       bytes >= a[1] && (bytes <= SMALL_BYTES || is_full) &&
 	       (a[3] & MAP_TYPE) == MAP_PRIVATE && (a[2] & (PROT_READ | PROT_EXEC)) == PROT_READ &&
@@ -81,7 +81,7 @@ static u32 fits_log(
  * not be stored again. */
 static u32 is_followed(const u64 *a, const struct file_identity *identity)
 {
-	if (tracing() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) ||
+	if (!logs() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) ||
 		!shared_file_changes(identity->device, identity->inode))
 		return 0;
 	const struct header *header = HEADER;
@@ -105,7 +105,7 @@ static u32 file_of(
 {
 	u64 descriptor = (u32)a[4];
 	if (!identify_file(descriptor, identity, 1) || !identity->regular ||
-		(tracing() && !is_elf(descriptor)))
+		(!logs() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);
 	if (index != NO_FILE) {
@@ -251,7 +251,7 @@ static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE &&
 static i64 map_strange(struct process *process, const u64 *a, const struct file_identity *identity)
 {
 	u64 stat[18];
-	if (a[3] & MAP_ANONYMOUS || tracing() || identity->regular ||
+	if (a[3] & MAP_ANONYMOUS || !logs() || identity->regular ||
 		sys2(NR_fstat, (u32)a[4], stat) || stat[5] == DEVICE_ZERO)
 		return 0;
 	i64 shown = packet_ring_map(process, a);
@@ -274,7 +274,7 @@ static u32 mmap_record(struct call *call)
 		note_change(context, a[0], a[1], 1);
 	if (a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
-	if (!(a[3] & MAP_ANONYMOUS) && (!tracing() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
+	if (!(a[3] & MAP_ANONYMOUS) && (logs() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, a, &identity, &shown);
 	process_lock();
 	i64 strange = index == NO_FILE ? map_strange(context->process, a, &identity) : 0;
@@ -306,7 +306,7 @@ static u32 mmap_record(struct call *call)
 				follow(&HEADER->files[index], 0);
 			item = (struct extra_item){DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body,
 				mapping_bytes(body.overlay_count)};
-			extra = !tracing();
+			extra = logs();
 		} else if (shown == SHOWN_FOLLOWED) {
 			body.device = identity.device;
 			body.inode = identity.inode;
@@ -324,7 +324,7 @@ static u32 mmap_record(struct call *call)
 			expect_unknown_calls(context);
 	}
 	process_unlock();
-	if (tracing() && !(a[3] & MAP_ANONYMOUS) && (call->result > 0 || call->result < -4095))
+	if (traces() && !(a[3] & MAP_ANONYMOUS) && (call->result > 0 || call->result < -4095))
 		look_mapped(call, index != NO_FILE);
 	call_finish(call, &item, extra);
 	return leave_with_result(call);
@@ -401,7 +401,7 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 	const u64 *a = call->arguments;
 	u64 address = (u64)call->result;
 	u32 is_private = (a[3] & MAP_TYPE) == MAP_PRIVATE;
-	u64 type = is_private || HEADER->options & OPTION_ALONE ? MAP_PRIVATE : MAP_SHARED;
+	u64 type = is_private || maps_alone() ? MAP_PRIVATE : MAP_SHARED;
 	if (!is_private || body->may_change) {
 		i64 descriptor = open_shared(call->context, body);
 		i64 at =
@@ -449,7 +449,7 @@ static u32 mmap_replay(struct call *call)
 			    MAP_NORESERVE;
 		if ((a[3] & MAP_TYPE) == 3) /* MAP_SHARED_VALIDATE */
 			flags = (flags & ~MAP_TYPE) | MAP_SHARED;
-		if (HEADER->options & OPTION_ALONE)
+		if (maps_alone())
 			flags = (flags & ~MAP_TYPE) | MAP_PRIVATE;
 		if (address & (PAGE_BYTES - 1) || touches_runtime(address, a[1]))
 			diverge(context, WHY_CORRUPT, address, a[1]);
@@ -457,7 +457,7 @@ static u32 mmap_replay(struct call *call)
 		if (holds_mapping(item)) {
 			map_file(call, (const struct mapping_body *)(item + 1),
 				flags & ~MAP_ANONYMOUS);
-			if (UNLIKELY(looks_at_mappings()))
+			if (UNLIKELY(wants_whole_inputs()))
 				look_at_mapping(call, (const struct mapping_body *)(item + 1));
 		} else if (sys6(NR_mmap, address, a[1], a[2] | (logged ? PROT_WRITE : 0),
 				   flags | MAP_ANONYMOUS, ~0UL, 0) != call->result)
@@ -469,4 +469,4 @@ static u32 mmap_replay(struct call *call)
 	return leave_with_result(call);
 }
 
-u32 handle_mmap(struct call *call) { return recording() ? mmap_record(call) : mmap_replay(call); }
+u32 handle_mmap(struct call *call) { return executes() ? mmap_record(call) : mmap_replay(call); }

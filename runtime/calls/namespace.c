@@ -69,7 +69,7 @@ u32 may_have_ipc_namespace(u64 flags)
 static void note_pid_space(struct call *call, u64 flags, u32 how)
 {
 	struct slot *slot = call->context->slot;
-	if (recording() && call->result == 0 && flags & CLONE_NEWPID)
+	if (executes() && call->result == 0 && flags & CLONE_NEWPID)
 		slot->pid_space.children = how | slot->stream;
 }
 
@@ -89,7 +89,7 @@ u32 handle_unshare(struct call *call)
 	call->actual[0] = flags & ~CLONE_NEWIPC;
 	if (flags & CLONE_FILES)
 		call->context->process->mixed_descriptors = 1;
-	if (!recording()) /* what whoever replays may do is of no interest */
+	if (answers()) /* what whoever replays may do is of no interest */
 		return enter(call, flags, SPACE_UNSHARED);
 	return may_have_ipc_namespace(flags) ? enter(call, flags, SPACE_UNSHARED)
 					     : answer_call(call, -EPERM);
@@ -103,7 +103,7 @@ static u32 is_process(u64 descriptor)
 u32 handle_setns(struct call *call)
 {
 	u64 descriptor = call->arguments[0], type = call->arguments[1];
-	if (!recording()) /* nor has it such a descriptor */
+	if (answers()) /* nor has it such a descriptor */
 		return enter(call, type, SPACE_ENTERED);
 	i64 kind = sys2(NR_ioctl, descriptor, NS_GET_NSTYPE);
 	u64 types = kind > 0 ? (u64)kind : type;

@@ -7,7 +7,7 @@
 u32 handle_sched_setaffinity(struct call *call)
 {
 	home_set_free(call->context, 0);
-	call->context->process->is_placed = recording();
+	call->context->process->is_placed = executes();
 	return handle_plainly(call);
 }
 

@@ -12,7 +12,7 @@ u32 handle_with_output(struct call *call, u8 argument, u64 address, u64 bytes)
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	call_finish(call, &output, recording() && call->result == 0 && bytes);
+	call_finish(call, &output, executes() && call->result == 0 && bytes);
 	return leave_with_result(call);
 }
 

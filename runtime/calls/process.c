@@ -23,8 +23,9 @@
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/debug.h"
-#include "order/baton.h"
+#include "order/domain.h"
 #include "order/home.h"
+#include "order/policy.h"
 #include "order/section.h"
 #include "signals/signal.h"
 
@@ -58,7 +59,7 @@ static void child_registers(struct context *context, const struct clone_request 
 	context->regs.rax = 0;
 	if (request->stack)
 		context->regs.rsp = request->stack;
-	if (request->flags & CLONE_CHILD_SETTID && !recording())
+	if (request->flags & CLONE_CHILD_SETTID && answers())
 		copy_user((void *)request->child_tid, &context->tid, 4);
 }
 
@@ -71,7 +72,7 @@ static void give_back(struct slot *slot)
 static struct slot *slot_with_ring(struct context *context)
 {
 	struct slot *slot = slot_claim();
-	if (!slot || !recording() || pool_attach(context, slot) == 0)
+	if (!slot || answers() || pool_attach(context, slot) == 0)
 		return slot;
 	give_back(slot);
 	return NULL;
@@ -90,7 +91,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM && !slot->memory_of)
 		slot->memory_of = call->context->slot->pid;
 	slot->started_ns = slot->ended_ns = slot->baton.waits = slot->baton.wait_ns = 0;
-	if (recording())
+	if (executes())
 		slot->stream = __atomic_fetch_add(&HEADER->next_stream, 1, __ATOMIC_ACQ_REL);
 	else {
 		const struct item *item = call_find_item(call, ITEM_CHILD, 0);
@@ -109,7 +110,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 static void kernel_request(const struct clone_request *request, struct clone_request *real)
 {
 	*real = *request;
-	if (recording()) {
+	if (executes()) {
 		/* The runtime's handlers and segments stay. */
 		real->flags &=
 			~(CLONE_PTRACE | CLONE_CHILD_CLEARTID | CLONE_CLEAR_SIGHAND | CLONE_NEWIPC);
@@ -139,7 +140,7 @@ static i64 clone_copying(
 	kernel_request(request, &real);
 	clone3_fields(&real, fields);
 	process_lock(); /* what the child gets shall be whole */
-	if (request->extended && recording())
+	if (request->extended && executes())
 		pid = sys2(NR_clone3, fields, sizeof fields);
 	else
 		pid = sys6(NR_clone, real.flags | real.exit_signal, 0,
@@ -149,7 +150,7 @@ static i64 clone_copying(
 	if (pid != 0)
 		return pid;
 	context->slot = slot;
-	if (recording())
+	if (executes())
 		populate_text();
 	if (request->flags & CLONE_CLEAR_SIGHAND)
 		signals_clear(context);
@@ -185,7 +186,7 @@ static i64 clone_sharing(
 	child->sections = context->sections;
 	if (settles(context))
 		settle_thread(child);
-	if (!thread && !(request->flags & CLONE_VFORK) && recording())
+	if (!thread && !(request->flags & CLONE_VFORK) && executes())
 		unreached_show(context); /* neither would notice what the other does */
 	child->counter_traps = context->counter_traps; /* the kernel passes it on */
 	if (!thread) {
@@ -241,7 +242,7 @@ static i64 clone_sharing(
 static u32 leave_spawn(struct call *call, const struct clone_request *request)
 {
 	call->context->regs.rax = (u64)call->result;
-	if (!recording() && call->result > 0 && !(request->flags & CLONE_THREAD))
+	if (answers() && call->result > 0 && !(request->flags & CLONE_THREAD))
 		debug_event(
 			request->flags & CLONE_VFORK ? DEBUG_VFORK : DEBUG_FORK, (u64)call->result);
 	return leave(call->context);
@@ -251,11 +252,11 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 {
 	struct context *context = call->context;
 	call->outputs_by_hand = 1;
-	if (recording() && request->flags & CLONE_VM && !context->process->domain &&
+	if (makes_order() && request->flags & CLONE_VM && !context->process->domain &&
 		!(request->flags & CLONE_VFORK))
 		baton_create(context);
 	call_prepare(call);
-	if (!recording() && (call->result < 0 || debug_skips_child(call, request->flags))) {
+	if (answers() && (call->result < 0 || debug_skips_child(call, request->flags))) {
 		call_finish(call, NULL, 0);
 		return leave_spawn(call, request);
 	}
@@ -277,14 +278,14 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		set_kernel_mask(context, context->sigmask);
 	if (pid < 0) {
 		give_back(slot);
-		if (!recording())
+		if (answers())
 			fail("cannot create the process that the recording has here");
 	}
 	child_note(context->process, request->flags, (u32)call->result, (u32)pid);
 	u32 extra_count = 0;
 	u8 place = request->extended ? 0 : 2; /* which argument names the outputs */
 	struct extra_item extra[3];
-	if (recording()) {
+	if (executes()) {
 		call->result = pid;
 		if (pid > 0)
 			extra[extra_count++] = (struct extra_item){0, ITEM_CHILD, 0, &stream, 4};
@@ -319,7 +320,7 @@ u32 handle_vfork(struct call *call)
 
 static u32 clone_checked(struct call *call, const struct clone_request *request)
 {
-	if (recording() && !may_have_ipc_namespace(request->flags))
+	if (executes() && !may_have_ipc_namespace(request->flags))
 		return refuse_clone(call, -EPERM);
 	return spawn(call, request);
 }

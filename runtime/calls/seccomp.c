@@ -67,7 +67,7 @@ static u32 ask(const struct context *context, const struct call *call)
 static u32 answer_instead(struct call *call, i64 result)
 {
 	call_prepare(call);
-	if (recording())
+	if (executes())
 		call->result = result;
 	else if (call->result != result)
 		diverge(call->context, WHY_RESULT, (u64)call->result, (u64)result);
@@ -239,21 +239,12 @@ static i64 read_filter(u64 address, u64 flags, struct filter_step *steps, u32 *c
 		return -EFAULT;
 	if (program.count == 0 || program.count > FILTER_MOST_STEPS)
 		return -EINVAL;
-	if (recording() && !may_install())
+	if (executes() && !may_install())
 		return -EACCES;
 	if (copy_user(steps, (const void *)program.steps, program.count * sizeof *steps))
 		return -EFAULT;
 	*count = program.count;
 	return filter_is_valid(steps, program.count) ? 0 : -EINVAL;
-}
-
-static u32 refused(struct call *call, i64 result)
-{
-	call_prepare(call);
-	if (recording())
-		call->result = result;
-	call_finish(call, NULL, 0);
-	return leave_with_result(call);
 }
 
 /* What /proc shows, and no_new_privs of threads that get it by TSYNC, are the kernel's to tell: it
@@ -265,34 +256,40 @@ static void show_filter(u64 flags)
 	sys3(NR_seccomp, SET_MODE_FILTER, flags, &program);
 }
 
+/* Why the kernel would not take a filter of so many steps. */
+static i64 refusal(struct context *context, u64 flags, u32 count)
+{
+	u32 before = context->slot->filter;
+	i64 other = flags & FLAG_TSYNC ? spread(context, before, 0, 1) : 0;
+	if (other)
+		return flags & FLAG_TSYNC_ESRCH ? -ESRCH : other;
+	return path_steps(before) + count + FILTER_OVERHEAD > PATH_STEPS ? -ENOMEM : 0;
+}
+
 static u32 set_filter(struct call *call, u64 flags, u64 address)
 {
 	struct context *context = call->context;
 	struct filter_step steps[FILTER_MOST_STEPS];
 	u32 count = 0, before = context->slot->filter;
 	i64 result = read_filter(address, flags, steps, &count);
-	if (recording() && result == 0 && flags & FLAG_TSYNC) {
-		result = spread(context, before, 0, 1);
-		if (result && flags & FLAG_TSYNC_ESRCH)
-			result = -ESRCH;
-	}
-	if (recording() && result == 0 && path_steps(before) + count + FILTER_OVERHEAD > PATH_STEPS)
-		result = -ENOMEM;
+	if (executes() && result == 0)
+		result = refusal(context, flags, count);
 	call_prepare(call);
-	if (!recording())
+	if (answers())
 		/* Who may install one, and which thread is named, only the log knows. */
 		result = call->result;
 	if (result == 0) {
 		u32 fresh = count ? add_filter(steps, count, before) : 0;
-		if (!fresh && !recording())
+		if (!fresh && answers())
 			diverge(context, WHY_RESULT, 0, ENOMEM);
-		if (fresh && recording())
+		if (fresh && executes())
 			show_filter(flags);
 		if (fresh && flags & FLAG_TSYNC)
 			spread(context, before, fresh, 0);
 		if (fresh)
 			context->slot->filter = fresh;
-		result = fresh ? 0 : -ENOMEM;
+		else
+			result = -ENOMEM;
 	}
 	call->result = result;
 	call_finish(call, NULL, 0);
@@ -304,18 +301,18 @@ static u32 set_strict(struct call *call)
 {
 	struct context *context = call->context;
 	if (context->slot->filter)
-		return refused(call, -EINVAL); /* one mode at a time */
+		return answer_call(call, -EINVAL); /* one mode at a time */
 	context->slot->filter = FILTER_STRICT;
-	return refused(call, 0);
+	return answer_call(call, 0);
 }
 
 static u32 action_known(struct call *call)
 {
 	u32 action = 0;
 	if (call->arguments[1])
-		return refused(call, -EINVAL);
+		return answer_call(call, -EINVAL);
 	if (copy_user(&action, (const void *)call->arguments[2], sizeof action))
-		return refused(call, -EFAULT);
+		return answer_call(call, -EFAULT);
 	switch (action) {
 	case KILL_PROCESS:
 	case KILL_THREAD:
@@ -323,9 +320,9 @@ static u32 action_known(struct call *call)
 	case ERRNO:
 	case TRACE:
 	case LOG:
-	case ALLOW: return refused(call, 0);
+	case ALLOW: return answer_call(call, 0);
 	}
-	return refused(call, -EOPNOTSUPP);
+	return answer_call(call, -EOPNOTSUPP);
 }
 
 /* ---- the calls ---- */
@@ -334,12 +331,12 @@ u32 handle_seccomp(struct call *call)
 {
 	switch ((u32)call->arguments[0]) {
 	case SET_MODE_STRICT:
-		return call->arguments[1] || call->arguments[2] ? refused(call, -EINVAL)
+		return call->arguments[1] || call->arguments[2] ? answer_call(call, -EINVAL)
 								: set_strict(call);
 	case SET_MODE_FILTER: return set_filter(call, (u32)call->arguments[1], call->arguments[2]);
 	case GET_ACTION_AVAIL: return action_known(call);
 	}
-	return refused(call, -EINVAL);
+	return answer_call(call, -EINVAL);
 }
 
 u32 filter_set(struct call *call)
@@ -348,10 +345,10 @@ u32 filter_set(struct call *call)
 	case MODE_STRICT: return set_strict(call);
 	case MODE_FILTER: return set_filter(call, 0, call->arguments[2]);
 	}
-	return refused(call, -EINVAL);
+	return answer_call(call, -EINVAL);
 }
 
 u32 filter_mode(struct call *call)
 {
-	return refused(call, call->context->slot->filter ? MODE_FILTER : 0);
+	return answer_call(call, call->context->slot->filter ? MODE_FILTER : 0);
 }

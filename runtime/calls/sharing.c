@@ -8,6 +8,8 @@
 #include "gen/numbers.h"
 #include "mode/descriptors.h"
 #include "order/baton.h"
+#include "order/domain.h"
+#include "order/policy.h"
 
 #define TMPFS_MAGIC 0x01021994u
 #define HUGETLBFS_MAGIC 0x958458f6u
@@ -35,6 +37,6 @@ void shared_join(struct context *context)
 	/* Its parent stands still, and holds the baton for it. */
 	u32 is_borrower = context->is_guest && !domain;
 	context->slot->ties |= TIE_MEMORY;
-	if (recording() && !tracing() && !shares_memory(domain) && !is_borrower)
+	if (makes_order() && !shares_memory(domain) && !is_borrower)
 		baton_join(context);
 }

@@ -5,7 +5,6 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/unreached.h"
-#include "calls/memory.h"
 #include "calls/mmap.h"
 #include "calls/sharing.h"
 #include "gen/numbers.h"
@@ -34,51 +33,62 @@ static u32 reaches_runtime(const u64 *a)
 	return touches_runtime(PAGE_FLOOR(a[1]), bytes ? PAGE_CEIL(bytes) : PAGE_BYTES);
 }
 
-/* System V segments of the program. At replay a segment is a shared scratch file named by its id.
- */
-u32 handle_shmat(struct call *call)
+static void attach_recorded(struct call *call)
 {
 	struct context *context = call->context;
-	shared_join(context);
-	call_prepare(call);
-	if (recording() && reaches_runtime(call->arguments)) {
+	const u64 *a = call->arguments;
+	if (reaches_runtime(a)) {
 		call->result = -EINVAL;
 		call_finish(call, NULL, 0);
-	} else if (recording()) {
-		if (call->arguments[2] & SHM_EXEC)
-			expect_unknown_calls(context);
-		if (call->arguments[2] & SHM_REMAP)
-			unreached_show(context);
-		call->result =
-			sys3(NR_shmat, call->arguments[0], call->arguments[1], call->arguments[2]);
-		u64 bytes = call->result > 0 ? segment_bytes(call->arguments[0]) : 0;
-		if (call->result > 0)
-			shared_note((u64)call->result, bytes);
-		struct mapping_body body = {{0}, 0x53595356, (u32)call->arguments[0], 1, 0, {{0}}};
-		body.overlays[0].bytes = bytes;
-		struct extra_item item = {0, ITEM_MAPPING, 0, &body, mapping_bytes(1)};
-		call_finish(call, &item, call->result > 0);
-	} else {
-		const struct item *item = call_find_item(call, ITEM_MAPPING, 0);
-		if (call->result > 0 && holds_mapping(item) &&
-			((const struct mapping_body *)(item + 1))->overlay_count == 1) {
-			const struct mapping_body *body = (const struct mapping_body *)(item + 1);
-			u64 bytes = PAGE_CEIL(body->overlays[0].bytes);
-			if (touches_runtime((u64)call->result, bytes))
-				diverge(context, WHY_CORRUPT, (u64)call->result, bytes);
-			context->slot->request.values[1] = (i64)bytes;
-			i64 descriptor = open_shared(context, body);
-			sys2(NR_ftruncate, descriptor, bytes);
-			i64 at = sys6(NR_mmap, (u64)call->result, bytes,
-				call->arguments[2] & SHM_RDONLY ? PROT_READ
-								: PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
-			sys1(NR_close, descriptor);
-			if (at != call->result)
-				diverge(context, WHY_MAPPING, (u64)call->result, (u64)at);
-		}
-		call_finish(call, NULL, 0);
+		return;
 	}
+	if (a[2] & SHM_EXEC)
+		expect_unknown_calls(context);
+	if (a[2] & SHM_REMAP)
+		unreached_show(context);
+	call->result = sys3(NR_shmat, a[0], a[1], a[2]);
+	u64 bytes = call->result > 0 ? segment_bytes(a[0]) : 0;
+	if (call->result > 0)
+		shared_note((u64)call->result, bytes);
+	struct mapping_body body = {{0}, 0x53595356, (u32)a[0], 1, 0, {{0}}};
+	body.overlays[0].bytes = bytes;
+	struct extra_item item = {0, ITEM_MAPPING, 0, &body, mapping_bytes(1)};
+	call_finish(call, &item, call->result > 0);
+}
+
+/* A segment is a shared scratch file named by its id. */
+static void attach_replayed(struct call *call)
+{
+	struct context *context = call->context;
+	const struct item *item = call_find_item(call, ITEM_MAPPING, 0);
+	if (call->result > 0 && holds_mapping(item) &&
+		((const struct mapping_body *)(item + 1))->overlay_count == 1) {
+		const struct mapping_body *body = (const struct mapping_body *)(item + 1);
+		u64 bytes = PAGE_CEIL(body->overlays[0].bytes);
+		if (touches_runtime((u64)call->result, bytes))
+			diverge(context, WHY_CORRUPT, (u64)call->result, bytes);
+		context->slot->request.values[1] = (i64)bytes;
+		i64 descriptor = open_shared(context, body);
+		sys2(NR_ftruncate, descriptor, bytes);
+		i64 at = sys6(NR_mmap, (u64)call->result, bytes,
+			call->arguments[2] & SHM_RDONLY ? PROT_READ : PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED, (u64)descriptor, 0);
+		sys1(NR_close, descriptor);
+		if (at != call->result)
+			diverge(context, WHY_MAPPING, (u64)call->result, (u64)at);
+	}
+	call_finish(call, NULL, 0);
+}
+
+/* System V segments of the program. */
+u32 handle_shmat(struct call *call)
+{
+	shared_join(call->context);
+	call_prepare(call);
+	if (executes())
+		attach_recorded(call);
+	else
+		attach_replayed(call);
 	return leave_with_result(call);
 }
 
@@ -118,9 +128,9 @@ static void detach_again(u64 address)
 u32 handle_shmdt(struct call *call)
 {
 	if (call->arguments[0] >= RUNTIME_TEXT && call->arguments[0] < RUNTIME_END)
-		return refuse_range(call, -EINVAL);
+		return answer_call(call, -EINVAL);
 	call_prepare(call);
-	if (recording())
+	if (executes())
 		call->result = sys1(NR_shmdt, call->arguments[0]);
 	else if (call->result == 0)
 		detach_again(call->arguments[0]);

@@ -19,7 +19,7 @@ u32 handle_rt_sigaction(struct call *call)
 	struct signal_action fresh, *slot = &context->process->actions[number <= 64 ? number : 0],
 				    old;
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		call->result = 0;
 		if (number < 1 || number > 64 || call->arguments[3] != 8 ||
 			(call->arguments[1] && (number == SIGKILL || number == SIGSTOP)))
@@ -77,7 +77,7 @@ u32 handle_rt_sigprocmask(struct call *call)
 	if (context->handler_depth && call->arguments[2] &&
 		(!call->arguments[1] || (u32)call->arguments[0] == 2))
 		expect_returns(context);
-	if (recording())
+	if (executes())
 		call->result = result;
 	else if (result != call->result)
 		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
@@ -94,7 +94,7 @@ u32 handle_rt_sigpending(struct call *call)
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
 	u64 pending = 0, at = call->arguments[0];
-	if (recording() && call->result == 0 && call->context->held_count &&
+	if (executes() && call->result == 0 && call->context->held_count &&
 		!copy_user(&pending, (void *)at, 8)) {
 		for (u32 i = 0; i < call->context->held_count; i++)
 			pending |= SIGNAL_BIT(call->context->held[i].info.number);
@@ -114,7 +114,7 @@ static u32 wait_with_mask(struct call *call, u64 mask_address, u32 argument, u32
 	} substitute;
 	u64 mask = 0;
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		if (mask_address && !copy_user(&mask, (void *)mask_address, 8)) {
 			context->temporary_mask =
 				mask & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
@@ -156,7 +156,7 @@ static u32 with_set(struct call *call, u32 argument)
 {
 	u64 set = 0;
 	call_prepare(call);
-	if (recording()) {
+	if (executes()) {
 		if (call->arguments[argument] &&
 			!copy_user(&set, (void *)call->arguments[argument], 8)) {
 			set &= ~SIGNAL_BIT(SIGSYS);
@@ -174,7 +174,7 @@ static u32 take_held(struct call *call)
 {
 	struct context *context = call->context;
 	u64 set = 0;
-	if (!recording() || !context->held_count || copy_user(&set, (void *)call->arguments[0], 8))
+	if (answers() || !context->held_count || copy_user(&set, (void *)call->arguments[0], 8))
 		return 0;
 	for (u32 i = 0; i < context->held_count; i++) {
 		struct siginfo info = context->held[i].info;

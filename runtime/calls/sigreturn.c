@@ -98,7 +98,7 @@ u32 handle_sigaltstack(struct call *call)
 	if (!result && call->arguments[1] &&
 		copy_user((void *)call->arguments[1], &old, sizeof old))
 		result = -EFAULT;
-	if (!recording() && result != call->result)
+	if (answers() && result != call->result)
 		diverge(context, WHY_RESULT, (u64)call->result, (u64)result);
 	call->result = result;
 	call_finish(call, NULL, 0);

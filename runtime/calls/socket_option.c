@@ -44,7 +44,7 @@ u32 handle_getsockopt(struct call *call)
 		steps = 0;
 	struct extra_item filter = {
 		3, ITEM_OUTPUT, a[3], (const void *)a[3], steps * FILTER_STEP_BYTES};
-	call_finish(call, &filter, recording() && !tracing() && call->result == 0 && steps);
+	call_finish(call, &filter, logs() && call->result == 0 && steps);
 	return leave_with_result(call);
 }
 
@@ -64,7 +64,7 @@ static u32 make_ring(struct call *call)
 	call_prepare(call);
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	if (recording() && call->result == 0)
+	if (logs() && call->result == 0)
 		packet_ring_made(call->context->process, (u32)a[0], a[3]);
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
@@ -75,12 +75,12 @@ u32 handle_setsockopt(struct call *call)
 {
 	struct replacement head;
 	u32 option = (u32)call->arguments[2];
-	if ((u32)call->arguments[1] == SOL_PACKET && !tracing() &&
+	if ((u32)call->arguments[1] == SOL_PACKET && repeatable() &&
 		(option == PACKET_RX_RING || option == PACKET_TX_RING))
 		return make_ring(call);
 	if (!replaces_table(call->arguments) || call->arguments[4] < sizeof head ||
 		copy_user(&head, (const void *)call->arguments[3], sizeof head))
 		return handle_plainly(call);
-	u64 bytes = tracing() ? 0 : (u64)head.counters * COUNTER_BYTES;
+	u64 bytes = logs() ? (u64)head.counters * COUNTER_BYTES : 0;
 	return handle_with_output(call, 3, head.old_counters, bytes);
 }

@@ -15,6 +15,7 @@
 #include "log/ring.h"
 #include "mode/debug.h"
 #include "order/baton.h"
+#include "order/domain.h"
 #include "order/section.h"
 #include "signals/signal.h"
 
@@ -37,7 +38,7 @@ void begin_stream(struct context *context, u64 how)
 	context->chaos_state = 0;
 	context->log = context->log_end = NULL;
 	context->log_offset = 0;
-	if (recording()) {
+	if (executes()) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
 		slot->started_ns = now_ns();
@@ -48,7 +49,7 @@ void begin_stream(struct context *context, u64 how)
 		u32 processor;
 		struct start_body body = {context->pid, context->tid, how, 0};
 		/* Nobody replays it: whoever reads it wants numbers that are nobody else's. */
-		if (tracing())
+		if (traces())
 			body = (struct start_body){
 				slot->pid, slot->tid, how, trace_clock(&processor)};
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);

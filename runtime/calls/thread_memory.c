@@ -34,11 +34,11 @@ static struct context *map_next(struct process *process)
 	u32 region = process->region_count;
 	if (region == MAX_SLOTS)
 		return NULL;
-	if (recording())
+	if (executes())
 		addresses_grow(process, REGION_STRIDE);
 	if (sys6(NR_mmap, region_address(region), REGION_STRIDE, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) < 0) {
-		if (recording())
+		if (executes())
 			addresses_grow(process, -(i64)REGION_STRIDE);
 		return NULL;
 	}

@@ -22,7 +22,7 @@ enum { CLD_EXITED = 1 };
 
 void child_note(struct process *process, u64 flags, u32 recorded, u32 real)
 {
-	if (recording() || HEADER->options & OPTION_DEBUG || flags & (CLONE_THREAD | CLONE_PARENT))
+	if (executes() || is_debugged() || flags & (CLONE_THREAD | CLONE_PARENT))
 		return;
 	if (process->children_count == MAX_CHILDREN) /* nobody waited for the oldest */
 		memmove(&process->children[0], &process->children[1],
@@ -54,7 +54,7 @@ u32 handle_wait4(struct call *call)
 {
 	u32 status = 1;
 	u32 how = handle_plainly(call);
-	if (!recording() && call->result > 0 && call->arguments[1] &&
+	if (answers() && call->result > 0 && call->arguments[1] &&
 		!copy_user(&status, (const void *)call->arguments[1], sizeof status) &&
 		!(status & 0x7f))
 		await(call->context, (u32)call->result);
@@ -68,7 +68,7 @@ u32 handle_waitid(struct call *call)
 		u32 pid;
 	} info;
 	u32 how = handle_plainly(call);
-	if (!recording() && call->result == 0 && call->arguments[2] &&
+	if (answers() && call->result == 0 && call->arguments[2] &&
 		!(call->arguments[3] & WNOWAIT) &&
 		!copy_user(&info, (const void *)call->arguments[2], sizeof info) &&
 		info.code == CLD_EXITED)

@@ -24,8 +24,9 @@
 #include "mode/shared_file.h"
 #include "mode/window.h"
 #include "order/baton.h"
-#include "order/chaos.h"
+#include "order/policy.h"
 #include "order/section.h"
+#include "order/yield.h"
 #include "signals/signal.h"
 
 #define ENOSYS 38
@@ -65,8 +66,7 @@ static inline __attribute__((always_inline)) const struct call_row *plain_row(
 {
 	const struct registers *regs = &context->regs;
 	u32 number = (u32)regs->rax;
-	if (UNLIKELY(number >= CALL_ROW_COUNT || HEADER->mode != MODE_RECORD ||
-		     context->slot->filter))
+	if (UNLIKELY(number >= CALL_ROW_COUNT || !logs() || context->slot->filter))
 		return NULL;
 	const struct call_row *row = &call_rows[number];
 	enum call_kind kind = call_kinds[number];
@@ -188,7 +188,7 @@ static inline __attribute__((always_inline)) i64 other_window_with(u64 number, c
 static u32 record_call(struct call *call)
 {
 	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
-	    looked = tracing() && look_needed(call);
+	    looked = traces() && look_needed(call);
 	prepare_record(call);
 	if (UNLIKELY(looked))
 		look_before(call);
@@ -213,7 +213,7 @@ static u32 replay_call(struct call *call)
 		!call->context->printed)
 		console_replay(call->context, call->event);
 	call->context->printed = 0;
-	if (UNLIKELY(looks_at_mappings()))
+	if (UNLIKELY(wants_whole_inputs()))
 		look_replayed(call);
 	call_finish_answered(call);
 	const struct item *write =
@@ -230,9 +230,9 @@ static u32 handle_call(struct context *context)
 	section_enter(context);
 	if (UNLIKELY(context->deferred_count))
 		return deliver_deferred(context, 1);
-	if (recording()) {
+	if (executes()) {
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) &&
-			(context->process->domain || chaos()))
+			(context->process->domain || orders_at_random()))
 			baton_yield(context);
 		if (UNLIKELY(context->event_count >= context->next_hash_event))
 			hash_at_interval(context);
@@ -269,7 +269,7 @@ static u32 handle_call(struct context *context)
 	if (UNLIKELY(context->slot->filter) && filter_call(&call, &how))
 		return how;
 	switch (call.row->policy) {
-	case POLICY_EMULATE: return recording() ? record_call(&call) : replay_call(&call);
+	case POLICY_EMULATE: return executes() ? record_call(&call) : replay_call(&call);
 	case POLICY_CUSTOM: return handle_custom(&call);
 	default: return answer_call(&call, call_refusal(&call));
 	}
@@ -328,7 +328,7 @@ u32 runtime_syscall(struct context *context)
 {
 	u32 how = handle_call(context);
 	section_leave(context);
-	if (LIKELY(how == LEAVE_FAST) && recording() && kind_of((u32)context->number) != CLOCK)
+	if (LIKELY(how == LEAVE_FAST) && executes() && kind_of((u32)context->number) != CLOCK)
 		leave_fast();
 	return how;
 }

@@ -180,7 +180,7 @@ static void synchronous_fault(
 		machine->regs.rip = (u64)fixup;
 		return;
 	}
-	if (info->number == SIGSEGV && machine->error_code & INSTRUCTION_FETCH && recording() &&
+	if (info->number == SIGSEGV && machine->error_code & INSTRUCTION_FETCH &&
 		unreached_holds(context->process, machine->fault_address)) {
 		unreached_show(context);
 		return;
@@ -203,7 +203,7 @@ static void synchronous_fault(
 static void refuse_gate(struct context *context, struct siginfo *info, struct registers *regs)
 {
 	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
-	if (recording() && !__atomic_exchange_n(&HEADER->gate_told, 1, __ATOMIC_RELAXED))
+	if (executes() && !__atomic_exchange_n(&HEADER->gate_told, 1, __ATOMIC_RELAXED))
 		complain("int $0x80 is not supported: it faults, as without 32-bit programs");
 	regs->rip -= 2;
 	replace_fault(context, info, &raised->fault,
@@ -232,8 +232,8 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 	if (regs->rip >= (u64)restore_stepping && regs->rip <= (u64)restore_stepping_end &&
 		!is_synchronous(info))
 		regs->rip = (u64)restore_full; /* what follows may change the flags */
-	enum handled how = recording() ? forced_handler(context, info, regs, user->machine.extended)
-				       : watch_handler(context, info, regs, user->machine.extended);
+	enum handled how = executes() ? forced_handler(context, info, regs, user->machine.extended)
+				      : watch_handler(context, info, regs, user->machine.extended);
 	if (how != NOT_HANDLED) {
 		if (how == HANDLED_STOP)
 			enter_stopped(context, regs);
@@ -258,6 +258,6 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 	const char *abort = window_around(regs->rip);
 	if (abort)
 		regs->rip = (u64)abort;
-	else if (tracing() && forced_deliver(context, regs) == HANDLED_STOP)
+	else if (traces() && forced_deliver(context, regs) == HANDLED_STOP)
 		enter_stopped(context, regs);
 }

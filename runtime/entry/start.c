@@ -21,7 +21,7 @@
 #include "log/ring.h"
 #include "mode/debug.h"
 #include "mode/descriptors.h"
-#include "order/baton.h"
+#include "order/policy.h"
 #include "place/forced.h"
 #include "place/watch.h"
 #include "signals/signal.h"
@@ -50,7 +50,7 @@ static struct context *first_context(struct slot *slot)
 	context->process = PROCESS_INITIAL;
 	context->process->region_count = 1;
 	context->process->thread_count = 1;
-	if (sync_policy())
+	if (orders_by_sections())
 		context->sections = settled() ? SECTIONS_WHOLE : SECTIONS_SHORT;
 	context->altstack_flags = 2; /* SS_DISABLE */
 	sys2(NR_arch_prctl, ARCH_SET_GS, context);
@@ -59,7 +59,7 @@ static struct context *first_context(struct slot *slot)
 
 static void trap_instructions(void)
 {
-	if (!tracing() && !(HEADER->options & OPTION_NO_CPUID_FAULT))
+	if (traps_cpuid())
 		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
 }
 
@@ -124,7 +124,7 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 static void patch_vdso(struct context *context, u64 base)
 {
 	const struct header *header = HEADER;
-	if (!base || !header->vdso_patch_count || tracing())
+	if (!base || !header->vdso_patch_count || !logs())
 		return;
 	u64 bytes = header->vdso_bytes;
 	u32 writable = !sys3(NR_mprotect, base, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);

@@ -63,7 +63,7 @@ void end_of_stream(struct context *context)
 	struct process *process = context->process;
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
 	look_end(context);
-	if (!event && !process->ending && HEADER->options & OPTION_CUT_OFF)
+	if (!event && !process->ending && streams_are_cut())
 		/* Perhaps within its turn: who comes behind it waits. */
 		context->turn = 0;
 	if ((status & 0x7f) == SIGKILL)

@@ -13,10 +13,10 @@
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
-#include "log/items.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "log/ring.h"
+#include "log/sink.h"
 
 #define RED_ZONE 128
 /* In larger private mappings of files only changed pages count. */
@@ -175,9 +175,9 @@ void memory_list(struct context *context, struct page_list *list)
 void memory_hash(struct context *context, u64 *hash, u64 *pages)
 {
 	*hash = *pages = 0;
-	if (HEADER->options & OPTION_CHECK_OFF)
+	if (!checks_memory())
 		return;
-	if (HEADER->options & OPTION_CHECK_FULL) {
+	if (checks_all_memory()) {
 		memory_scan(context, hash, pages);
 		return;
 	}
@@ -224,7 +224,7 @@ void hash_at_interval(struct context *context)
 	u64 hash;
 	u32 first = context->next_hash_event == 0;
 	context->next_hash_event = context->event_count + INTERVAL_EVENTS;
-	if (first || !(HEADER->options & OPTION_CHECK_FULL) || !always_ran_alone(context))
+	if (first || !checks_all_memory() || !always_ran_alone(context))
 		return;
 	memory_hash(context, &hash, &body.pages);
 	if (!hash)

@@ -1,20 +1,14 @@
-/* What a call reads and writes, walked from its table row. One walk serves four purposes (struct
- * sink): stage inputs and verify inputs before the call, measure outputs and emit outputs after it.
- * Private stack; touches the program's memory only by copy_user. */
+/* What a call reads and writes, walked from its table row. One walk serves four purposes: sink.c
+ * has what is done with each item of it. Private stack; touches the program's memory only by
+ * copy_user. */
 #include "log/items.h"
-#include "base/futex.h"
-#include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
-#include "log/log.h"
-#include "log/request.h"
-#include "log/ring.h"
-#include "log/trace_items.h"
+#include "log/sink.h"
 
-#define INLINE_PART 32u
 #define INLINE_STRING 4096u
 #define MAX_VECTORS 1024u
 #define EFAULT 14
@@ -22,42 +16,6 @@
 #define FAULTED_BYTES 0x10000UL
 #define MAX_STRINGS 150u     /* of one list: two must fit the space for inputs */
 #define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
-
-#define BLOCK_BYTES 32UL
-#define HASH_FACTOR 0x9e3779b97f4a7c15UL
-
-static u64 mix(u64 value)
-{
-	value ^= value >> 32;
-	value *= HASH_FACTOR;
-	return value ^ value >> 29;
-}
-
-static u64 mix_lanes(const u64 *lanes)
-{
-	return mix(lanes[0]) ^ mix(lanes[1] + 1) ^ mix(lanes[2] + 2) ^ mix(lanes[3] + 3);
-}
-
-#define LANES(bytes)           \
-	{                      \
-		bytes, 1, 2, 3 \
-	}
-#define BLOCKS(bytes) (((bytes) + BLOCK_BYTES - 1) / BLOCK_BYTES)
-
-/* As if zeros followed up to the end of the last block. */
-u64 hash_user(const void *bytes, u64 count, u32 *faulted)
-{
-	u64 lanes[4] = LANES(count), tail[4] = {0}, blocks = count / BLOCK_BYTES,
-	    rest = count % BLOCK_BYTES;
-	if (hash_user_blocks(bytes, blocks, lanes) ||
-		copy_user(tail, (const u8 *)bytes + blocks * BLOCK_BYTES, rest)) {
-		*faulted = 1;
-		return 0;
-	}
-	if (rest)
-		hash_user_blocks(tail, 1, lanes);
-	return mix_lanes(lanes);
-}
 
 static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
 {
@@ -116,117 +74,6 @@ const struct call_row *find_row(u64 number, const u64 *arguments)
 	if (at < row->sub_row_count && rows[at].command == command)
 		return &rows[at].row;
 	return number == NR_ioctl ? decode_ioctl(arguments) : row;
-}
-
-/* ---- the four sinks ---- */
-
-/* Both: 1 if the bytes cannot be read. */
-static u32 stage_whole(u8 *data, u64 address, u64 total, u32 *hash)
-{
-	u64 lanes[4] = LANES(total), *last = (u64 *)data + (BLOCKS(total) - 1) * 4;
-	last[0] = last[1] = last[2] = last[3] = 0;
-	u32 faulted = copy_user(data, (const void *)address, total) != 0;
-	hash_user_blocks(data, BLOCKS(total), lanes);
-	*hash = (u32)mix_lanes(lanes);
-	return faulted;
-}
-
-static u32 stage_part(u8 *data, u64 address, u64 total, u64 inline_bytes, u32 *hash)
-{
-	u32 faulted = 0;
-	*hash = (u32)hash_user((const void *)address, total, &faulted);
-	if (!inline_bytes || faulted)
-		return faulted;
-	*(u64 *)(data + ALIGN8(inline_bytes) - 8) = 0;
-	return copy_user(data, (const void *)address, inline_bytes) != 0;
-}
-
-u8 *stage_input(
-	u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit)
-{
-	u64 inline_bytes = total <= inline_limit ? total : INLINE_PART;
-	struct item *item = (struct item *)position;
-	u8 *data = (u8 *)(item + 1);
-	if (data + ALIGN8(inline_bytes) > limit)
-		inline_bytes = 0;
-	if (data > limit)
-		fail("the inputs of one call do not fit");
-	u32 hash, is_whole = inline_bytes == total && data + BLOCKS(total) * BLOCK_BYTES <= limit;
-	u32 faulted = LIKELY(is_whole) ? stage_whole(data, address, total, &hash)
-				       : stage_part(data, address, total, inline_bytes, &hash);
-	if (UNLIKELY(faulted))
-		inline_bytes = hash = 0;
-	*item = (struct item){(u8)argument, ITEM_INPUT, (u16)faulted, (u32)inline_bytes, (u32)total,
-		hash, address};
-	return data + ALIGN8(inline_bytes);
-}
-
-static void verify_input(struct sink *sink, u32 argument, u64 address, u64 total)
-{
-	const struct item *item = (const struct item *)sink->item;
-	if (sink->item + sizeof *item > sink->item_end || item->direction != ITEM_INPUT)
-		diverge(sink->context, WHY_INPUT, 0, argument);
-	u32 faulted = 0;
-	u32 hash = (u32)hash_user((const void *)address, total, &faulted);
-	if (UNLIKELY(item->argument != argument || item->address != address ||
-		     item->total_bytes != (u32)total || item->flags != faulted ||
-		     item->hash != hash))
-		diverge(sink->context, WHY_INPUT, item->hash, hash);
-	if (UNLIKELY(HEADER->options & OPTION_WHOLE_INPUTS) && !faulted &&
-		item->inline_bytes < item->total_bytes)
-		request(sink->context, REQUEST_INPUT, address, total, 0);
-	sink->item += sizeof *item + ALIGN8(item->inline_bytes);
-}
-
-u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes)
-{
-	u64 size = sizeof(struct item) + ALIGN8(bytes);
-	if (UNLIKELY(size > (u64)(limit - position)))
-		return NULL;
-	*(struct item *)position = output_item(argument, address, bytes);
-	ring_copy(position + sizeof(struct item), (const void *)address, bytes);
-	return position + size;
-}
-
-/* Few outputs are large, and to walk the arguments twice for them all would cost more than the
- * call's whole event. */
-static void measure_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
-{
-	sink->bytes += sizeof(struct item) + ALIGN8(bytes);
-	u8 *next = sink->overflown
-			   ? NULL
-			   : stage_output(sink->position, sink->limit, argument, address, bytes);
-	if (next)
-		sink->position = next;
-	else
-		sink->overflown = 1;
-}
-
-static void emit_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
-{
-	struct item item = output_item(argument, address, bytes);
-	ring_item(sink->context, &item, (const void *)address);
-}
-
-static void one_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 inline_limit)
-{
-	if (address == 0 || bytes == 0)
-		return;
-	if (bytes > sink->largest)
-		bytes = sink->largest;
-	if (tracing()) {
-		trace_item(sink, argument, address, bytes);
-		return;
-	}
-	switch (sink->mode) {
-	case SINK_INPUT:
-		sink->position = stage_input(
-			sink->position, sink->limit, argument, address, bytes, inline_limit);
-		break;
-	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
-	case SINK_MEASURE: measure_output(sink, argument, address, bytes); break;
-	case SINK_EMIT: emit_output(sink, argument, address, bytes); break;
-	}
 }
 
 /* ---- shapes ---- */
@@ -294,7 +141,7 @@ static void visit_strings(struct sink *sink, u32 argument, u64 array)
 	while (count < 0x10000 && !copy_user(&text, (const void *)(array + count * 8), 8) && text)
 		count++;
 	one_item(sink, argument, array, count * 8, 0);
-	for (u64 i = 0; i < count && (i < MAX_STRINGS || tracing()); i++) {
+	for (u64 i = 0; i < count && (i < MAX_STRINGS || traces()); i++) {
 		if (copy_user(&text, (const void *)(array + i * 8), 8))
 			return;
 		i64 length = string_length_user((const char *)text, 0x20000);
@@ -423,7 +270,7 @@ static __attribute__((noinline)) void visit_input(
 		one_item(sink, i, address, sizeof(struct interfaces), INLINE_WHOLE);
 		break;
 	case SHAPE_SEMARRAY:
-		if (reads && recording())
+		if (reads && executes())
 			one_item(sink, i, address, semaphore_bytes(arguments), INLINE_WHOLE);
 		else if (reads && sink->item < sink->item_end)
 			one_item(sink, i, address, ((const struct item *)sink->item)->total_bytes,
@@ -458,7 +305,7 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 		if (rule->direction == DIRECTION_VALUE)
 			continue;
 		if (rule->direction == DIRECTION_IN && rule->shape == SHAPE_PLAIN &&
-			rule->length_rule == LENGTH_ARGUMENT && !tracing())
+			rule->length_rule == LENGTH_ARGUMENT && !traces())
 			one_item(sink, i, arguments[i], plain_bytes(sink, i, rule, arguments, 0),
 				INLINE_WHOLE);
 		else
@@ -581,7 +428,7 @@ static __attribute__((noinline)) void visit_output(struct sink *sink, u32 i,
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result)
 {
 	sink->largest = LARGEST_MOVE;
-	if (UNLIKELY(result == -EFAULT) && !tracing()) {
+	if (UNLIKELY(result == -EFAULT) && logs()) {
 		visit_faulted(sink, row, arguments);
 		return;
 	}

@@ -10,7 +10,7 @@ i64 look_ask(struct context *context, u32 stage, i64 result)
 {
 	u32 processor;
 	return request(context, REQUEST_LOOK, stage, (u64)result,
-		tracing() ? trace_clock(&processor) : context->event_count);
+		traces() ? trace_clock(&processor) : context->event_count);
 }
 
 static void note_range(struct process *process, u64 start, u64 bytes)

@@ -70,7 +70,7 @@ struct slot *slot_claim(void)
 	for (;;) {
 		u32 index = (u32)top;
 		if (!index) {
-			struct slot *unlisted = recording() ? NULL : claim_unlisted(header);
+			struct slot *unlisted = answers() ? claim_unlisted(header) : NULL;
 			if (unlisted)
 				return unlisted;
 			u32 seen = __atomic_load_n(&header->ready_futex, __ATOMIC_ACQUIRE);

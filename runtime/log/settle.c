@@ -36,7 +36,7 @@ static struct context *next_to_run(const struct domain *domain, u32 *others)
 		if (one->settled != SETTLED_WAITS)
 			continue;
 		*others = 1;
-		if (has_come_for(domain, &one->awaits) && (!next || me(one) < me(next)))
+		if (has_come_for(domain, &one->awaits) && (!next || as_holder(one) < as_holder(next)))
 			next = one;
 	}
 	return next;

@@ -1,6 +1,7 @@
 /* What settle.c offers. */
 #ifndef RETAKE_LOG_SETTLE_H
 #define RETAKE_LOG_SETTLE_H
+#include "base/capabilities.h"
 #include "base/state.h"
 
 /* Settled replay: the thread is one of those of which one runs at a time. Processes that share

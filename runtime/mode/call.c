@@ -25,7 +25,7 @@ _Static_assert(INPUT_SPACE + 2 * TURN_BYTES <= RING_SLACK, "what is staged is in
 
 void call_prepare(struct call *call)
 {
-	if (recording())
+	if (executes())
 		prepare_record(call);
 	else
 		call_answer(call);
@@ -83,7 +83,7 @@ u32 lend_baton(struct context *context)
 
 i64 call_execute(struct call *call)
 {
-	return recording() ? execute_in(call, call_kernel_window) : call->result;
+	return executes() ? execute_in(call, call_kernel_window) : call->result;
 }
 
 static void emit_extra(struct context *context, const struct extra_item *extra)
@@ -96,7 +96,7 @@ static void emit_extra(struct context *context, const struct extra_item *extra)
 static inline __attribute__((always_inline)) void finish_record(
 	struct call *call, const struct extra_item *extra, u32 extra_count)
 {
-	if (tracing()) {
+	if (traces()) {
 		trace_finish(call, extra, extra_count);
 		return;
 	}
@@ -135,7 +135,7 @@ static inline __attribute__((always_inline)) void finish_record(
 
 void call_finish(struct call *call, const struct extra_item *extra, u32 extra_count)
 {
-	if (recording())
+	if (executes())
 		finish_record(call, extra, extra_count);
 	else
 		call_finish_answered(call);
@@ -173,13 +173,13 @@ static SELDOM void finish_with(
 			(struct extra_item){0, ITEM_CONSOLE, 0, &call->console_sequence, 8};
 	if (writes_memory(call))
 		extra[count++] = written_memory(call);
-	if (HEADER->shared_file_count && !tracing()) {
+	if (HEADER->shared_file_count && logs()) {
 		u32 items = shared_file_write(call, &write, &changed, &extra[count]);
 		count += items ? items : shared_file_read(call, &extra[count]);
 	}
 	if (moved)
 		extra[count++] = *moved;
-	if (call->context->process->packet_rings_shown && !tracing())
+	if (call->context->process->packet_rings_shown)
 		count += packet_rings_exchange(call->context->process, &extra[count]);
 	finish_record(call, extra, count);
 	view_end(&changed);
@@ -210,7 +210,7 @@ u32 call_finish_moved(struct call *call)
 i64 call_refusal(const struct call *call)
 {
 	i64 error = call->row->refuse_errno;
-	if (recording() && call->number == NR_ioctl && status_flags(call->arguments[0]) == -EBADF)
+	if (executes() && call->number == NR_ioctl && status_flags(call->arguments[0]) == -EBADF)
 		return -EBADF;
 	return error < 0 ? error : -error;
 }
@@ -218,7 +218,7 @@ i64 call_refusal(const struct call *call)
 u32 answer_call(struct call *call, i64 result)
 {
 	call_prepare(call);
-	if (recording())
+	if (executes())
 		call->result = result;
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);

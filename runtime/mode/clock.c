@@ -6,8 +6,9 @@
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
-#include "log/items.h"
+#include "gen/table.h"
 #include "log/ring.h"
+#include "log/sink.h"
 
 #define EFAULT 14
 
@@ -28,7 +29,7 @@ static clock_function *function_of(const struct context *context)
 	const struct registers *regs = &context->regs;
 	u32 number = (u32)regs->rax, asks_zone = number == NR_gettimeofday && regs->rsi;
 	if (!context->process->clocks || context->dispatched || context->counter_traps ||
-		tracing() || context->slot->filter || asks_zone)
+		traces() || context->slot->filter || asks_zone)
 		return NULL;
 	const struct vdso_clock *clock = original_of(number);
 	return clock ? (clock_function *)(context->process->clocks + clock->offset) : NULL;

@@ -2,7 +2,6 @@
  * printed in that order at replay. Which descriptors lead there is known from descriptors.c.
  * Private stack. */
 #include "mode/console.h"
-#include "base/debugged.h"
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -183,12 +182,12 @@ void console_replay(struct context *context, const struct event *event)
 	const struct item *item = console_item(event);
 	if (!item)
 		diverge(context, WHY_CORRUPT, 0, 0);
-	if (HEADER->options & OPTION_QUIET)
+	if (!prints())
 		return;
 	u64 ticket = *(const u64 *)(item + 1);
 	if (!is_debugged()) { /* of the other processes few are made */
 		wait_for_turn(context, ticket);
-		if (HEADER->options & OPTION_QUIET) /* what comes before it is lost */
+		if (!prints()) /* what comes before it is lost */
 			return;
 	}
 	struct piece piece = {

@@ -1,7 +1,6 @@
 /* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of
  * the program has run. Private stack. */
 #include "mode/debug.h"
-#include "base/debugged.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -21,8 +20,8 @@ void debug_begin(struct context *context)
  * recording. */
 u32 debug_skips_child(struct call *call, u64 flags)
 {
-	if (LIKELY(!(HEADER->options & (OPTION_DEBUG | OPTION_DROPPED))) ||
-		flags & 0x100 /* CLONE_VM */ || shares_memory(call->context->domain))
+	if (LIKELY(!skips_processes()) || flags & 0x100 /* CLONE_VM */ ||
+		shares_memory(call->context->domain))
 		return 0;
 	const struct item *item = call_find_item(call, ITEM_CHILD, 0);
 	if (!item || item->inline_bytes != 4)

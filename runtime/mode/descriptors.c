@@ -98,7 +98,7 @@ static u32 console_use(u64 descriptor, const u64 *stat)
 static u32 found_use(u64 descriptor)
 {
 	u64 stat[18];
-	return tracing() || sys2(NR_fstat, descriptor, stat) ? 0 : console_use(descriptor, stat);
+	return !logs() || sys2(NR_fstat, descriptor, stat) ? 0 : console_use(descriptor, stat);
 }
 
 /* Threads that have descriptors of their own are seldom: what each of them has is not tracked. */
@@ -169,7 +169,7 @@ static void note_opened(struct call *call, u64 flags)
 	struct context *context = call->context;
 	u64 stat[18], descriptor = (u64)call->result;
 	u32 use = 0, is_regular = 0;
-	if (flags & WRITES && !tracing() && !sys2(NR_fstat, descriptor, stat)) {
+	if (flags & WRITES && logs() && !sys2(NR_fstat, descriptor, stat)) {
 		u64 process = memory_of(descriptor, stat);
 		if (process && process != context->pid) {
 			refuse_memory(call);

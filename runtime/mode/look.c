@@ -49,8 +49,6 @@ static const u8 look_kinds[CALL_ROW_COUNT] = {
 
 static u32 wanted(void) { return HEADER->data_limit == ~0UL; }
 
-u32 looks_at_mappings(void) { return tracing() ? wanted() : HEADER->options & OPTION_WHOLE_INPUTS; }
-
 u32 look_needed(const struct call *call)
 {
 	u32 kind = call->number < CALL_ROW_COUNT ? look_kinds[call->number] : 0;

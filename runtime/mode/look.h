@@ -9,8 +9,6 @@ u32 look_needed(const struct call *call);
 void look_before(struct call *call);
 void look_after(struct call *call);
 void look_mapped(struct call *call, u32 is_program);
-/* Somebody wants to know what is stored in mapped files. */
-u32 looks_at_mappings(void);
 /* Replay: its event was taken, nothing of it was done. */
 void look_replayed(struct call *call);
 

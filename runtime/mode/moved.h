@@ -18,7 +18,7 @@ struct view {
 u32 moved_needed(const struct call *call);
 static inline u32 moved_wanted(const struct call *call)
 {
-	return UNLIKELY(HEADER->options & OPTION_MOVED_DATA) && moved_needed(call);
+	return UNLIKELY(keeps_moved_data()) && moved_needed(call);
 }
 /* Where in the file that it moved them to, ~0 if nobody knows; only of calls that are needed. */
 u64 moved_to(const struct call *call, u64 *bytes);

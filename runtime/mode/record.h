@@ -12,7 +12,7 @@
 
 static inline __attribute__((always_inline)) void prepare_record(struct call *call)
 {
-	if (tracing()) {
+	if (traces()) {
 		trace_prepare(call);
 		return;
 	}

@@ -19,22 +19,18 @@
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "gen/numbers.h"
-#include "log/end.h"
 #include "log/ring.h"
 #include "order/chaos.h"
 #include "order/forcing.h"
 #include "order/holder.h"
 #include "order/home.h"
-#include "order/operation.h"
+#include "order/policy.h"
 #include "order/turn.h"
 
 #define CHAOS_LOOKS 20 /* of a millisecond each, at most */
 /* Some microseconds: what a short call takes, and less than going to sleep and being woken. */
 #define MOST_SPINS 1000
 #define LEAST_SPINS 200
-#define FIRST_PAUSE_NS 50000UL
-#define MOST_COURTESY_NS 20000000UL	  /* some rounds of the kernel's scheduler */
 #define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* somebody computes */
 /* As long as anybody computes, see crates/record/src/slices.rs, */
 #define MOST_CREDIT_NS 240000000UL
@@ -49,18 +45,16 @@
 /* A wait as long as this is no ordinary hand-over: the drain shall look. */
 #define RING_AFTER_MS 4UL
 
-static void log_turn_of(struct context *context, u8 flags, u16 kind, u64 turn)
+void log_turn_with(struct context *context, u8 flags, u16 kind, u64 turn)
 {
 	ring_event(context, EVENT_TURN, flags, kind, (i64)turn, NULL, 0);
 	note_turn(context, turn);
 }
 
-static void log_turn(struct context *context, u64 turn)
+void log_turn(struct context *context, u16 kind, u64 turn)
 {
-	log_turn_of(context, 0, turn_kind(context), turn);
+	log_turn_with(context, 0, kind, turn);
 }
-
-/* ---- record ---- */
 
 static SELDOM void begin_turn(struct context *context, struct domain *domain)
 {
@@ -68,24 +62,25 @@ static SELDOM void begin_turn(struct context *context, struct domain *domain)
 	/* First: should we be killed here, the supervisor logs the turn that is taken. */
 	context->slot->baton.turn = domain->turn + 1;
 	domain->turn = context->slot->baton.turn;
-	domain->last = me(context);
+	domain->last = as_holder(context);
 	domain->lent = 0;
-	if (!chaos() && !sync_policy())
+	if (orders_plainly())
 		home_follow(context, domain, domain->turn);
 	domain->core = this_core();
 }
 
-static u32 take(struct context *context, struct domain *domain, u64 *turn)
+u32 baton_take(struct context *context, struct domain *domain, u64 *turn)
 {
 	domain->wake_pending = 0;
 	context->process->holder = context;
 	context->slot->baton.state = BATON_HOLDING;
-	context->seen_tick = HEADER->yield_tick - chaos(); /* chaos is asked at every sync point */
+	/* At random: it is asked to yield at every sync point. */
+	context->seen_tick = HEADER->yield_tick - orders_at_random();
 	context->in_section = 1;
 	force_open(context);
 	if (UNLIKELY(context->process->unknown_calls && !context->counter_traps))
 		arm_interception(context);
-	if (LIKELY(domain->last == me(context) && context->domain == domain))
+	if (LIKELY(domain->last == as_holder(context) && context->domain == domain))
 		return 0;
 	begin_turn(context, domain);
 	*turn = domain->turn;
@@ -96,7 +91,7 @@ static u32 take(struct context *context, struct domain *domain, u64 *turn)
 static u32 lock_from(struct context *context, struct domain *domain, u32 *holder)
 {
 	return __atomic_compare_exchange_n(
-		&domain->lock, holder, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+		&domain->lock, holder, as_holder(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static u32 lock(struct context *context, struct domain *domain, u32 *holder)
@@ -110,10 +105,11 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
  * to an end. */
 static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
-	u32 holder, limit = sync_policy()
+	u32 holder, limit = orders_by_sections()
 				    ? SECTION_SPINS
 				    : (u32)minimum(2 * context->spins + LEAST_SPINS, MOST_SPINS);
-	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() && !sync_policy())
+	if (__atomic_load_n(&domain->core, __ATOMIC_RELAXED) == this_core() &&
+		!orders_by_sections())
 		return 0;
 	for (u32 i = 0; i < limit; i++) {
 		__builtin_ia32_pause();
@@ -205,7 +201,7 @@ static SELDOM u32 has_credit_yet(struct domain *domain, u64 *now)
 	return domain->credit_until_ns != 0;
 }
 
-static u32 has_credit(struct domain *domain, u64 *now)
+u32 baton_has_credit(struct domain *domain, u64 *now)
 {
 	return UNLIKELY(domain->credit_until_ns) && has_credit_yet(domain, now);
 }
@@ -213,7 +209,7 @@ static u32 has_credit(struct domain *domain, u64 *now)
 static u32 is_expected(struct domain *domain)
 {
 	u64 now;
-	return has_credit(domain, &now) && now - domain->late_ns >= UNEXPECTED_NS;
+	return baton_has_credit(domain, &now) && now - domain->late_ns >= UNEXPECTED_NS;
 }
 
 /* By the first after a stop; only once, or those that make calls could have the baton for ever. */
@@ -230,7 +226,7 @@ static SELDOM void wake_waiters(struct domain *domain, u32 expected, u32 before)
 {
 	if (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
 		return;
-	if (chaos() || domain->merged)
+	if (orders_at_random() || domain->merged)
 		/* They find out among themselves who goes first, or that they are to go elsewhere.
 		 */
 		futex_wake(&domain->lock, 0x7fffffff);
@@ -257,31 +253,31 @@ static void unlock(struct domain *domain, u32 expected)
 void baton_signalled(struct context *context)
 {
 	u32 state = context->slot->baton.state;
-	if (!chaos() && (state == BATON_WAITING || state == BATON_STOPPED))
+	if (!orders_at_random() && (state == BATON_WAITING || state == BATON_STOPPED))
 		__atomic_store_n(&context->slot->baton.state, BATON_SIGNALLED, __ATOMIC_RELEASE);
 }
 
 static SELDOM void wait_for_baton(struct context *context, struct domain *domain)
 {
 	struct slot *slot = context->slot;
-	if (chaos()) {
+	u32 at_random = orders_at_random(), called = !context->force.stopped || at_random;
+	if (at_random) {
 		slot->baton.domain = domain->identity;
 		chaos_delay(context);
 	}
 	u64 start = now_ns();
-	u32 called = !context->force.stopped || chaos();
 	__atomic_store_n(
 		&slot->baton.state, called ? BATON_WAITING : BATON_STOPPED, __ATOMIC_RELEASE);
 	if (context->deferred_count)
 		baton_signalled(context);
 	__atomic_add_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
-	if (chaos())
+	if (at_random)
 		wait_in_chaos(context, domain);
 	else
 		wait_for_lock(context, domain);
 	u64 end = now_ns(), waited = end - start;
-	if (called && !chaos())
+	if (called && !at_random)
 		earn_credit(domain, waited, end);
 	__atomic_sub_fetch(&domain->waiters, 1, __ATOMIC_SEQ_CST);
 	__atomic_sub_fetch(&domain->callers, called, __ATOMIC_SEQ_CST);
@@ -292,9 +288,17 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 static inline __attribute__((always_inline)) void obtain(
 	struct context *context, struct domain *domain)
 {
-	u32 holder, at_once = !chaos() && (!domain->expected || !context->force.stopped);
+	u32 holder, at_once = !orders_at_random() && (!domain->expected || !context->force.stopped);
 	if (UNLIKELY(!at_once || (!lock(context, domain, &holder) && !spin(context, domain))))
 		wait_for_baton(context, domain);
+}
+
+void baton_obtain(struct context *context, struct domain *domain) { obtain(context, domain); }
+
+void baton_merge(struct domain *domain)
+{
+	domain->merged = 1;
+	unlock(domain, 0);
 }
 
 /* Another thread of the process may have made it join others while this one was in a call, or
@@ -303,7 +307,7 @@ static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 {
 	struct process *process = context->process;
 	u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE),
-	    is_kept_out = alone && alone != me(context);
+	    is_kept_out = alone && alone != as_holder(context);
 	if (!is_kept_out && !domain->merged)
 		return 1;
 	if (!is_kept_out)
@@ -329,7 +333,7 @@ static inline __attribute__((always_inline)) struct domain *obtain_own(struct co
 
 u32 baton_acquire(struct context *context, u64 *turn)
 {
-	return take(context, obtain_own(context), turn);
+	return baton_take(context, obtain_own(context), turn);
 }
 
 /* The thread holds the baton, and gives it up to end all others of its process: they would go on to
@@ -337,9 +341,9 @@ u32 baton_acquire(struct context *context, u64 *turn)
 void baton_keep_alone(struct context *context, u32 alone)
 {
 	u32 *word = &context->process->alone;
-	if (!recording() || (!alone && !*word))
+	if (!alone && !*word)
 		return;
-	__atomic_store_n(word, alone ? me(context) : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(word, alone ? as_holder(context) : 0, __ATOMIC_RELEASE);
 	if (!alone)
 		futex_wake(word, 0x7fffffff);
 }
@@ -355,8 +359,7 @@ void baton_release(struct context *context)
 u32 baton_may_lend(struct context *context)
 {
 	const struct domain *domain = context->process->domain;
-	return domain == &context->process->private_domain && !chaos() && !sync_policy() &&
-	       !domain->expected;
+	return domain == &context->process->private_domain && orders_plainly() && !domain->expected;
 }
 
 u32 baton_lend(struct context *context)
@@ -367,180 +370,16 @@ u32 baton_lend(struct context *context)
 	force_close(context);
 	context->slot->baton.state = BATON_NONE;
 	context->in_section = 0;
-	__atomic_store_n(&domain->lock, me(context) | LENT, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&domain->lock, as_holder(context) | LENT, __ATOMIC_SEQ_CST);
 	return 1;
 }
 
 u32 baton_take_back(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
-	u32 lent = me(context) | LENT;
-	return lock_from(context, domain, &lent) ? take(context, domain, turn)
+	u32 lent = as_holder(context) | LENT;
+	return lock_from(context, domain, &lent) ? baton_take(context, domain, turn)
 						 : baton_acquire(context, turn);
-}
-
-/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did.
- */
-static u32 give_away(struct context *context, u64 *turn)
-{
-	chaos_new_priority(context);
-	baton_release(context);
-	return baton_acquire(context, turn);
-}
-
-/* Chaos, at a sync point. Where no baton is, other processes run anyway. */
-static void yield_in_chaos(struct context *context)
-{
-	u64 turn;
-	if (!chaos_one_in(context, HEADER->chaos.yield_one_in))
-		return;
-	if (!context->process->domain)
-		chaos_delay(context);
-	else if (give_away(context, &turn))
-		log_turn(context, turn);
-}
-
-/* Somebody waits, and nobody has had a turn since. */
-static u32 nobody_came(const struct domain *domain, u64 turn)
-{
-	return __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn &&
-	       __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
-}
-
-/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is
- * left to it. But it may be stopped, or dead, so the less it came before the less it is waited for.
- * 1: somebody came. */
-static u32 let_others(struct context *context, u64 *turn)
-{
-	struct domain *domain = context->process->domain;
-	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8),
-	    spent = 0;
-	baton_release(context);
-	for (u32 i = 0; i < 50 && nobody_came(domain, before); i++)
-		sys0(NR_sched_yield);
-	for (u64 pause[2] = {0, FIRST_PAUSE_NS}; spent < most && nobody_came(domain, before);
-		pause[1] *= 2) {
-		sys2(NR_nanosleep, pause, NULL);
-		spent += pause[1];
-	}
-	context->refused = nobody_came(domain, before) ? context->refused + 1 : 0;
-	return baton_acquire(context, turn);
-}
-
-/* Called at a sync point, when the supervisor's clock says that somebody has waited long. */
-void baton_yield(struct context *context)
-{
-	struct domain *domain = context->process->domain;
-	if (chaos()) {
-		yield_in_chaos(context);
-		return;
-	}
-	if (!domain)
-		return;
-	u64 turn, now;
-	context->seen_tick = HEADER->yield_tick;
-	if (!__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST) && has_credit(domain, &now))
-		context->slot->baton.kept++;
-	else if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
-		log_turn(context, turn);
-}
-
-/* How long whoever ends the process waits for what is printed: a pipe may be full for ever. */
-#define PRINTING_NS 20000000UL
-#define PRINTING_LOOK_MS 1
-
-void baton_await_printers(struct context *context)
-{
-	struct process *process = context->process;
-	struct domain *domain = process->domain;
-	u32 count = domain ? __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST) : 0;
-	if (!count)
-		return;
-	process->closing = 1;
-	u64 turn, end = now_ns() + PRINTING_NS;
-	do {
-		if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
-			futex_wait(&process->printing, count, PRINTING_LOOK_MS);
-		else if (chaos() ? give_away(context, &turn) : let_others(context, &turn))
-			log_turn(context, turn);
-		count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
-	} while (count && now_ns() < end);
-}
-
-/* At a forced point, which says that a TURN event follows: there is one even if nobody took the
- * baton. */
-static void offer(struct context *context)
-{
-	u64 turn;
-	context->process->domain->stopped_turn = context->process->domain->turn;
-	context->process->domain->credit_until_ns = 0;
-	if (!(chaos() ? give_away(context, &turn) : let_others(context, &turn)))
-		turn = context->domain->turn = context->slot->baton.turn =
-			context->domain->turn + 1;
-	log_turn(context, turn);
-}
-
-/* What comes after the call may be for others to see, so the log says that the baton was given away
- * even if it never comes back. */
-void baton_leave(struct context *context)
-{
-	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.yield_one_in))
-		return;
-	ring_event(context, EVENT_TURN, 0, TURN_GIVEN, 0, NULL, 0);
-	offer(context);
-}
-
-/* The log says first where it is: should the thread never get the baton back, that is where it
- * ends. */
-u32 baton_give(struct context *context, u64 passages)
-{
-	struct domain *domain = context->process->domain;
-	if (!domain || !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
-		return 0;
-	ring_event(context, EVENT_PASSAGE, 0, 0, (i64)passages, NULL, 0);
-	context->force.stopped = 1;
-	offer(context);
-	context->force.stopped = 0;
-	return 1;
-}
-
-static void begin_domain(struct context *context, struct domain *domain, u16 kind)
-{
-	u64 turn;
-	u8 flags = sync_policy() && context->process->domain ? TURN_JOINS : 0;
-	take(context, domain, &turn);
-	if (!flags)
-		__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
-	log_turn_of(context, flags, kind, turn);
-	if (flags)
-		operations_join(context, domain);
-}
-
-void baton_create(struct context *context)
-{
-	struct process *process = context->process;
-	if (tracing())
-		return;
-	process->private_domain =
-		(struct domain){.lock = me(context),
-			.identity = context->slot->pid,
-			.epoch = __atomic_add_fetch(
-				&HEADER->last_epoch, 1, __ATOMIC_RELAXED)};
-	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
-}
-
-/* Turns of the process so far are over before the first one among the others begins: its own baton
- * is kept until then. Then whoever waits for that one, or will, finds it merged. */
-void baton_join(struct context *context)
-{
-	struct domain *own = context->process->domain;
-	HEADER->shared_domain.identity = ~0U;
-	obtain(context, &HEADER->shared_domain);
-	begin_domain(context, &HEADER->shared_domain, TURN_SHARED);
-	if (!own)
-		return;
-	own->merged = 1;
-	unlock(own, 0);
 }
 
 /* ---- record: sections ---- */
@@ -548,7 +387,7 @@ void baton_join(struct context *context)
 static void take_section(struct context *context, struct domain *domain)
 {
 	u64 turn;
-	if (!take(context, domain, &turn))
+	if (!baton_take(context, domain, &turn))
 		return;
 	struct sections_body body = {context->turn_sections, context->operations};
 	ring_event(context, EVENT_TURN, TURN_SECTION, turn_kind(context), (i64)turn, &body,
@@ -586,68 +425,16 @@ static void leave_section_recorded(struct context *context)
 
 void baton_enter_section(struct context *context)
 {
-	if (recording())
-		enter_section_recorded(context);
-	else
+	if (obeys_order())
 		turn_enter_section(context);
+	else
+		enter_section_recorded(context);
 }
 
 void baton_leave_section(struct context *context)
 {
-	if (recording())
-		leave_section_recorded(context);
-	else
+	if (obeys_order())
 		turn_leave_section(context);
-}
-
-/* `child`: in a process of its own, which has what memory its parent shares with others, but no
- * other thread. */
-void baton_inherit(struct context *child)
-{
-	struct domain *domain = domain_of(child);
-	child->domain = child->process->domain = shares_memory(domain) ? domain : NULL;
-	if (!child->domain)
-		home_leave(child);
-}
-
-void baton_begin(struct context *context)
-{
-	u64 turn;
-	if (!domain_of(context))
-		return;
-	if (has_progress(context))
-		progress_begin(context);
-	if (!recording())
-		/* A new thread always waits for its turn; it may have died before. */
-		turn_obey_next(context);
-	else if (baton_acquire(context, &turn))
-		log_turn(context, turn);
-}
-
-void baton_offer(struct context *context)
-{
-	if (recording())
-		offer(context);
 	else
-		turn_obey_next(context);
-}
-
-/* The whole process ends. Its own threads get no turn any more; those of others in the domain do.
- */
-void baton_end_process(struct context *context)
-{
-	if (!recording())
-		turns_end(context);
-	else if (context->process->domain != &context->process->private_domain)
-		baton_end(context);
-}
-
-void baton_end(struct context *context)
-{
-	if (!domain_of(context))
-		return;
-	if (!recording())
-		turn_complete(context);
-	else if (context->process->domain->lock == me(context))
-		baton_release(context);
+		leave_section_recorded(context);
 }

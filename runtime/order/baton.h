@@ -6,14 +6,6 @@
 #include "base/sys.h"
 #include "contract/context.h"
 
-/* The first thing in a new stream that has a domain. */
-void baton_begin(struct context *context);
-/* A process that was forked off. */
-void baton_inherit(struct context *child);
-/* Record: from here on the process has a domain. */
-void baton_create(struct context *context);
-/* Record: from here on it is that of all processes that share memory. */
-void baton_join(struct context *context);
 static inline u32 shares_memory(const struct domain *domain)
 {
 	return domain == &HEADER->shared_domain;
@@ -30,6 +22,9 @@ static inline void note_turn(struct context *context, u64 turn)
 	context->turn = context->slot->baton.turn_logged = turn;
 	context->turn_sections = context->slot->baton.turn_sections = 0;
 }
+/* Record: its event, outside a call. */
+void log_turn(struct context *context, u16 kind, u64 turn);
+void log_turn_with(struct context *context, u8 flags, u16 kind, u64 turn);
 /* Record. */
 void baton_release(struct context *context);
 /* Record: somebody waits for it. */
@@ -47,25 +42,15 @@ u32 baton_take_back(struct context *context, u64 *turn);
 void baton_keep_alone(struct context *context, u32 alone);
 /* Record: 1 when the holder changed: the caller logs the turn. */
 u32 baton_acquire(struct context *context, u64 *turn);
-/* Record: lets those who waited long go first. */
-void baton_yield(struct context *context);
-/* Record, before the process ends: threads that have printed shall be able to log it. */
-void baton_await_printers(struct context *context);
-/* Record, chaos: on the way back to the program's code. */
-void baton_leave(struct context *context);
+/* Record: the two steps of baton_acquire, for a domain that is not yet the process's. */
+void baton_obtain(struct context *context, struct domain *domain);
+u32 baton_take(struct context *context, struct domain *domain, u64 *turn);
+/* Record: a domain whose baton the thread has is part of another from here on. */
+void baton_merge(struct domain *domain);
+/* Record, the holder: those that make calls have the baton among themselves. `now`, if so. */
+u32 baton_has_credit(struct domain *domain, u64 *now);
 /* Record: a signal was put off. */
 void baton_signalled(struct context *context);
-/* Record, at a passage: others go first, if there are any. 1: the log says so. */
-u32 baton_give(struct context *context, u64 passages);
-/* At a forced point whose event has FORCED_TURN. */
-void baton_offer(struct context *context);
-void baton_end_process(struct context *context);
-/* The thread will run no more user code. */
-void baton_end(struct context *context);
-static inline struct domain *domain_of(const struct context *context)
-{
-	return recording() ? context->process->domain : context->domain;
-}
 /* It has not the baton, and gets it. */
 void baton_enter_section(struct context *context);
 /* It has, and gives it up. */

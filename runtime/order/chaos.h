@@ -1,10 +1,8 @@
 /* What chaos.c offers. */
 #ifndef RETAKE_ORDER_CHAOS_H
 #define RETAKE_ORDER_CHAOS_H
-#include "base/shared.h"
 #include "contract/context.h"
 
-static inline u32 chaos(void) { return HEADER->chaos.seed != 0; }
 /* A random number. */
 u64 chaos_below(struct context *context, u64 limit);
 u32 chaos_one_in(struct context *context, u32 count);

@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "order/baton.h"
+#include "order/policy.h"
 #include "order/operation.h"
 #include "order/section.h"
 
@@ -155,7 +156,7 @@ void compare_faulted(struct context *context)
 		operation_abandon(context);
 	else {
 		context->in_section = 0;
-		if (recording())
+		if (makes_order())
 			baton_unlock(context);
 	}
 	context->comparing = 0;
@@ -167,7 +168,7 @@ void compare(struct context *context, u32 begins)
 	if ((context->section_depth && !operand && !context->operating) || !domain_of(context) ||
 		(!begins && !context->comparing))
 		return;
-	if (recording())
+	if (makes_order())
 		begins ? begin_recorded(context, operand) : end_recorded(context);
 	else
 		begins ? begin_replayed(context, operand) : end_replayed(context);

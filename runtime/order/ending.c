@@ -6,13 +6,14 @@
 #include "log/end.h"
 #include "log/ring.h"
 #include "order/baton.h"
+#include "order/domain.h"
 
 /* The process ends: threads of it that are still somewhere will die without a word. One that is no
  * longer counted may be on its way out. */
 static void mark_siblings_dying(struct context *context)
 {
 	u32 used = slots_used();
-	if (!recording() || (context->process->thread_count <= 1 && !context->process->domain))
+	if (answers() || (context->process->thread_count <= 1 && !context->process->domain))
 		return;
 	baton_keep_alone(context, 1);
 	for (u32 i = 0; i < used; i++) {
@@ -36,14 +37,14 @@ static void tell_others(struct context *context)
 void process_ends(struct context *context, u32 status)
 {
 	robust_release(context);
-	if (!recording() && context->process->thread_count > 1)
+	if (answers() && context->process->thread_count > 1)
 		end_process(context, status);
 	tell_others(context);
 }
 
 void die_by_signal(struct context *context, u32 number)
 {
-	if (!recording())
+	if (answers())
 		end_by_signal(context, number);
 	context->exiting = 1;
 	tell_others(context);

@@ -2,7 +2,7 @@
 #include "order/holder.h"
 #include "base/state.h"
 #include "base/user.h"
-#include "order/baton.h"
+#include "order/policy.h"
 
 #define HIGHEST_BYTE 7 /* of the count: nobody makes so many calls that they would reach it */
 #define MOST_TIMES_ASKED 20
@@ -25,7 +25,7 @@ void ask_holder(struct domain *domain, u32 lock)
 	const u8 negative = 0x80;
 	struct process *process = context_self()->process;
 	struct context *holder = __atomic_load_n(&process->holder, __ATOMIC_RELAXED);
-	if (domain != &process->private_domain || !holder || sync_policy())
+	if (domain != &process->private_domain || !holder || orders_by_sections())
 		return;
 	for (u32 i = 0; i < MOST_TIMES_ASKED; i++)
 		if (copy_user((u8 *)&holder->passages + HIGHEST_BYTE, &negative, 1) ||

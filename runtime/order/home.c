@@ -14,7 +14,7 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
-#include "order/baton.h"
+#include "order/policy.h"
 
 #define ROUND_NS 1000000000UL /* after so long the kernel chooses a core, for LOOK turns */
 #define LOOK 32UL	      /* turns from one look at the clock to the next */
@@ -51,7 +51,7 @@ static void move(struct slot *slot, u32 home)
 
 static u64 short_turn_ns(void)
 {
-	return recording() && !HEADER->homes_watched ? SHORT_UNWATCHED_NS : SHORT_TURN_NS;
+	return makes_order() && !HEADER->homes_watched ? SHORT_UNWATCHED_NS : SHORT_TURN_NS;
 }
 
 static void look(struct slot *slot, struct domain *domain)
@@ -114,8 +114,8 @@ void home_inherit(const struct slot *parent, struct slot *child)
 /* One thread of the process, or all; who takes turns still is bound again then. */
 void home_set_free(const struct context *context, u32 only)
 {
-	u32 count = slots_used();
-	for (u32 i = 0; recording() && i < count; i++) {
+	u32 count = makes_order() ? slots_used() : 0;
+	for (u32 i = 0; i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
 		if (!slot->affinity.home || (only && slot->pid_space.inner_tid != only) ||
 			!is_of_process(context, slot))

@@ -10,6 +10,7 @@
 #include "order/object.h"
 #include "base/state.h"
 #include "order/baton.h"
+#include "order/policy.h"
 #include "order/operation.h"
 #include "order/section.h"
 

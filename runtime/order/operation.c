@@ -24,6 +24,7 @@
 #include "log/ring.h"
 #include "log/settle.h"
 #include "order/baton.h"
+#include "order/policy.h"
 #include "order/section.h"
 #include "order/turn.h"
 
@@ -58,7 +59,7 @@ static struct clock *clock_of(const struct domain *domain, u64 address)
 static u32 take_clock(struct context *context, struct clock *clock, u32 from)
 {
 	return __atomic_compare_exchange_n(
-		&clock->holder, &from, me(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+		&clock->holder, &from, as_holder(context), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static u32 lives(u32 stream)
@@ -102,7 +103,7 @@ static SELDOM void let_others_operate(const struct context *context, const struc
 {
 	for (u32 i = 0; i < CLOCK_SPINS; i++) {
 		if (!__atomic_load_n(&clock->waiters, __ATOMIC_RELAXED) ||
-			__atomic_load_n(&clock->last, __ATOMIC_RELAXED) != me(context))
+			__atomic_load_n(&clock->last, __ATOMIC_RELAXED) != as_holder(context))
 			return;
 		__builtin_ia32_pause();
 	}
@@ -129,7 +130,7 @@ static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 	context->quick = (struct quick){.is_on = domain != &HEADER->shared_domain,
 		.domain = domain,
 		.seed = domain->identity,
-		.own = (u64)domain->epoch << 32 | me(context),
+		.own = (u64)domain->epoch << 32 | as_holder(context),
 		.clocks = HEADER->clocks,
 		.published = &context->slot->baton.operations};
 }
@@ -160,7 +161,7 @@ u32 operation_lock(struct context *context, u64 operand)
 static u8 is_turn_over(const struct context *context)
 {
 	u32 last = __atomic_load_n(&context->process->domain->last, __ATOMIC_RELAXED);
-	return last == me(context) ? 0 : AFTER_TURN_OVER;
+	return last == as_holder(context) ? 0 : AFTER_TURN_OVER;
 }
 
 void operation_follow(struct context *context, u32 stream, u64 operations, u32 clock)
@@ -180,7 +181,7 @@ void operation_follow(struct context *context, u32 stream, u64 operations, u32 c
 /* Another domain's operations are on other memory. */
 static u32 comes_behind(const struct context *context, const struct clock *clock)
 {
-	return clock->last != me(context) && clock->epoch == context->process->domain->epoch;
+	return clock->last != as_holder(context) && clock->epoch == context->process->domain->epoch;
 }
 
 void operation_note(struct context *context)
@@ -206,7 +207,7 @@ static void end_recorded(struct context *context)
 	struct clock *clock = context->clock;
 	u64 ended = ++context->operations;
 	__atomic_store_n(&context->slot->baton.operations, ended, __ATOMIC_RELAXED);
-	clock->last = me(context);
+	clock->last = as_holder(context);
 	clock->epoch = context->process->domain->epoch;
 	clock->operations = ended;
 	unlock_clock(clock);
@@ -272,7 +273,7 @@ static u32 is_in_circle(const struct context *context, u64 *ended)
 	for (u32 i = 0; i <= context->process->region_count; i++) {
 		if (!next.stream || has_come_for(context->domain, &next))
 			return 0;
-		if (next.stream == me(context))
+		if (next.stream == as_holder(context))
 			return 1;
 		*ended += come_to(next.stream - 1);
 		const struct context *other = progress_of(next.stream - 1)->context;
@@ -399,7 +400,7 @@ u32 operation_begin(struct context *context, u64 operand)
 	section_note(context);
 	if (UNLIKELY(context->comparing))
 		diverge(context, WHY_SECTIONS, 1, 0); /* see section_enter */
-	if (recording()) {
+	if (makes_order()) {
 		if (!operation_lock(context, operand))
 			return 0;
 		operation_note(context);
@@ -414,7 +415,7 @@ u32 operation_begin(struct context *context, u64 operand)
 void operation_end(struct context *context)
 {
 	context->operating = 0;
-	if (recording())
+	if (makes_order())
 		end_recorded(context);
 	else
 		end_replayed(context);
@@ -424,7 +425,7 @@ void operation_abandon(struct context *context)
 {
 	context->operating = 0;
 	context->comparing = 0;
-	if (recording())
+	if (makes_order())
 		unlock_clock(context->clock);
 }
 

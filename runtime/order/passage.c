@@ -5,7 +5,8 @@
 #include "base/state.h"
 #include "base/user.h"
 #include "log/log.h"
-#include "order/baton.h"
+#include "order/policy.h"
+#include "order/yield.h"
 
 #define COUNT_MASK 0xffffffffffffffUL
 
@@ -40,7 +41,7 @@ static u32 record(struct context *context)
 
 u32 passage(struct context *context)
 {
-	if (recording())
+	if (!obeys_order())
 		return record(context);
 	replay(context);
 	return 1;

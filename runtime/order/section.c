@@ -18,6 +18,7 @@
 #include "order/compare.h"
 #include "order/object.h"
 #include "order/operation.h"
+#include "order/policy.h"
 #include "order/turn.h"
 
 /* Replay: where the stream of a thread ends that was killed while it computed, it is left behind:
@@ -53,7 +54,7 @@ void section_look_ahead(struct context *context)
 void section_enter(struct context *context)
 {
 	section_note(context);
-	if (UNLIKELY(context->comparing) && !recording())
+	if (UNLIKELY(context->comparing) && obeys_order())
 		/* The recorded thread tried on, and had its way. */
 		diverge(context, WHY_SECTIONS, 1, 0);
 	if (UNLIKELY(context->holds_object))
@@ -75,7 +76,7 @@ void section_leave(struct context *context)
 		compare_faulted(context);
 	if (context->in_section && !keeps_baton(context))
 		baton_leave_section(context);
-	if (!recording())
+	if (obeys_order())
 		section_look_ahead(context);
 	if (context->object && !context->holds_object)
 		object_enter(context);

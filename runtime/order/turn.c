@@ -12,6 +12,7 @@
 #include "order/baton.h"
 #include "order/home.h"
 #include "order/operation.h"
+#include "order/policy.h"
 
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
 
@@ -29,7 +30,7 @@ void spun_in_vain(struct context *context)
 
 static u32 comes_soon(struct context *context, u64 turn)
 {
-	u32 limit = sync_policy() ? SECTION_SPINS >> context->vain_spins : 0;
+	u32 limit = orders_by_sections() ? SECTION_SPINS >> context->vain_spins : 0;
 	for (u32 i = 0; i < limit; i++) {
 		if (has_come(context->domain, turn)) {
 			context->vain_spins = 0;
@@ -73,7 +74,7 @@ void turn_await(struct context *context, const struct turn_event *next)
 	context->turn = turn;
 	context->in_section = 1;
 	context->turn_sections = 0;
-	if (!sync_policy())
+	if (orders_plainly())
 		home_follow(context, domain, turn);
 	if (UNLIKELY(next->flags & TURN_JOINS))
 		operation_await(context);
@@ -96,7 +97,7 @@ void turn_give_up(struct context *context, const struct turn_event *next)
 	if (next->kind == TURN_FIRST_THREAD) {
 		process->private_domain = (struct domain){.lock = 0};
 		context->domain = process->domain = &process->private_domain;
-		if (sync_policy())
+		if (orders_by_sections())
 			progress_create(context);
 	}
 	if (!context->domain)

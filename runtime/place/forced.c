@@ -8,36 +8,21 @@
 #include "base/futex.h"
 #include "base/leave.h"
 #include "base/shared.h"
-#include "base/shared_ranges.h"
 #include "base/signals.h"
 #include "base/state.h"
 #include "base/sys.h"
-#include "base/user.h"
 #include "gen/numbers.h"
-#include "log/hash.h"
-#include "log/items.h"
 #include "log/log.h"
 #include "log/request.h"
-#include "log/ring.h"
-#include "order/baton.h"
 #include "order/chaos.h"
 #include "order/forcing.h"
-#include "place/neighbourhood.h"
+#include "order/policy.h"
+#include "order/yield.h"
+#include "place/signature.h"
 #include "place/stepping.h"
 
 /* Within the region's part of FORCE_PLACES, behind the scratch page. */
 #define TRACE_OFFSET PAGE_BYTES
-#define LIST_OFFSET 0x10000UL /* page hashes, then copies of pages that change */
-#define COPIES_OFFSET 0x60000UL
-#define LIST_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
-#define STACK_WORDS_BELOW 16
-#define STACK_WORDS 400
-#define AREAS_IN_WORDS 48 /* of the areas the rest is compared by hash, which no stub can */
-#define AREA_WORDS 8
-#define CHANGED_WORDS 92
-#define CHEAP_SCAN_NS 4000000UL
-#define FRAME_WORDS_BELOW 16
-#define FRAME_WORDS 20
 /* Then a thread is stopped without a trace: its loop enters the runtime too often, or faults. */
 #define MOST_CANCELLED 3
 #define ROUNDS_THAT_TELL 3
@@ -48,95 +33,13 @@
 /* Chaos: so that a thread that runs long gets on, it is stopped ever more seldom. */
 #define STOPS_UNTIL_RARER 64
 #define ARCH_GET_FS 0x1003
-#define MXCSR_OFFSET 24
-#define EXCEPTION_FLAGS 0x3fU
 
 static struct registers *trace_of(struct context *context)
 {
 	return (struct registers *)(scratch_page(context) + TRACE_OFFSET);
 }
 #define TRACE_BYTES PAGE_CEIL(FORCE_TRACE_STEPS * sizeof(struct registers))
-_Static_assert(TRACE_OFFSET + TRACE_BYTES <= LIST_OFFSET, "the trace has room");
-
-/* ---- which memory changes ----
- *
- * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too
- * slow to be compared at each of them. So the words are found that change from round to round,
- * whatever the loop is: page hashes at one moment, copies of the pages that have changed at a
- * second, and at the third, the stop itself, the words that differ from the copies. */
-
-_Static_assert(LIST_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && LIST_END <= FORCE_STRIDE,
-	"the lists have room");
-
-static struct page_list *list_of(struct context *context)
-{
-	return (struct page_list *)(scratch_page(context) + LIST_OFFSET);
-}
-static u8 *copies_of(struct context *context)
-{
-	return (u8 *)(scratch_page(context) + COPIES_OFFSET);
-}
-
-static void forget_changes(struct context *context)
-{
-	if (context->force.phase != PHASE_FIRST)
-		sys2(NR_munmap, list_of(context), LIST_END - LIST_OFFSET);
-	context->force.phase = PHASE_FIRST;
-}
-
-/* Where other threads are, the kernel may be writing for them at this moment. In large processes at
- * most a ninth of the time goes into it. */
-static u32 may_scan(struct context *context)
-{
-	const struct force *force = &context->force;
-	if (context->process->domain || context->process->thread_count > 1)
-		return 0;
-	return force->scan_ns < CHEAP_SCAN_NS || now_ns() >= force->scan_allowed_ns;
-}
-
-static void scanned(struct context *context, u64 start)
-{
-	u64 end = now_ns();
-	context->force.scan_ns = end - start;
-	context->force.scan_allowed_ns = end + 8 * (end - start);
-}
-
-/* Whether the copies are of all that changes: then no trace is needed to find it. */
-static u32 has_copies(struct context *context)
-{
-	const struct page_list *list = list_of(context);
-	return context->force.phase == PHASE_COPIED && list->changed_count &&
-	       list->changed_count < PAGE_LIST_CHANGED;
-}
-
-/* Stops in passing; 0: there is nothing more to learn. */
-static u32 observe(struct context *context, const struct registers *regs)
-{
-	struct force *force = &context->force;
-	struct page_list *list = list_of(context);
-	u64 start = now_ns();
-	context->regs = *regs;
-	if (force->phase == PHASE_FIRST && may_scan(context) && force->scan_ns < CHEAP_SCAN_NS) {
-		if (sys6(NR_mmap, (u64)list, LIST_END - LIST_OFFSET, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) != (i64)list)
-			return 0;
-		force->phase = PHASE_LISTED;
-		memory_list(context, list);
-		scanned(context, start);
-		return list->count <= PAGE_LIST_CAPACITY;
-	}
-	if (force->phase != PHASE_LISTED)
-		return 0;
-	force->phase = PHASE_COPIED;
-	if (list->count > PAGE_LIST_CAPACITY)
-		return 0;
-	memory_list(context, list);
-	scanned(context, start);
-	for (u64 i = 0; i < list->changed_count; i++)
-		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i],
-			PAGE_BYTES);
-	return 1;
-}
+_Static_assert(TRACE_OFFSET + TRACE_BYTES <= CHANGES_OFFSET, "the trace has room");
 
 void force_settle(struct context *context)
 {
@@ -176,12 +79,12 @@ static u32 may_stop_at(const struct context *context, u64 rip)
 	       !in_stubs(context->process, rip);
 }
 
-/* Places that other threads pass at the same time are not looked for: replay plants things there.
- * Signals are delivered all the same, after a while: replay delivers them behind the event before.
- */
-static u32 is_parallel(const struct context *context)
+/* Nobody will look for the place, so any will do. In a trace nothing is repeated. Places that other
+ * threads pass at the same time are not looked for, since replay plants things there; signals are
+ * delivered all the same, after a while: replay delivers them behind the event before. */
+static u32 stops_anywhere(const struct context *context)
 {
-	return sync_policy() && domain_of(context);
+	return traces() || runs_in_parallel(context);
 }
 
 /* Whether stopping it would do anything: the baton is wanted, or signals wait. */
@@ -323,7 +226,7 @@ static u32 goes_round(struct context *context)
 	const struct registers *trace = trace_of(context), *last = &trace[force->steps - 1];
 	u32 rounds = 0;
 	/* The first step may have begun within what is else one. */
-	if (has_copies(context) || force->steps < 3 || last->rip != trace[1].rip)
+	if (knows_changes(context) || force->steps < 3 || last->rip != trace[1].rip)
 		return 0;
 	for (u32 i = 1; i < force->steps; i++)
 		rounds += trace[i].rip == last->rip;
@@ -355,7 +258,7 @@ static enum step stepped_once(struct context *context, struct registers *regs, u
 		if (goes_round(context) && spins(context)) {
 			force->stage = FORCE_SEEK;
 			force->steps = 0;
-		} else if (force->steps >= (has_copies(context) ? 1 : FORCE_TRACE_STEPS)) {
+		} else if (force->steps >= (knows_changes(context) ? 1 : FORCE_TRACE_STEPS)) {
 			ask_supervisor(context, 0);
 			if (force->answer.good_count || force->steps >= FORCE_TRACE_STEPS ||
 				++force->asked >= MOST_ASKED) {
@@ -461,7 +364,7 @@ enum handled forced_handler(
 	}
 	if (!is_force(context, info))
 		return NOT_HANDLED;
-	if (tracing() || is_parallel(context)) {
+	if (stops_anywhere(context)) {
 		__atomic_store_n(&context->slot->forcing.state, FORCE_WANTED, __ATOMIC_RELEASE);
 		enum handled how =
 			context->deferred_count ? forced_deliver(context, regs) : HANDLED;
@@ -473,158 +376,40 @@ enum handled forced_handler(
 	u32 wanted = context->deferred_count || offers_baton(context);
 	/* Whoever steps itself is in the runtime behind each instruction. */
 	wanted = wanted && !(regs->eflags & FLAG_TRAP);
-	u32 active = wanted && may_stop_at(context, regs->rip) && !observe(context, regs);
+	u32 active = wanted && may_stop_at(context, regs->rip) && !observe_changes(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
 	__atomic_store_n(&context->slot->forcing.state, next, __ATOMIC_RELEASE);
 	return active ? begin(context, regs, extended) : HANDLED;
 }
 
-/* ---- the signature ---- */
-
-/* Without what the processor may or may not keep: the last x87 instruction's addresses, the header,
- * and components beyond AVX. */
-u64 forced_vector_hash(u64 extended)
+static void stand_recorded(struct context *context)
 {
-	u64 area[832 / 8];
-	u32 faulted = 0;
-	u64 bytes = minimum(HEADER->extended_bytes, sizeof area);
-	if (!extended || copy_user(area, (const void *)extended, bytes))
-		return 0;
-	memset((u8 *)area + 6, 0, 18);
-	/* Without its mask, which fills the other half. */
-	area[MXCSR_OFFSET / 8] &= (u32)~EXCEPTION_FLAGS;
-	memset((u8 *)area + 416, 0, 160);
-	return hash_user(area, bytes, &faulted);
+	u32 gives_baton = offers_baton(context) || (orders_at_random() && context->process->domain);
+	log_forced(context, context->deferred_count ? (u16)context->deferred[0].info.number : 0,
+		gives_baton ? FORCED_TURN : 0);
+	context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
+	context->force.stopped = 1;
+	if (gives_baton)
+		baton_offer(context);
+	context->force.stopped = 0;
+	forget_changes(context);
 }
 
-static u32 mxcsr(u64 extended)
+static void stand_replayed(struct context *context)
 {
-	u32 value = 0;
-	if (extended)
-		copy_user(&value, (const void *)(extended + MXCSR_OFFSET), sizeof value);
-	return value;
-}
-
-u64 forced_exceptions(u64 extended) { return mxcsr(extended) & EXCEPTION_FLAGS; }
-
-void forced_put_exceptions(u64 extended, u64 exceptions)
-{
-	u32 value = (mxcsr(extended) & ~EXCEPTION_FLAGS) | (u32)(exceptions & EXCEPTION_FLAGS);
-	if (extended)
-		copy_user((void *)(extended + MXCSR_OFFSET), &value, sizeof value);
-}
-
-u64 forced_vector(u64 extended, u32 index)
-{
-	u64 value = 0;
-	if (extended)
-		copy_user(&value, (const void *)(extended + 160 + 16 * index), 8);
-	return value;
-}
-
-/* Where one word cannot be read, the rest of its page cannot either. */
-static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
-{
-	u64 readable_from = 0;
-	for (u64 i = 0; i < words && count < FORCE_CELLS; i++) {
-		struct forced_cell cell = {from + 8 * i, 0};
-		if (cell.address < readable_from ||
-			(cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END))
-			continue;
-		if (copy_user(&cell.value, (const void *)cell.address, 8))
-			readable_from = PAGE_FLOOR(cell.address) + PAGE_BYTES;
-		else
-			cells[count++] = cell;
-	}
-	return count;
-}
-
-static void hash_memory(struct context *context, u64 *hash, u64 *pages)
-{
-	*hash = *pages = 0;
-	if (!may_scan(context))
-		return;
-	u64 start = now_ns();
-	memory_scan(context, hash, pages);
-	scanned(context, start);
-}
-
-static u64 add_changed(struct context *context, struct forced_cell *cells, u64 count)
-{
-	const struct page_list *list = list_of(context);
-	u64 page[PAGE_BYTES / 8], limit = minimum(FORCE_CELLS, count + CHANGED_WORDS);
-	for (u64 i = 0; i < list->changed_count; i++) {
-		const u64 *before = (const u64 *)(copies_of(context) + i * PAGE_BYTES);
-		if (copy_user(page, (const void *)list->changed[i], PAGE_BYTES))
-			continue;
-		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++)
-			if (page[word] != before[word])
-				cells[count++] = (struct forced_cell){
-					list->changed[i] + 8 * word, page[word]};
-	}
-	return count;
-}
-
-static void log_forced(struct context *context, u16 number, u8 flags)
-{
-	struct {
-		struct forced_body body;
-		u64 places[FORCE_AREAS + 2 * FORCE_CELLS];
-	} event;
-	struct forced_body *body = &event.body;
-	struct forced_cell cells[FORCE_CELLS];
-	struct busy busy;
-	const struct force *force = &context->force;
-	const struct registers *regs = &context->regs;
-	u64 hash, count = 0;
-	body->regs = *regs;
-	find_busy(context, &busy);
-	body->stack_bytes = stack_window(context, &busy);
-	body->stack_hash = stack_hash(regs->rsp, body->stack_bytes);
-	body->area_count = find_areas(context, &busy, body->stack_bytes, event.places);
-	body->area_hash = areas_hash(event.places, body->area_count);
-	body->vector_hash = force->vector_hash;
-	body->exceptions = force->exceptions;
-	memcpy(body->vectors, force->vectors, sizeof body->vectors);
-	hash_memory(context, &hash, &body->memory_pages);
-	for (u64 i = 0; i < force->answer.written_count; i++)
-		if (!shared_overlaps(force->answer.written[i], force->answer.written[i] + 8))
-			count = add_cells(cells, count, force->answer.written[i], 1);
-	count = add_cells(cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW,
-		minimum(STACK_WORDS, body->stack_bytes / 8));
-	u64 frame = (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW;
-	count = add_cells(
-		cells, count, frame, (own_end(frame, frame + 8 * FRAME_WORDS) - frame) / 8);
-	for (u64 i = 0; i < minimum(body->area_count, AREAS_IN_WORDS); i++)
-		count = add_cells(cells, count, area_start(event.places[i]), AREA_WORDS);
-	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY)
-		count = add_changed(context, cells, count);
-	body->cell_count = count;
-	memcpy(event.places + body->area_count, cells, count * sizeof cells[0]);
-	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event,
-		sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
+	const struct event *event = log_peek(context);
+	u8 flags = event->flags;
+	log_take(context, EVENT_FORCED, event->number);
+	if (flags & FORCED_TURN)
+		baton_offer(context);
 }
 
 void forced_stand(struct context *context)
 {
-	u8 flags = 0;
-	if (tracing() || is_parallel(context))
+	if (stops_anywhere(context))
 		return;
-	if (recording()) {
-		flags = offers_baton(context) || (chaos() && context->process->domain) ? FORCED_TURN
-										       : 0;
-		log_forced(context,
-			context->deferred_count ? (u16)context->deferred[0].info.number : 0, flags);
-		context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
-	} else {
-		const struct event *event = log_peek(context);
-		flags = event->flags;
-		log_take(context, EVENT_FORCED, event->number);
-	}
-	context->force.stopped = recording();
-	if (flags & FORCED_TURN)
-		baton_offer(context);
-	context->force.stopped = 0;
-	if (recording())
-		forget_changes(context);
+	if (logs())
+		stand_recorded(context);
+	else
+		stand_replayed(context);
 }

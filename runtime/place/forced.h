@@ -5,12 +5,6 @@
 #include "contract/context.h"
 
 u32 in_stubs(const struct process *process, u64 address);
-/* What tells rounds of an outer loop apart lies in the frames of callers. */
-#define STACK_WINDOW 0x8000UL
-#define BUSY_MOST 512
-/* Before the thread is stopped for good it is stopped twice in passing, to see which memory its
- * loop changes. */
-enum force_phase { PHASE_FIRST, PHASE_LISTED, PHASE_COPIED };
 enum force_stage { FORCE_NONE, FORCE_TRACE, FORCE_SEEK };
 /* What a handler makes of a signal. */
 enum handled {
@@ -31,12 +25,5 @@ void note_stubs(u64 start, u64 bytes);
 enum handled forced_deliver(const struct context *context, const struct registers *regs);
 /* In both modes, at the place itself: logs it, and lets others go first. */
 void forced_stand(struct context *context);
-/* What both modes compute. */
-u64 forced_vector_hash(u64 extended);
-u64 forced_vector(u64 extended, u32 index);
-/* The exception flags of mxcsr are not compared, but carried over: an instruction whose SIGFPE the
- * forcing signal has swallowed has set them already when the thread stops before it. */
-u64 forced_exceptions(u64 extended);
-void forced_put_exceptions(u64 extended, u64 exceptions);
 
 #endif

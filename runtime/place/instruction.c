@@ -15,7 +15,7 @@ void emulate_tsc(struct context *context, struct registers *regs, u32 with_aux)
 {
 	u64 value;
 	u64 aux = 0;
-	if (recording()) {
+	if (executes()) {
 		section_note(context);
 		value = counter_read(context);
 		if (with_aux)

@@ -12,7 +12,6 @@
 #include "base/user.h"
 #include "gen/table.h"
 #include "log/items.h"
-#include "place/forced.h"
 
 #define RED_ZONE 128
 /* No more of one is left out, nor of an output whose size only the result tells. */

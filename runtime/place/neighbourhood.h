@@ -2,8 +2,10 @@
 #ifndef RETAKE_PLACE_NEIGHBOURHOOD_H
 #define RETAKE_PLACE_NEIGHBOURHOOD_H
 #include "contract/context.h"
-#include "place/forced.h"
 
+/* What tells rounds of an outer loop apart lies in the frames of callers. */
+#define STACK_WINDOW 0x8000UL
+#define BUSY_MOST 512
 /* Where the kernel may be writing; a higher count: more than could be listed. */
 struct busy {
 	u64 count;

@@ -74,7 +74,7 @@ static u64 processor(void)
 static u64 answer(struct context *context, const struct trapped *trapped)
 {
 	u16 number = trapped->kind == TRAPPED_RANDOM ? TSC_RANDOM : TSC_PROCESSOR;
-	if (!recording()) {
+	if (answers()) {
 		u64 recorded = (u64)log_take(context, EVENT_TSC, number)->value;
 		watch_next(context);
 		return recorded;

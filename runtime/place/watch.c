@@ -19,6 +19,7 @@
 #include "order/passage.h"
 #include "place/forced.h"
 #include "place/neighbourhood.h"
+#include "place/signature.h"
 #include "place/stepping.h"
 
 enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, TEST_MEMORY };

@@ -17,11 +17,11 @@
 #include "log/log.h"
 #include "log/look.h"
 #include "log/ring.h"
-#include "order/baton.h"
-#include "order/chaos.h"
+#include "order/policy.h"
 #include "order/ending.h"
 #include "order/section.h"
 #include "order/turn.h"
+#include "order/yield.h"
 #include "place/forced.h"
 #include "place/watch.h"
 #include "signals/frame.h"
@@ -64,7 +64,7 @@ void apply_action(u32 number, const struct signal_action *action)
 	if (SIGNAL_BIT(number) & SYNCHRONOUS)
 		kernel_action(number, (u64)signal_entry,
 			ours | SA_NODEFER | (action->flags & SA_RESTART));
-	else if (!recording())
+	else if (answers())
 		return;
 	else if (action->handler == SIG_IGN)
 		kernel_action(number, SIG_IGN, 0);
@@ -88,7 +88,7 @@ void signals_install(struct context *context)
 		struct signal_action *action = &context->process->actions[number];
 		if (number == SIGKILL || number == SIGSTOP)
 			continue;
-		if (recording() && number != SIGSYS) {
+		if (executes() && number != SIGSYS) {
 			sys4(NR_rt_sigaction, number, NULL, action, 8);
 			*action = (struct signal_action){
 				action->handler == SIG_IGN ? SIG_IGN : SIG_DFL, 0, 0, 0};
@@ -133,7 +133,7 @@ void set_kernel_mask(struct context *context, u64 mask)
 	if (UNLIKELY(context->held_count))
 		release_held(context, mask);
 	context->mask_held = 0;
-	if (!recording())
+	if (answers())
 		return;
 	mask &= ~SYNCHRONOUS;
 	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
@@ -142,7 +142,7 @@ void set_kernel_mask(struct context *context, u64 mask)
 void hold_signals(struct context *context)
 {
 	u64 mask = ~SYNCHRONOUS;
-	if (!recording())
+	if (answers())
 		return;
 	context->mask_held = 1;
 	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
@@ -174,7 +174,7 @@ static void enter_handler(
 	struct context *context, u32 number, const struct siginfo *info, const struct fault *fault)
 {
 	struct signal_action *action = &context->process->actions[number];
-	if (!recording())
+	if (answers())
 		debug_event(DEBUG_SIGNAL, number);
 	u64 saved = context->sigmask;
 	u64 base = context->temporary_active ? context->temporary_mask : context->sigmask;
@@ -209,13 +209,11 @@ static void log_signal(struct context *context, const struct deferred_signal *si
 static void log_fatal(struct context *context, const struct deferred_signal *signal, u8 flags)
 {
 	u64 hash, pages;
-	if (tracing())
-		look_end(context);
+	look_end(context);
 	final_hash(context, &hash, &pages);
 	struct signal_body body = {signal->info, signal->fault};
-	if (recording())
-		ring_event(context, EVENT_FATAL, flags, (u16)signal->info.number, (i64)hash, &body,
-			sizeof body);
+	ring_event(context, EVENT_FATAL, flags, (u16)signal->info.number, (i64)hash, &body,
+		sizeof body);
 }
 
 /* A call undone by a signal before it: the program stands at its `syscall` instruction again. */
@@ -332,17 +330,25 @@ void replay_fatal(struct context *context, u32 before_call)
 	die_by_signal(context, event->number);
 }
 
+static SELDOM u32 leave_at_random(struct context *context)
+{
+	baton_leave(context);
+	if (context->deferred_count)
+		return deliver_deferred(context, 0);
+	context->temporary_active = 0;
+	return force_after(context);
+}
+
 /* Every way out of a call passes here. */
 u32 leave(struct context *context)
 {
-	if (recording()) {
-		if (UNLIKELY(chaos()))
-			baton_leave(context);
-		if (LIKELY(!context->deferred_count)) {
-			context->temporary_active = 0;
-			return UNLIKELY(chaos()) ? force_after(context) : LEAVE_FAST;
-		}
-		return deliver_deferred(context, 0);
+	if (executes()) {
+		if (UNLIKELY(orders_at_random()))
+			return leave_at_random(context);
+		if (UNLIKELY(context->deferred_count))
+			return deliver_deferred(context, 0);
+		context->temporary_active = 0;
+		return LEAVE_FAST;
 	}
 	if (UNLIKELY(context->caught_call))
 		debug_return(context);
@@ -380,8 +386,10 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	u32 number = (u32)signal.info.number;
 	u64 handler = context->process->actions[number].handler;
 	u32 fatal = certain || handler <= SIG_IGN || (context->sigmask & SIGNAL_BIT(number));
-	if (recording()) {
-		if (!fatal)
+	if (executes()) {
+		if (fatal)
+			log_fatal(context, &signal, SIGNAL_FAULT);
+		else
 			log_signal(context, &signal, SIGNAL_FAULT);
 	} else {
 		const struct event *event = log_peek(context);
@@ -394,14 +402,12 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 			body->info.code != signal.info.code)
 			diverge(context, WHY_FAULT, body->info.fields[0], signal.info.fields[0]);
 		signal = (struct deferred_signal){body->info, body->fault};
-		if (!fatal)
+		if (fatal)
+			debug_event(DEBUG_DEATH, number);
+		else
 			log_take(context, kind, (u16)number);
 	}
 	if (fatal) {
-		if (recording())
-			log_fatal(context, &signal, SIGNAL_FAULT);
-		else
-			debug_event(DEBUG_DEATH, number);
 		process_ends(context, number);
 		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL ||
 			context->fault_made)
@@ -412,6 +418,6 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 	}
 	enter_handler(context, number, &signal.info, &signal.fault);
 	set_kernel_mask(context, context->sigmask);
-	if (!recording())
+	if (answers())
 		watch_next(context);
 }

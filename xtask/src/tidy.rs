@@ -10,6 +10,7 @@ mod lengths;
 mod links;
 mod methods;
 mod numbers;
+mod questions;
 mod tokens;
 mod words;
 
@@ -59,7 +60,6 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     let mut complaints = circles::complaints(repository)?;
     complaints.extend(words::complaints(repository)?);
     complaints.extend(dependencies::complaints(repository)?);
-    complaints.extend(lengths::gone(repository));
     complaints.extend(methods::complaints(repository)?);
     for path in files {
         let bytes = std::fs::read(&path)?;
@@ -111,7 +111,7 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     };
     if has_ending(path, &SOURCE_ENDINGS) {
         let lines = text.lines().count();
-        if let Some(message) = lengths::complaint(&path.to_string_lossy(), lines) {
+        if let Some(message) = lengths::complaint(lines) {
             complain(lines, &message);
         }
         if !has_header_comment(path, text) {
@@ -159,6 +159,12 @@ fn check_names(path: &Path, text: &str, calls: &numbers::Calls, complaints: &mut
     let Some(language) = Language::of(&path.to_string_lossy()) else { return };
     for (line, name) in numbers::raw_numbers(text, language, calls) {
         complaints.push(format!("{place}:{line}: the number of `{name}` in place of its name"));
+    }
+    for line in questions::direct_looks(path, text) {
+        complaints.push(format!(
+            "{place}:{line}: the mode or the options of the session: base/capabilities.h and \
+            order/policy.h have questions that say what is meant"
+        ));
     }
     if language == Language::Rust {
         let fixed = compilers::fixed_compilers(text).into_iter();

@@ -7,7 +7,7 @@
 //! * Who only waits for another thread, without a call, is stopped soon.
 //! * Once somebody waited long after a call, those that make calls have the baton among themselves
 //!   for as long, and threads that were stopped in computing wait: each of them would have to be
-//!   stopped again (`has_credit` in `runtime/order/baton.c`).
+//!   stopped again (`baton_has_credit` in `runtime/order/baton.c`).
 //! * The stops themselves take a small part of the time of a process that computes.
 
 use crate::forcing;

@@ -1,0 +1,94 @@
+/* The domain in which a thread takes turns: how it comes to one, and leaves it. Private stack. */
+#include "order/domain.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "log/end.h"
+#include "log/gate.h"
+#include "order/baton.h"
+#include "order/home.h"
+#include "order/operation.h"
+#include "order/policy.h"
+#include "order/turn.h"
+
+/* ---- record ---- */
+
+static void begin_domain(struct context *context, struct domain *domain, u16 kind)
+{
+	u64 turn;
+	u8 flags = orders_by_sections() && context->process->domain ? TURN_JOINS : 0;
+	baton_take(context, domain, &turn);
+	if (!flags)
+		__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
+	log_turn_with(context, flags, kind, turn);
+	if (flags)
+		operations_join(context, domain);
+}
+
+void baton_create(struct context *context)
+{
+	struct process *process = context->process;
+	process->private_domain =
+		(struct domain){.lock = as_holder(context),
+			.identity = context->slot->pid,
+			.epoch = __atomic_add_fetch(
+				&HEADER->last_epoch, 1, __ATOMIC_RELAXED)};
+	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
+}
+
+/* Turns of the process so far are over before the first one among the others begins: its own baton
+ * is kept until then. Then whoever waits for that one, or will, finds it merged. */
+void baton_join(struct context *context)
+{
+	struct domain *own = context->process->domain;
+	HEADER->shared_domain.identity = ~0U;
+	baton_obtain(context, &HEADER->shared_domain);
+	begin_domain(context, &HEADER->shared_domain, TURN_SHARED);
+	if (own)
+		baton_merge(own);
+}
+
+/* ---- both ---- */
+
+/* `child`: in a process of its own, which has what memory its parent shares with others, but no
+ * other thread. */
+void baton_inherit(struct context *child)
+{
+	struct domain *domain = domain_of(child);
+	child->domain = child->process->domain = shares_memory(domain) ? domain : NULL;
+	if (!child->domain)
+		home_leave(child);
+}
+
+void baton_begin(struct context *context)
+{
+	u64 turn;
+	if (!domain_of(context))
+		return;
+	if (has_progress(context))
+		progress_begin(context);
+	if (obeys_order())
+		/* A new thread always waits for its turn; it may have died before. */
+		turn_obey_next(context);
+	else if (baton_acquire(context, &turn))
+		log_turn(context, turn_kind(context), turn);
+}
+
+/* The whole process ends. Its own threads get no turn any more; those of others in the domain do.
+ */
+void baton_end_process(struct context *context)
+{
+	if (obeys_order())
+		turns_end(context);
+	else if (context->process->domain != &context->process->private_domain)
+		baton_end(context);
+}
+
+void baton_end(struct context *context)
+{
+	if (!domain_of(context))
+		return;
+	if (obeys_order())
+		turn_complete(context);
+	else if (context->process->domain->lock == as_holder(context))
+		baton_release(context);
+}

@@ -1,0 +1,154 @@
+/* Giving the baton away before a call that waits does: because somebody has waited long for it, or
+ * as chaos has it. Private stack. */
+#include "order/yield.h"
+#include "base/futex.h"
+#include "base/shared.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "gen/numbers.h"
+#include "log/ring.h"
+#include "order/baton.h"
+#include "order/chaos.h"
+#include "order/policy.h"
+#include "order/turn.h"
+
+#define FIRST_PAUSE_NS 50000UL
+#define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
+
+/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did.
+ */
+static u32 give_away(struct context *context, u64 *turn)
+{
+	chaos_new_priority(context);
+	baton_release(context);
+	return baton_acquire(context, turn);
+}
+
+/* Chaos, at a sync point. Where no baton is, other processes run anyway. */
+static void yield_in_chaos(struct context *context)
+{
+	u64 turn;
+	if (!chaos_one_in(context, HEADER->chaos.yield_one_in))
+		return;
+	if (!context->process->domain)
+		chaos_delay(context);
+	else if (give_away(context, &turn))
+		log_turn(context, turn_kind(context), turn);
+}
+
+/* Somebody waits, and nobody has had a turn since. */
+static u32 nobody_came(const struct domain *domain, u64 turn)
+{
+	return __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn &&
+	       __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
+}
+
+/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is
+ * left to it. But it may be stopped, or dead, so the less it came before the less it is waited for.
+ * 1: somebody came. */
+static u32 let_others(struct context *context, u64 *turn)
+{
+	struct domain *domain = context->process->domain;
+	u64 before = domain->turn, most = MOST_COURTESY_NS >> minimum(context->refused, 8),
+	    spent = 0;
+	baton_release(context);
+	for (u32 i = 0; i < 50 && nobody_came(domain, before); i++)
+		sys0(NR_sched_yield);
+	for (u64 pause[2] = {0, FIRST_PAUSE_NS}; spent < most && nobody_came(domain, before);
+		pause[1] *= 2) {
+		sys2(NR_nanosleep, pause, NULL);
+		spent += pause[1];
+	}
+	context->refused = nobody_came(domain, before) ? context->refused + 1 : 0;
+	return baton_acquire(context, turn);
+}
+
+static u32 give_up(struct context *context, u64 *turn)
+{
+	return orders_at_random() ? give_away(context, turn) : let_others(context, turn);
+}
+
+/* Called at a sync point, when the supervisor's clock says that somebody has waited long. */
+void baton_yield(struct context *context)
+{
+	struct domain *domain = context->process->domain;
+	if (orders_at_random()) {
+		yield_in_chaos(context);
+		return;
+	}
+	if (!domain)
+		return;
+	u64 turn, now;
+	context->seen_tick = HEADER->yield_tick;
+	if (!__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST) && baton_has_credit(domain, &now))
+		context->slot->baton.kept++;
+	else if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
+		log_turn(context, turn_kind(context), turn);
+}
+
+/* How long whoever ends the process waits for what is printed: a pipe may be full for ever. */
+#define PRINTING_NS 20000000UL
+#define PRINTING_LOOK_MS 1
+
+void baton_await_printers(struct context *context)
+{
+	struct process *process = context->process;
+	struct domain *domain = process->domain;
+	u32 count = domain ? __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST) : 0;
+	if (!count)
+		return;
+	process->closing = 1;
+	u64 turn, end = now_ns() + PRINTING_NS;
+	do {
+		if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+			futex_wait(&process->printing, count, PRINTING_LOOK_MS);
+		else if (give_up(context, &turn))
+			log_turn(context, turn_kind(context), turn);
+		count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
+	} while (count && now_ns() < end);
+}
+
+/* At a forced point, which says that a TURN event follows: there is one even if nobody took the
+ * baton. */
+static void offer(struct context *context)
+{
+	u64 turn;
+	context->process->domain->stopped_turn = context->process->domain->turn;
+	context->process->domain->credit_until_ns = 0;
+	if (!give_up(context, &turn))
+		turn = context->domain->turn = context->slot->baton.turn =
+			context->domain->turn + 1;
+	log_turn(context, turn_kind(context), turn);
+}
+
+/* What comes after the call may be for others to see, so the log says that the baton was given away
+ * even if it never comes back. */
+void baton_leave(struct context *context)
+{
+	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.yield_one_in))
+		return;
+	ring_event(context, EVENT_TURN, 0, TURN_GIVEN, 0, NULL, 0);
+	offer(context);
+}
+
+/* The log says first where it is: should the thread never get the baton back, that is where it
+ * ends. */
+u32 baton_give(struct context *context, u64 passages)
+{
+	struct domain *domain = context->process->domain;
+	if (!domain || !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+		return 0;
+	ring_event(context, EVENT_PASSAGE, 0, 0, (i64)passages, NULL, 0);
+	context->force.stopped = 1;
+	offer(context);
+	context->force.stopped = 0;
+	return 1;
+}
+
+void baton_offer(struct context *context)
+{
+	if (obeys_order())
+		turn_obey_next(context);
+	else
+		offer(context);
+}

@@ -1,0 +1,244 @@
+/* What tells visits of a place apart at which a thread was stopped: its registers and vectors,
+ * words of its stack, of what registers point to and of the memory that changes, and a hash of all
+ * memory.
+ *
+ * Context: observe_changes, and who asks for vectors, run in the master handler, on the alternate
+ * stack; the rest on the private stack. */
+#include "place/signature.h"
+#include "base/futex.h"
+#include "base/shared.h"
+#include "base/shared_ranges.h"
+#include "base/state.h"
+#include "base/sys.h"
+#include "base/user.h"
+#include "gen/numbers.h"
+#include "log/hash.h"
+#include "log/ring.h"
+#include "log/sink.h"
+#include "place/neighbourhood.h"
+#include "place/stepping.h"
+
+/* Page hashes are at CHANGES_OFFSET; then come copies of pages that change. */
+#define COPIES_OFFSET 0x60000UL
+#define CHANGES_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
+#define STACK_WORDS_BELOW 16
+#define STACK_WORDS 400
+#define AREAS_IN_WORDS 48 /* of the areas the rest is compared by hash, which no stub can */
+#define AREA_WORDS 8
+#define CHANGED_WORDS 92
+#define CHEAP_SCAN_NS 4000000UL
+#define FRAME_WORDS_BELOW 16
+#define FRAME_WORDS 20
+#define MXCSR_OFFSET 24
+#define EXCEPTION_FLAGS 0x3fU
+
+/* Before the thread is stopped for good it is stopped twice in passing, to see which memory its
+ * loop changes. */
+enum force_phase { PHASE_FIRST, PHASE_LISTED, PHASE_COPIED };
+
+/* ---- which memory changes ----
+ *
+ * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too
+ * slow to be compared at each of them. So the words are found that change from round to round,
+ * whatever the loop is: page hashes at one moment, copies of the pages that have changed at a
+ * second, and at the third, the stop itself, the words that differ from the copies. */
+
+_Static_assert(
+	CHANGES_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && CHANGES_END <= FORCE_STRIDE,
+	"the lists have room");
+
+static struct page_list *list_of(struct context *context)
+{
+	return (struct page_list *)(scratch_page(context) + CHANGES_OFFSET);
+}
+static u8 *copies_of(struct context *context)
+{
+	return (u8 *)(scratch_page(context) + COPIES_OFFSET);
+}
+
+void forget_changes(struct context *context)
+{
+	if (context->force.phase != PHASE_FIRST)
+		sys2(NR_munmap, list_of(context), CHANGES_END - CHANGES_OFFSET);
+	context->force.phase = PHASE_FIRST;
+}
+
+/* Where other threads are, the kernel may be writing for them at this moment. In large processes at
+ * most a ninth of the time goes into it. */
+static u32 may_scan(struct context *context)
+{
+	const struct force *force = &context->force;
+	if (context->process->domain || context->process->thread_count > 1)
+		return 0;
+	return force->scan_ns < CHEAP_SCAN_NS || now_ns() >= force->scan_allowed_ns;
+}
+
+static void scanned(struct context *context, u64 start)
+{
+	u64 end = now_ns();
+	context->force.scan_ns = end - start;
+	context->force.scan_allowed_ns = end + 8 * (end - start);
+}
+
+u32 knows_changes(struct context *context)
+{
+	const struct page_list *list = list_of(context);
+	return context->force.phase == PHASE_COPIED && list->changed_count &&
+	       list->changed_count < PAGE_LIST_CHANGED;
+}
+
+u32 observe_changes(struct context *context, const struct registers *regs)
+{
+	struct force *force = &context->force;
+	struct page_list *list = list_of(context);
+	u64 start = now_ns();
+	context->regs = *regs;
+	if (force->phase == PHASE_FIRST && may_scan(context) && force->scan_ns < CHEAP_SCAN_NS) {
+		if (sys6(NR_mmap, (u64)list, CHANGES_END - CHANGES_OFFSET, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) != (i64)list)
+			return 0;
+		force->phase = PHASE_LISTED;
+		memory_list(context, list);
+		scanned(context, start);
+		return list->count <= PAGE_LIST_CAPACITY;
+	}
+	if (force->phase != PHASE_LISTED)
+		return 0;
+	force->phase = PHASE_COPIED;
+	if (list->count > PAGE_LIST_CAPACITY)
+		return 0;
+	memory_list(context, list);
+	scanned(context, start);
+	for (u64 i = 0; i < list->changed_count; i++)
+		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i],
+			PAGE_BYTES);
+	return 1;
+}
+
+/* ---- the signature ---- */
+
+/* ---- the signature ---- */
+
+/* Without what the processor may or may not keep: the last x87 instruction's addresses, the header,
+ * and components beyond AVX. */
+u64 forced_vector_hash(u64 extended)
+{
+	u64 area[832 / 8];
+	u32 faulted = 0;
+	u64 bytes = minimum(HEADER->extended_bytes, sizeof area);
+	if (!extended || copy_user(area, (const void *)extended, bytes))
+		return 0;
+	memset((u8 *)area + 6, 0, 18);
+	/* Without its mask, which fills the other half. */
+	area[MXCSR_OFFSET / 8] &= (u32)~EXCEPTION_FLAGS;
+	memset((u8 *)area + 416, 0, 160);
+	return hash_user(area, bytes, &faulted);
+}
+
+static u32 mxcsr(u64 extended)
+{
+	u32 value = 0;
+	if (extended)
+		copy_user(&value, (const void *)(extended + MXCSR_OFFSET), sizeof value);
+	return value;
+}
+
+u64 forced_exceptions(u64 extended) { return mxcsr(extended) & EXCEPTION_FLAGS; }
+
+void forced_put_exceptions(u64 extended, u64 exceptions)
+{
+	u32 value = (mxcsr(extended) & ~EXCEPTION_FLAGS) | (u32)(exceptions & EXCEPTION_FLAGS);
+	if (extended)
+		copy_user((void *)(extended + MXCSR_OFFSET), &value, sizeof value);
+}
+
+u64 forced_vector(u64 extended, u32 index)
+{
+	u64 value = 0;
+	if (extended)
+		copy_user(&value, (const void *)(extended + 160 + 16 * index), 8);
+	return value;
+}
+
+/* Where one word cannot be read, the rest of its page cannot either. */
+static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
+{
+	u64 readable_from = 0;
+	for (u64 i = 0; i < words && count < FORCE_CELLS; i++) {
+		struct forced_cell cell = {from + 8 * i, 0};
+		if (cell.address < readable_from ||
+			(cell.address >= RUNTIME_TEXT - 8 && cell.address < RUNTIME_END))
+			continue;
+		if (copy_user(&cell.value, (const void *)cell.address, 8))
+			readable_from = PAGE_FLOOR(cell.address) + PAGE_BYTES;
+		else
+			cells[count++] = cell;
+	}
+	return count;
+}
+
+static void hash_memory(struct context *context, u64 *hash, u64 *pages)
+{
+	*hash = *pages = 0;
+	if (!may_scan(context))
+		return;
+	u64 start = now_ns();
+	memory_scan(context, hash, pages);
+	scanned(context, start);
+}
+
+static u64 add_changed(struct context *context, struct forced_cell *cells, u64 count)
+{
+	const struct page_list *list = list_of(context);
+	u64 page[PAGE_BYTES / 8], limit = minimum(FORCE_CELLS, count + CHANGED_WORDS);
+	for (u64 i = 0; i < list->changed_count; i++) {
+		const u64 *before = (const u64 *)(copies_of(context) + i * PAGE_BYTES);
+		if (copy_user(page, (const void *)list->changed[i], PAGE_BYTES))
+			continue;
+		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++)
+			if (page[word] != before[word])
+				cells[count++] = (struct forced_cell){
+					list->changed[i] + 8 * word, page[word]};
+	}
+	return count;
+}
+
+void log_forced(struct context *context, u16 number, u8 flags)
+{
+	struct {
+		struct forced_body body;
+		u64 places[FORCE_AREAS + 2 * FORCE_CELLS];
+	} event;
+	struct forced_body *body = &event.body;
+	struct forced_cell cells[FORCE_CELLS];
+	struct busy busy;
+	const struct force *force = &context->force;
+	const struct registers *regs = &context->regs;
+	u64 hash, count = 0;
+	body->regs = *regs;
+	find_busy(context, &busy);
+	body->stack_bytes = stack_window(context, &busy);
+	body->stack_hash = stack_hash(regs->rsp, body->stack_bytes);
+	body->area_count = find_areas(context, &busy, body->stack_bytes, event.places);
+	body->area_hash = areas_hash(event.places, body->area_count);
+	body->vector_hash = force->vector_hash;
+	body->exceptions = force->exceptions;
+	memcpy(body->vectors, force->vectors, sizeof body->vectors);
+	hash_memory(context, &hash, &body->memory_pages);
+	for (u64 i = 0; i < force->answer.written_count; i++)
+		if (!shared_overlaps(force->answer.written[i], force->answer.written[i] + 8))
+			count = add_cells(cells, count, force->answer.written[i], 1);
+	count = add_cells(cells, count, (regs->rsp & ~7UL) - 8 * STACK_WORDS_BELOW,
+		minimum(STACK_WORDS, body->stack_bytes / 8));
+	u64 frame = (regs->rbp & ~7UL) - 8 * FRAME_WORDS_BELOW;
+	count = add_cells(
+		cells, count, frame, (own_end(frame, frame + 8 * FRAME_WORDS) - frame) / 8);
+	for (u64 i = 0; i < minimum(body->area_count, AREAS_IN_WORDS); i++)
+		count = add_cells(cells, count, area_start(event.places[i]), AREA_WORDS);
+	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY)
+		count = add_changed(context, cells, count);
+	body->cell_count = count;
+	memcpy(event.places + body->area_count, cells, count * sizeof cells[0]);
+	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event,
+		sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
+}
