@@ -42,7 +42,7 @@ struct process {
 	struct context *holder;
 	u32 thread_count;
 	u32 progress_mapped; /* replay, sync policy: there is room for `struct progress` */
-	u32 had_threads; /* this process, or one that it is a copy of */
+	u32 had_threads;     /* this process, or one that it is a copy of */
 	/* Replay: a thread has ended the process; the last of the others does it. with
 	 * ending_status. */
 	u32 ending;

@@ -35,8 +35,8 @@ void progress_create(struct context *context)
 {
 	context->process->progress_mapped = 1;
 	sys6(NR_mmap, PROGRESS, MAX_ORDERED_STREAMS * sizeof(struct progress),
-		PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, ~0UL, 0);
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		~0UL, 0);
 	if (settles(context))
 		settle_create(context);
 	progress_begin(context);

@@ -16,9 +16,8 @@ u32 has_come_for(const struct domain *domain, const struct awaits *awaits)
 {
 	if (awaits->turn)
 		return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= awaits->turn;
-	return !awaits->stream ||
-	       __atomic_load_n(&progress_of(awaits->stream - 1)->operations, __ATOMIC_ACQUIRE) >
-		       awaits->operations;
+	return !awaits->stream || __atomic_load_n(&progress_of(awaits->stream - 1)->operations,
+					  __ATOMIC_ACQUIRE) > awaits->operations;
 }
 
 static struct context *context_of(u64 region)
@@ -36,7 +35,8 @@ static struct context *next_to_run(const struct domain *domain, u32 *others)
 		if (one->settled != SETTLED_WAITS)
 			continue;
 		*others = 1;
-		if (has_come_for(domain, &one->awaits) && (!next || as_holder(one) < as_holder(next)))
+		if (has_come_for(domain, &one->awaits) &&
+			(!next || as_holder(one) < as_holder(next)))
 			next = one;
 	}
 	return next;

@@ -16,7 +16,6 @@
 #include "order/operation.h"
 #include "order/section.h"
 
-
 #define ZERO_FLAG 0x40UL
 struct compare_body {
 	/* Of the thread in its turn, and of the thread. */
@@ -28,8 +27,8 @@ struct compare_body {
 void compare_note_failed(struct context *context)
 {
 	struct failed *failed = &context->failed;
-	struct compare_body body = {failed->rdx, failed->eflags & STATUS_FLAGS, failed->sections,
-		context->operations};
+	struct compare_body body = {
+		failed->rdx, failed->eflags & STATUS_FLAGS, failed->sections, context->operations};
 	failed->site = 0;
 	if (failed->after_stream)
 		operation_follow(context, failed->after_stream, failed->after, failed->clock);
@@ -98,8 +97,7 @@ static const struct compare_body *failed_here(
 {
 	const struct compare_body *body = (const struct compare_body *)(event + 1);
 	if (!event || event->kind != EVENT_COMPARE || event->size < sizeof *event + sizeof *body ||
-		body->sections != context->turn_sections ||
-		body->operations != context->operations)
+		body->sections != context->turn_sections || body->operations != context->operations)
 		return NULL;
 	return body;
 }

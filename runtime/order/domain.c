@@ -27,11 +27,9 @@ static void begin_domain(struct context *context, struct domain *domain, u16 kin
 void baton_create(struct context *context)
 {
 	struct process *process = context->process;
-	process->private_domain =
-		(struct domain){.lock = as_holder(context),
-			.identity = context->slot->pid,
-			.epoch = __atomic_add_fetch(
-				&HEADER->last_epoch, 1, __ATOMIC_RELAXED)};
+	process->private_domain = (struct domain){.lock = as_holder(context),
+		.identity = context->slot->pid,
+		.epoch = __atomic_add_fetch(&HEADER->last_epoch, 1, __ATOMIC_RELAXED)};
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
 }
 

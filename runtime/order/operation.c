@@ -85,8 +85,8 @@ static void await_clock(struct context *context, struct clock *clock)
 		else
 			sys0(NR_sched_yield);
 		/* A process that shares the memory may have been killed. */
-		if (look % (CLOCK_SPINS * LOOKS_UNTIL_DOUBT) == 0 && holder &&
-			!lives(holder - 1) && take_clock(context, clock, holder))
+		if (look % (CLOCK_SPINS * LOOKS_UNTIL_DOUBT) == 0 && holder && !lives(holder - 1) &&
+			take_clock(context, clock, holder))
 			return;
 	}
 }
@@ -188,8 +188,8 @@ void operation_note(struct context *context)
 {
 	const struct clock *clock = context->clock;
 	if (UNLIKELY(comes_behind(context, clock)))
-		operation_follow(context, clock->last, clock->operations,
-			(u32)(clock - HEADER->clocks));
+		operation_follow(
+			context, clock->last, clock->operations, (u32)(clock - HEADER->clocks));
 }
 
 void operation_seen(const struct context *context, struct failed *failed)
@@ -352,7 +352,8 @@ void operation_await(struct context *context)
 		const struct after_body *body = (const struct after_body *)(event + 1);
 		struct awaits awaits = {
 			.stream = body->stream + 1, .operations = (u64)event->value};
-		if (UNLIKELY(!has_come_for(context->domain, &awaits) && !comes_soon(context, &awaits)))
+		if (UNLIKELY(!has_come_for(context->domain, &awaits) &&
+			     !comes_soon(context, &awaits)))
 			wait_for(context, &awaits);
 		log_take(context, EVENT_AFTER, 0);
 		event = log_peek(context);

@@ -138,8 +138,8 @@ static u64 sections_of_turn(const struct event *event)
 	return ~0UL;
 }
 
-/* In a settled replay of processes that share memory nobody else runs before the thread has come to its next section, or has
- * ended. */
+/* In a settled replay of processes that share memory nobody else runs before the thread has come to
+ * its next section, or has ended. */
 u32 turn_is_over(struct context *context)
 {
 	const struct event *event = log_peek(context);

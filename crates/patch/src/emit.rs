@@ -107,8 +107,8 @@ fn displacement(from: u64, to: u64) -> Result<i32, OutOfReach> {
     i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| OutOfReach)
 }
 
-/// What an instruction names. Where that is relative to the thread's own storage (`%fs`), so is what
-/// the runtime is told.
+/// What an instruction names. Where that is relative to the thread's own storage (`%fs`), so is
+/// what the runtime is told.
 fn memory_of(elf: &ElfView, instruction: &Listed) -> MemoryOperand {
     let bytes = &elf.bytes_from(instruction.address)[..usize::from(instruction.length)];
     let operation = Decoder::with_ip(64, bytes, instruction.address, DecoderOptions::NONE).decode();
