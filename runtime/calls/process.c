@@ -71,6 +71,8 @@ static void give_back(struct slot *slot)
 /* With its ring in this address space, or in the copy of it that the child will have. */
 static struct slot *slot_with_ring(struct context *context)
 {
+	if (executes() && orders_by_sections() && HEADER->next_stream >= MAX_ORDERED_STREAMS)
+		return NULL; /* replay has no room for more */
 	struct slot *slot = slot_claim();
 	if (!slot || answers() || pool_attach(context, slot) == 0)
 		return slot;
