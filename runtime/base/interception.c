@@ -52,8 +52,19 @@ void expect_returns(struct context *context)
 }
 
 /* Before there is such code. Other threads notice when they take the baton. */
+void expect_untold(struct context *context, u32 because)
+{
+	if (context->process->domain && context->sections)
+		HEADER->untold_late = because;
+	if (context->is_guest)
+		PROCESS_INITIAL->untold = because;
+	context->process->untold = because;
+}
+
 void expect_unknown_calls(struct context *context)
 {
+	if (!context->process->untold)
+		expect_untold(context, MADE_AT_RUN_TIME);
 	if (context->is_guest)
 		PROCESS_INITIAL->unknown_calls = 1;
 	context->process->unknown_calls = 1;

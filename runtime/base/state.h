@@ -60,6 +60,9 @@ struct process {
 	u32 stored_count; /* record: files that the supervisor stored for it */
 	/* Record: there is code that may call the kernel where nothing is patched. */
 	u32 unknown_calls;
+	/* Record: there is code that does not tell by what its threads synchronise: the place of a
+	 * file in the header, plus 1; ~0: it was made at run time. */
+	u32 untold;
 	/* Record: nobody knows how often a handler may return. */
 	u32 frames_kept;
 	struct signal_action actions[65];

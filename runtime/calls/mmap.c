@@ -243,6 +243,14 @@ static u64 wished_address(const u64 *a)
 	return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0];
 }
 
+static void note_code(struct context *context, u32 file, u32 calls_known)
+{
+	if (!calls_known)
+		expect_unknown_calls(context);
+	if (file != NO_FILE && !HEADER->files[file].tells_all)
+		expect_untold(context, file + 1);
+}
+
 /* Whoever maps a file privately that it can also write to may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
@@ -320,8 +328,8 @@ static u32 mmap_record(struct call *call)
 				(u32)PAGE_CEIL(a[1])};
 			extra = 1;
 		}
-		if (a[2] & PROT_EXEC && !calls_are_known(index, a, patched))
-			expect_unknown_calls(context);
+		if (a[2] & PROT_EXEC)
+			note_code(context, index, calls_are_known(index, a, patched));
 	}
 	process_unlock();
 	if (traces() && !(a[3] & MAP_ANONYMOUS) && (call->result > 0 || call->result < -4095))

@@ -142,7 +142,6 @@ calm_syscall:
  * patched for another recording) nothing is done. No register or flag may change; those that
  * compiled code keeps are not even saved. */
 	.macro SECTION_NAME name
-	.globl \name
 1:	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
 \name:
@@ -220,6 +219,8 @@ calm_syscall:
 	.endm
 	COMPARE_ENTRY compare_begin, 3
 	COMPARE_ENTRY compare_end, 4
+
+#include "entry/operation.inc"
 
 /* After a synchronous fault in the program: the master handler saved the registers and sent us
  * here. */

@@ -1,7 +1,6 @@
 /* Where threads arrive that enter the runtime otherwise than by a system call. From entry.S, with
  * the program's registers in the context. Private stack. */
 #include "order/compare.h"
-#include "order/operation.h"
 #include "order/passage.h"
 #include "order/section.h"
 #include "place/forced.h"
@@ -44,8 +43,8 @@ void runtime_fault(struct context *context);
 void runtime_fault(struct context *context)
 {
 	struct deferred_signal signal = context->deferred[MAX_DEFERRED - 1];
-	if (UNLIKELY(context->operating))
-		operation_abandon(context);
+	if (UNLIKELY(context->operating | context->comparing))
+		compare_faulted(context);
 	section_note(context);
 	raise_fault(context, &signal, 0);
 	section_leave(context);

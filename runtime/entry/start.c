@@ -140,6 +140,15 @@ static void patch_vdso(struct context *context, u64 base)
 		sys3(NR_mprotect, base, bytes, PROT_READ | PROT_EXEC);
 }
 
+/* Of the program; its interpreter is the system's. */
+static void note_untold(struct process *process, u64 file_and_one)
+{
+	if (!file_and_one || process->unknown_calls)
+		process->untold = MADE_AT_RUN_TIME;
+	else if (!HEADER->files[file_and_one - 1].tells_all)
+		process->untold = (u32)file_and_one;
+}
+
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer);
 void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 {
@@ -154,6 +163,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	context->process->unknown_calls = (u32)slot->request.arguments[5];
 	overlay_first(context->process, slot->request.arguments[0], slot->request.arguments[1]);
 	overlay_first(context->process, slot->request.arguments[2], slot->request.arguments[3]);
+	note_untold(context->process, slot->request.arguments[0]);
 	patch_vdso(context, vdso);
 	note_vdso(context->process, stack_pointer, HEADER->vdso_bytes, NULL, 0);
 	auxiliary_restrict(stack_pointer);

@@ -8,9 +8,6 @@
 #include "log/settle.h"
 #include "base/futex.h"
 #include "log/gate.h"
-#include "log/log.h"
-
-#define LOOK_AGAIN_MS 1000
 
 u32 has_come_for(const struct domain *domain, const struct awaits *awaits)
 {
@@ -25,16 +22,16 @@ static struct context *context_of(u64 region)
 	return (struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
 }
 
-/* The one to run next; NULL: all wait. `others`: somebody does. */
-static struct context *next_to_run(const struct domain *domain, u32 *others)
+/* The one to run next; NULL: all wait, as `waiting` does; if that is NULL, too, there is none. */
+static struct context *next_to_run(const struct domain *domain, struct context **waiting)
 {
 	struct context *next = NULL;
-	*others = 0;
+	*waiting = NULL;
 	for (u32 region = 0; region < PROCESS_INITIAL->region_count; region++) {
 		struct context *one = context_of(region);
 		if (one->settled != SETTLED_WAITS)
 			continue;
-		*others = 1;
+		*waiting = one;
 		if (has_come_for(domain, &one->awaits) &&
 			(!next || as_holder(one) < as_holder(next)))
 			next = one;
@@ -42,47 +39,21 @@ static struct context *next_to_run(const struct domain *domain, u32 *others)
 	return next;
 }
 
-static void hand_over(struct context *context)
+static void let_run(struct context *next)
 {
-	u32 others;
-	struct context *next = next_to_run(context->domain, &others);
-	if (!next && others)
-		diverge(context, context->awaits.stream ? WHY_DEADLOCK : WHY_STUCK,
-			context->awaits.stream ? context->awaits.stream - 1
-					       : context->domain->completed + 1,
-			context->awaits.operations);
-	if (!next)
-		return;
-	context->domain->handed_over++;
-	next->awaits = (struct awaits){.turn = 0};
 	__atomic_store_n(&next->settled, SETTLED_RUNS, __ATOMIC_SEQ_CST);
 	futex_wake(&next->settled, 1);
 }
 
-static void wait_to_run(struct context *context)
+u32 settle_hand_over(struct domain *domain)
 {
-	struct patience patience = {0, 0};
-	while (__atomic_load_n(&context->settled, __ATOMIC_SEQ_CST) != SETTLED_RUNS) {
-		futex_wait(&context->settled, SETTLED_WAITS, LOOK_AGAIN_MS);
-		u64 completed = context->domain->completed,
-		    spent = patience_spent(&patience, completed + context->domain->handed_over);
-		if (spent)
-			diverge(context, WHY_STUCK, completed + 1, spent / 1000000);
-	}
-}
-
-void settle(struct context *context, const struct awaits *awaits)
-{
-	u32 before = context->slot->baton.state;
-	context->slot->baton.state = BATON_WAITING; /* it can be copied */
-	wait_to_run(context);			    /* a new thread has not run yet */
-	while (!has_come_for(context->domain, awaits)) {
-		context->awaits = *awaits;
-		context->settled = SETTLED_WAITS;
-		hand_over(context);
-		wait_to_run(context);
-	}
-	context->slot->baton.state = before;
+	struct context *waiting, *next = next_to_run(domain, &waiting);
+	if (!next)
+		return !waiting;
+	domain->handed_over++;
+	next->awaits = (struct awaits){.turn = 0};
+	let_run(next);
+	return 1;
 }
 
 void settle_create(struct context *context)
@@ -100,6 +71,10 @@ void settle_thread(struct context *child)
 
 void settle_end(struct context *context)
 {
+	struct context *waiting;
 	context->settled = SETTLED_NOT;
-	hand_over(context);
+	if (settle_hand_over(context->domain))
+		return;
+	next_to_run(context->domain, &waiting);
+	let_run(waiting); /* it finds that it cannot, and says so */
 }

@@ -16,8 +16,8 @@ u32 has_come_for(const struct domain *domain, const struct awaits *awaits);
 void settle_create(struct context *context);
 /* A thread that is about to be made may run, in its turn. */
 void settle_thread(struct context *child);
-/* Lets others run until it has come, and the thread may run again. */
-void settle(struct context *context, const struct awaits *awaits);
+/* Another thread runs on, if one can. 0: all wait. */
+u32 settle_hand_over(struct domain *domain);
 /* The thread runs no more. */
 void settle_end(struct context *context);
 

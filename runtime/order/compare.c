@@ -11,10 +11,11 @@
 #include "base/status.h"
 #include "log/log.h"
 #include "log/ring.h"
+#include "order/after.h"
+#include "order/ahead.h"
 #include "order/baton.h"
 #include "order/policy.h"
 #include "order/operation.h"
-#include "order/section.h"
 
 #define ZERO_FLAG 0x40UL
 struct compare_body {
@@ -24,14 +25,14 @@ struct compare_body {
 
 /* ---- record ---- */
 
-void compare_note_failed(struct context *context)
+static void note_failed(struct context *context)
 {
 	struct failed *failed = &context->failed;
 	struct compare_body body = {
 		failed->rdx, failed->eflags & STATUS_FLAGS, failed->sections, context->operations};
 	failed->site = 0;
 	if (failed->after_stream)
-		operation_follow(context, failed->after_stream, failed->after, failed->clock);
+		note_after(context, failed->after_stream, failed->after, failed->clock);
 	ring_event(context, EVENT_COMPARE, 0, 0, (i64)failed->rax, &body, sizeof body);
 }
 
@@ -40,7 +41,7 @@ static void begin_recorded(struct context *context, u64 operand)
 	const struct failed *failed = &context->failed;
 	const struct registers *regs = &context->regs;
 	if (UNLIKELY(failed->site) && (failed->site != regs->rip || failed->rax != regs->rax))
-		compare_note_failed(context);
+		note_failed(context);
 	if (!operand || !operation_lock(context, operand))
 		baton_lock(context);
 	context->comparing = regs->rip;
@@ -112,7 +113,7 @@ static void see_failure(
 		(context->regs.eflags & ~STATUS_FLAGS) | (body->eflags & STATUS_FLAGS);
 	context->regs.rip += *((const u8 *)context->regs.rip - 1);
 	log_take(context, EVENT_COMPARE, 0);
-	section_look_ahead(context);
+	look_ahead(context);
 }
 
 static void begin_replayed(struct context *context, u64 operand)
@@ -143,7 +144,7 @@ static void end_replayed(struct context *context)
 		return;
 	}
 	baton_leave_section(context);
-	section_look_ahead(context);
+	look_ahead(context);
 }
 
 /* ---- both ---- */
@@ -158,6 +159,15 @@ void compare_faulted(struct context *context)
 			baton_unlock(context);
 	}
 	context->comparing = 0;
+}
+
+void compare_given_up(struct context *context)
+{
+	if (obeys_order())
+		/* The recorded thread tried on, and had its way. */
+		diverge(context, WHY_SECTIONS, 1, 0);
+	if (context->failed.site)
+		note_failed(context);
 }
 
 void compare(struct context *context, u32 begins)

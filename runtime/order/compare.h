@@ -7,7 +7,7 @@
 void compare(struct context *context, u32 begins);
 /* The memory that was to be exchanged, or operated on, cannot be written. */
 void compare_faulted(struct context *context);
-/* Record: the last one failed for good. */
-void compare_note_failed(struct context *context);
+/* The last one failed for good: the thread does something else. */
+void compare_given_up(struct context *context);
 
 #endif

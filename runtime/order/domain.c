@@ -12,15 +12,31 @@
 
 /* ---- record ---- */
 
+/* A process that has one thread is about to have a domain: whether its threads are to go in turns.
+ * Code that comes later changes nothing. */
+static u8 choose_order(struct context *context)
+{
+	u32 because = context->process->untold;
+	if (!orders_by_choice())
+		return 0;
+	__atomic_add_fetch(because ? &HEADER->serial_processes : &HEADER->parallel_processes, 1,
+		__ATOMIC_RELAXED);
+	context->sections = because ? 0 : SECTIONS_SHORT;
+	if (!because)
+		return 0;
+	HEADER->serial_because = because;
+	return TURN_IN_TURNS;
+}
+
 static void begin_domain(struct context *context, struct domain *domain, u16 kind)
 {
 	u64 turn;
-	u8 flags = orders_by_sections() && context->process->domain ? TURN_JOINS : 0;
+	u8 flags = context->process->domain ? TURN_JOINS : choose_order(context);
 	baton_take(context, domain, &turn);
-	if (!flags)
+	if (!(flags & TURN_JOINS))
 		__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
 	log_turn_with(context, flags, kind, turn);
-	if (flags)
+	if (flags & TURN_JOINS)
 		operations_join(context, domain);
 }
 

@@ -21,14 +21,8 @@ u32 operation_lock(struct context *context, u64 operand);
 void operation_note(struct context *context);
 /* Replay: as operation_begin, but it may be given up. */
 u32 operation_is_next(struct context *context);
-/* Replay: waits for those behind whom the next operation comes. */
-void operation_await(struct context *context);
-/* Replay: how many operations the thread ended before its stream does. */
-u64 operations_at_end(const struct event *event);
 /* Record: remembers behind whom a compare-and-exchange comes that failed. */
 void operation_seen(const struct context *context, struct failed *failed);
-/* Record: logs that what the thread does from here on comes behind another one's operation. */
-void operation_follow(struct context *context, u32 stream, u64 operations, u32 clock);
 /* Record, in baton_join: behind all that the process's threads have done, before what they do
  * among the others. */
 void operations_join(struct context *context, struct domain *domain);

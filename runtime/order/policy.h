@@ -13,6 +13,8 @@ static inline u32 obeys_order(void) { return answers(); }
 /* Only sections are in order: between them threads run side by side (section.c). Else everything
  * is: whoever runs has the baton. */
 static inline u32 orders_by_sections(void) { return HEADER->options & OPTION_SYNC; }
+/* Only in processes whose code tells by what its threads synchronise; others go in turns. */
+static inline u32 orders_by_choice(void) { return HEADER->options & OPTION_AUTO; }
 /* Who is next, and when, is drawn at random (chaos.c). */
 static inline u32 orders_at_random(void) { return HEADER->chaos.seed != 0; }
 /* Neither: turns come as suits the threads, so whatever makes them cheaper may be done. */
@@ -25,7 +27,7 @@ static inline struct domain *domain_of(const struct context *context)
 /* Others of the domain may pass the same places at the same time. */
 static inline u32 runs_in_parallel(const struct context *context)
 {
-	return orders_by_sections() && domain_of(context);
+	return context->sections && domain_of(context);
 }
 
 #endif

@@ -12,52 +12,16 @@
  * only where the thread comes to its next section, which may be long after. */
 #include "order/section.h"
 #include "base/state.h"
-#include "log/end.h"
-#include "log/log.h"
-#include "log/ring.h"
+#include "order/ahead.h"
 #include "order/baton.h"
 #include "order/compare.h"
 #include "order/object.h"
 #include "order/operation.h"
 #include "order/policy.h"
-#include "order/turn.h"
-
-/* Replay: where the stream of a thread ends that was killed while it computed, it is left behind:
- * whoever ends the process waits for it no more. */
-static void leave_behind(struct context *context)
-{
-	u32 *count = &context->process->thread_count;
-	for (u32 seen = *count; seen > 1;)
-		if (__atomic_compare_exchange_n(
-			    count, &seen, seen - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			context->gone = 1;
-			stream_ended(context);
-			return;
-		}
-	end_of_stream(context);
-}
-
-/* Replay: on the way back to the program's code. */
-void section_look_ahead(struct context *context)
-{
-	const struct event *event = log_peek(context);
-	if (context->in_section || !turn_is_over(context))
-		return;
-	turn_complete(context);
-	if (context->gone || (event && event->kind != EVENT_END) ||
-		context->operations < operations_at_end(event))
-		return;
-	if (settled())
-		end_of_stream(context);
-	leave_behind(context);
-}
 
 void section_enter(struct context *context)
 {
 	section_note(context);
-	if (UNLIKELY(context->comparing) && obeys_order())
-		/* The recorded thread tried on, and had its way. */
-		diverge(context, WHY_SECTIONS, 1, 0);
 	if (UNLIKELY(context->holds_object))
 		object_leave(context);
 	if (UNLIKELY(context->sections) && !context->in_section && domain_of(context))
@@ -78,7 +42,7 @@ void section_leave(struct context *context)
 	if (context->in_section && !keeps_baton(context))
 		baton_leave_section(context);
 	if (obeys_order())
-		section_look_ahead(context);
+		look_ahead(context);
 	if (context->object && !context->holds_object)
 		object_enter(context);
 }
@@ -103,8 +67,11 @@ void section_begins(struct context *context);
 void section_begins(struct context *context)
 {
 	u64 operand = operand_take(context);
-	if (operand && domain_of(context) && operation_begin(context, operand))
-		return;
+	if (operand && domain_of(context)) {
+		section_note(context);
+		if (operation_begin(context, operand))
+			return;
+	}
 	if (!nest(context))
 		section_enter(context);
 }

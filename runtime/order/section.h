@@ -8,14 +8,12 @@
 void section_enter(struct context *context);
 /* The runtime: on the way back to the program, last of all. */
 void section_leave(struct context *context);
-/* Record: before whatever else goes into the stream. */
+/* Before whatever else the thread does that is in order. */
 static inline void section_note(struct context *context)
 {
-	if (UNLIKELY(context->failed.site))
-		compare_note_failed(context);
+	if (UNLIKELY(context->failed.site | context->comparing))
+		compare_given_up(context);
 }
-/* Replay: on the way back to the program's code. */
-void section_look_ahead(struct context *context);
 /* In a process or thread of its own. */
 void section_inherit(struct context *child);
 

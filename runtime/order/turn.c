@@ -9,23 +9,15 @@
 #include "log/end.h"
 #include "log/log.h"
 #include "log/settle.h"
+#include "order/after.h"
 #include "order/baton.h"
 #include "order/home.h"
-#include "order/operation.h"
 #include "order/policy.h"
-
-#define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
+#include "order/settling.h"
 
 static u32 has_come(const struct domain *domain, u64 turn)
 {
 	return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn;
-}
-
-/* Looking on is in vain where there is only one core, or others compute for long: the more often it
- * was, the shorter it is. */
-void spun_in_vain(struct context *context)
-{
-	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
 }
 
 static u32 comes_soon(struct context *context, u64 turn)
@@ -77,7 +69,7 @@ void turn_await(struct context *context, const struct turn_event *next)
 	if (orders_plainly())
 		home_follow(context, domain, turn);
 	if (UNLIKELY(next->flags & TURN_JOINS))
-		operation_await(context);
+		after_await(context);
 }
 
 struct turn_event turn_take(struct context *context)
@@ -92,6 +84,10 @@ void turn_give_up(struct context *context, const struct turn_event *next)
 {
 	struct process *process = context->process;
 	turn_complete(context);
+	if (orders_by_sections() && !process->domain)
+		context->sections = next->flags & TURN_IN_TURNS ? 0
+				    : settled()			? SECTIONS_WHOLE
+								: SECTIONS_SHORT;
 	if (next->kind == TURN_SHARED)
 		context->domain = process->domain = &HEADER->shared_domain;
 	if (next->kind == TURN_FIRST_THREAD) {

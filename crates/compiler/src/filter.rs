@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use retake_patch::DECLARED_SECTION;
+use retake_patch::{DECLARED_FUNCTION, DECLARED_SECTION};
 
 use crate::inline;
 use crate::places::Places;
@@ -25,6 +25,10 @@ pub(crate) struct Filter {
     synchronises: bool,
     in_comment: bool,
     in_inline: bool,
+    /// The file is a compiler's, which shows what its instructions are.
+    is_shown: bool,
+    /// Something so far cannot be listed.
+    is_beyond_us: bool,
     /// `.macro` and `.rept` whose end has not come.
     depth: usize,
     /// Of the inline assembly.
@@ -51,6 +55,7 @@ impl Filter {
         if statement.starts_with('.') && !statement.ends_with(':') {
             self.directive(statement);
             self.copy(line);
+            self.function(statement);
         } else if statement.is_empty() || statement.ends_with(':') || self.depth > 0 {
             self.copy(line);
         } else if self.in_inline {
@@ -71,6 +76,7 @@ impl Filter {
             _ => {
                 if comment.starts_with('(') {
                     (self.in_comment, self.synchronises) = (true, false);
+                    self.is_shown = true;
                 }
                 self.synchronises |= self.in_comment && has_volatile_memory(comment);
             }
@@ -85,8 +91,26 @@ impl Filter {
         }
     }
 
+    /// `.size NAME, .-NAME` is behind a function. If all of it was shown, it is listed as such.
+    fn function(&mut self, directive: &str) {
+        let Some((name, size)) =
+            directive.strip_prefix(".size").and_then(|rest| rest.split_once(','))
+        else {
+            return;
+        };
+        let (name, section) = (name.trim(), self.places.current());
+        if size.trim() != format!(".-{name}") || !section.starts_with(".text") {
+            return;
+        }
+        let section = section.to_owned();
+        if self.is_shown && !self.is_beyond_us {
+            self.entry(name, "0", DECLARED_FUNCTION, &section);
+        }
+    }
+
     fn inline(&mut self, line: &str) {
         if line.contains(['"', '#']) || line.contains("/*") {
+            self.is_beyond_us |= !line.trim_start().starts_with('#');
             self.copy(line);
             return;
         }
@@ -119,12 +143,17 @@ impl Filter {
             self.copy(&format!("\t.nops {ROOM_BYTES} - ({bytes})"));
             self.copy("\t.endif");
         }
-        // In the group of the code's section, and kept as long as that.
-        self.copy(&format!("\t.pushsection {DECLARED_SECTION},\"ao?\",@progbits,{section}"));
-        self.copy(&format!("\t.long {start} - .\n\t.short {bytes}, 0\n\t.popsection"));
+        self.entry(&start, &bytes, 0, &section);
     }
 
-    fn warn(&self, statement: &str) {
+    /// An entry of the list, in the group of the code's section, and kept as long as that.
+    fn entry(&mut self, start: &str, bytes: &str, kind: u16, section: &str) {
+        self.copy(&format!("\t.pushsection {DECLARED_SECTION},\"ao?\",@progbits,{section}"));
+        self.copy(&format!("\t.long {start} - .\n\t.short {bytes}, {kind}\n\t.popsection"));
+    }
+
+    fn warn(&mut self, statement: &str) {
+        self.is_beyond_us = true;
         eprintln!(
             "retake: warning: inline assembly cannot be recorded as an operation: {statement} \
              (line {})",

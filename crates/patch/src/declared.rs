@@ -5,14 +5,24 @@
 use crate::elf::ElfView;
 
 /// The section with the list. An entry has 8 bytes: how far the code lies from the entry itself
-/// (`i32`), how many bytes it has (`u16`), and zeros.
+/// (`i32`), how many bytes it has (`u16`), and what it is (`u16`): 0 an instruction that
+/// synchronises, [`DECLARED_FUNCTION`].
 pub const DECLARED_SECTION: &str = "retake_operations";
+
+/// What an entry is that has no bytes: a function begins there of which all such instructions are
+/// in the list.
+pub const DECLARED_FUNCTION: u16 = 1;
 
 const ENTRY_BYTES: usize = 8;
 
-/// Addresses of declared code: ranges, ascending.
+/// Addresses of declared code, ascending.
 #[derive(Debug, Default)]
-pub(crate) struct Declared(Vec<(u64, u64)>);
+pub(crate) struct Declared {
+    /// From where to where instructions are.
+    instructions: Vec<(u64, u64)>,
+    /// Where functions begin.
+    functions: Vec<u64>,
+}
 
 impl Declared {
     /// Reads a file's list.
@@ -24,31 +34,46 @@ impl Declared {
 
     /// What lies outside the text is left out: the file may lie.
     fn read(list: u64, bytes: &[u8], is_text: impl Fn(u64) -> bool) -> Self {
-        let entries = bytes.chunks_exact(ENTRY_BYTES).enumerate();
-        let mut ranges: Vec<(u64, u64)> = entries
-            .filter_map(|(index, entry)| {
-                let distance = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-                let bytes = u64::from(u16::from_le_bytes([entry[4], entry[5]]));
-                let place = list + (index * ENTRY_BYTES) as u64;
-                let start = place.checked_add_signed(i64::from(distance))?;
-                (bytes > 0 && is_text(start)).then_some((start, start + bytes))
-            })
-            .collect();
-        ranges.sort_unstable();
-        ranges.dedup();
-        Self(ranges)
+        let mut declared = Self::default();
+        for (index, entry) in bytes.chunks_exact(ENTRY_BYTES).enumerate() {
+            let distance = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+            let [bytes, kind] = [4, 6].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
+            let place = list + (index * ENTRY_BYTES) as u64;
+            let start = place.checked_add_signed(i64::from(distance));
+            match start.filter(|start| is_text(*start)) {
+                Some(start) if kind == DECLARED_FUNCTION => declared.functions.push(start),
+                Some(start) if bytes > 0 => {
+                    declared.instructions.push((start, start + u64::from(bytes)));
+                }
+                _ => {}
+            }
+        }
+        declared.instructions.sort_unstable();
+        declared.instructions.dedup();
+        declared.functions.sort_unstable();
+        declared
+    }
+
+    /// Whether any function is declared.
+    pub fn has_functions(&self) -> bool {
+        !self.functions.is_empty()
+    }
+
+    /// Whether the function that begins at an address is declared.
+    pub fn is_function(&self, address: u64) -> bool {
+        self.functions.binary_search(&address).is_ok()
     }
 
     /// Whether the instruction at an address is declared.
     pub fn contains(&self, address: u64) -> bool {
-        let index = self.0.partition_point(|(start, _)| *start <= address);
-        self.0[..index].last().is_some_and(|(_, end)| address < *end)
+        let index = self.instructions.partition_point(|(start, _)| *start <= address);
+        self.instructions[..index].last().is_some_and(|(_, end)| address < *end)
     }
 
     /// Whether any declared instruction begins between two addresses.
     pub fn any_in(&self, start: u64, end: u64) -> bool {
-        let index = self.0.partition_point(|(_, range_end)| *range_end <= start);
-        self.0.get(index).is_some_and(|(range_start, _)| *range_start < end)
+        let index = self.instructions.partition_point(|(_, range_end)| *range_end <= start);
+        self.instructions.get(index).is_some_and(|(range_start, _)| *range_start < end)
     }
 }
 
@@ -71,6 +96,14 @@ mod tests {
         }
         assert!(declared.any_in(0x1700, 0x1801) && declared.any_in(0x1001, 0x1002));
         assert!(!declared.any_in(0x1002, 0x1800) && !declared.any_in(0x1806, 0x2000));
+    }
+
+    #[test]
+    fn functions_are_told_from_instructions() {
+        let list = [&entry(-0x800, 6)[..], &(-0x900_i32).to_le_bytes(), &[0, 0, 1, 0]].concat();
+        let declared = Declared::read(0x2000, &list, |_| true);
+        assert!(declared.has_functions() && declared.is_function(0x2008 - 0x900));
+        assert!(!declared.is_function(0x1800) && !declared.contains(0x2008 - 0x900));
     }
 
     #[test]

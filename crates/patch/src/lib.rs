@@ -39,6 +39,7 @@ mod scan;
 mod sections;
 mod stub;
 mod survey;
+mod telling;
 pub mod traced;
 mod trapped;
 mod vdso;
@@ -46,13 +47,14 @@ pub mod watch;
 mod windows;
 
 pub use analysis::{CALL_TRAP, COUNTER_TRAPS, CPUID_TRAP, Options, build_image, examine};
-pub use declared::DECLARED_SECTION;
+pub use declared::{DECLARED_FUNCTION, DECLARED_SECTION};
 pub use entry::Entry;
 pub use error::PatchError;
 pub use image::{
     Image, ImageSegment, Placement, Refusal, RefusedSite, Run, Site, SiteKind, StubInfo, StubPoint,
     Unpatched, UnpatchedReason, Verdict,
 };
+pub use telling::tells_all;
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached

@@ -244,6 +244,8 @@ fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), Reco
             duration_ms: started.elapsed().as_millis() as u64,
             counters: counters(recorder, threads, &account),
             changed_files: changed_files(recorder.header()),
+            serial_because: recorder.files.code(recorder.header().serial_because.load(Relaxed)),
+            untold_late: recorder.files.code(recorder.header().untold_late.load(Relaxed)),
         };
         recorder.space.wait(|| recorder.log.finish(&outcome))
     });
@@ -368,6 +370,8 @@ fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTree
         ("calls", account.calls),
         ("dispatched_calls", account.dispatched),
         ("signals", account.signals),
+        ("parallel_processes", recorder.header().parallel_processes.load(Relaxed).into()),
+        ("serial_processes", recorder.header().serial_processes.load(Relaxed).into()),
         ("threads", threads),
         ("turns", account.turns),
         ("forced_points", account.forced),

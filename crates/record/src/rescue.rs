@@ -102,6 +102,8 @@ fn complete(directory: &Path, ward: Ward<'_>, pools: Pools) -> io::Result<()> {
         exit: Exit::Killed(libc::SIGKILL),
         duration_ms: ward.started.elapsed().as_millis() as u64,
         changed_files: crate::changed_files(recorder.header()),
+        serial_because: None,
+        untold_late: None,
         counters: BTreeMap::new(),
     })?;
     Ok(())

@@ -160,6 +160,15 @@ pub enum Policy {
     /// That of system calls, of atomic instructions and of the C library's functions for threads;
     /// user code runs in parallel.
     Sync,
+    /// As `Sync` in processes whose code tells by what its threads synchronise, else as `Serial`.
+    Auto,
+}
+
+impl Policy {
+    /// Whether threads of some process may run in parallel.
+    pub fn is_parallel(self) -> bool {
+        self != Self::Serial
+    }
 }
 
 /// How the recorded program ended.
@@ -189,6 +198,13 @@ pub struct Outcome {
     /// the program may have changed while it had them mapped; absent: nobody knows.
     #[serde(default)]
     pub changed_files: Option<Vec<(u64, u64)>>,
+    /// Under the policy `Auto`: the code because of which a process with threads went in turns.
+    #[serde(default)]
+    pub serial_because: Option<String>,
+    /// The same, of code that came when its threads ran in parallel already: whether replay is
+    /// exact is not known.
+    #[serde(default)]
+    pub untold_late: Option<String>,
 }
 
 /// Everything a recording says about itself as a whole.

@@ -89,6 +89,8 @@ fn outcome() -> Outcome {
         duration_ms: 0,
         counters: Default::default(),
         changed_files: None,
+        serial_because: None,
+        untold_late: None,
     }
 }
 

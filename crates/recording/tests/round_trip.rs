@@ -103,7 +103,14 @@ fn metadata_are_completed() {
     writer.update_metadata(|metadata| metadata.machine.kernel = "6.7".to_owned()).unwrap();
     let counters = [("calls".to_owned(), 5)].into();
     writer
-        .finish(&Outcome { exit: Exit::Killed(9), duration_ms: 3, counters, changed_files: None })
+        .finish(&Outcome {
+            exit: Exit::Killed(9),
+            duration_ms: 3,
+            counters,
+            changed_files: None,
+            serial_because: None,
+            untold_late: None,
+        })
         .unwrap();
     let recording = Recording::open(&directory).unwrap();
     let read = recording.metadata();

@@ -7,7 +7,6 @@ use retake_kernel::confinement::Notice;
 use retake_kernel::shared::Slot;
 use retake_kernel::{maps, process};
 use retake_model::EventKind;
-use retake_recording::Policy;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -38,7 +37,7 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(windows: &Windows, slot: &Slot) -> Self {
         let divergence = &slot.divergence;
-        let is_sync = windows.recording().metadata().policy == Policy::Sync;
+        let is_sync = windows.recording().metadata().policy.is_parallel();
         let program_counter = divergence.registers[registers::RIP / 8].load(Relaxed);
         Self {
             stream: slot.stream.load(Relaxed),

@@ -50,7 +50,8 @@ pub struct Purpose {
 }
 
 fn options(recording: &Recording, request: Request, purpose: &Purpose) -> Options {
-    let sync = recording.metadata().policy == Policy::Sync;
+    let policy = recording.metadata().policy;
+    let sync = policy.is_parallel();
     let level = recording.metadata().check_level;
     Options {
         no_fast_path: false,
@@ -59,6 +60,7 @@ fn options(recording: &Recording, request: Request, purpose: &Purpose) -> Option
         check_off: level == CheckLevel::Off || request.check_off,
         whole_inputs: purpose.onlooker.is_some(),
         sync,
+        auto: policy == Policy::Auto,
         // Whoever looks on wants one thread at a time.
         settled: sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()),
         ..Options::default()

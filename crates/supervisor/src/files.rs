@@ -168,6 +168,18 @@ impl FileTable {
         entries(header).iter().filter(|entry| is_used(entry)).count()
     }
 
+    /// Code that the runtime names, for people: by the place of its file in the header, plus 1.
+    /// `None`: it names none.
+    pub fn code(&self, name: u32) -> Option<String> {
+        let index = name.checked_sub(1)? as usize;
+        if name == u32::MAX {
+            return Some("code made at run time".to_owned());
+        }
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let foreseen = places.get(index).and_then(Option::as_ref);
+        Some(foreseen.map_or("a file".to_owned(), |file| file.path.display().to_string()))
+    }
+
     /// The files that have been used, of those that [`FileTable::foresee`] can enter.
     pub fn used(&self, header: &Header) -> Vec<Foreseen> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,6 +239,7 @@ impl FileTable {
         store_bytes(&entry.content, &content.0);
         let note = self.note(session, file, identity.size, content, placement)?;
         entry.calls.store(note.as_ref().map_or(shared::CALLS_UNKNOWN, |note| note.calls), Relaxed);
+        entry.tells_all.store(u32::from(note.as_ref().is_some_and(|note| note.tells_all)), Relaxed);
         if let Some(places) = note.and_then(|note| note.image)
             && let Err(error) = self.publish_image(entry, &places)
         {
@@ -235,6 +248,7 @@ impl FileTable {
             }
             // Its calls are caught one by one then.
             entry.calls.store(shared::CALLS_UNKNOWN, Relaxed);
+            entry.tells_all.store(0, Relaxed);
             if !self.was_short.swap(true, Relaxed) {
                 eprintln!("retake: {error}: further programs and libraries run slower");
             }

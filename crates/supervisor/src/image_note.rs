@@ -3,7 +3,10 @@
 //! memory that processes attach.
 
 use retake_kernel::shared;
-use retake_patch::{Image, Options, PAGE_BYTES, Placement, Run, SiteKind, Verdict, examine};
+use retake_patch::{
+    Image, Options, PAGE_BYTES, Placement, RefusedSite, Run, SiteKind, UnpatchedReason, Verdict,
+    examine, tells_all,
+};
 use retake_recording::{ContentId, Store};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -13,6 +16,8 @@ use std::io;
 pub(crate) struct ImageNote {
     /// One of `shared::CALLS_*`.
     pub calls: u32,
+    /// All by which its threads synchronise is known, and in order.
+    pub tells_all: bool,
     /// The image, if there is one.
     pub image: Option<ImagePlaces>,
 }
@@ -89,12 +94,17 @@ impl ImageNote {
     ) -> io::Result<Self> {
         match examine(file, placement, options) {
             Ok(Verdict::Patched(image)) if image.segments.len() <= shared::MAX_PARTS => {
-                Self::of_image(store, &image)
+                let is_left_alone = |site: &RefusedSite| site.kind == SiteKind::Atomic;
+                let tells_all =
+                    options.sections && tells_all(file) && !image.refused.iter().any(is_left_alone);
+                Ok(Self { tells_all, ..Self::of_image(store, &image)? })
             }
             Ok(Verdict::Unpatched(unpatched)) if !unpatched.unknown_calls => {
-                Ok(Self { calls: shared::CALLS_NONE, image: None })
+                let is_done = unpatched.reason == UnpatchedReason::NoSites;
+                let tells_all = options.sections && is_done && tells_all(file);
+                Ok(Self { calls: shared::CALLS_NONE, tells_all, image: None })
             }
-            _ => Ok(Self { calls: shared::CALLS_UNKNOWN, image: None }),
+            _ => Ok(Self { calls: shared::CALLS_UNKNOWN, tells_all: false, image: None }),
         }
     }
 
@@ -127,7 +137,7 @@ impl ImageNote {
                 .map(|pages| (pages.start, pages.end))
                 .collect(),
         };
-        Ok(Self { calls, image: Some(places) })
+        Ok(Self { calls, tells_all: false, image: Some(places) })
     }
 
     /// Reads a note back; `None` for anything else, and where the store has lost a piece.

@@ -28,7 +28,9 @@ pub struct Options {
     pub moved_data: bool,
     /// Threads run side by side: the `sync` policy.
     pub sync: bool,
-    /// Replay, with `sync`: threads run one at a time, in the order of their turns.
+    /// With `sync`: only those of processes whose code tells by what its threads synchronise.
+    pub auto: bool,
+    /// Replay, with `sync`: threads run one at a time.
     pub settled: bool,
     /// Trace: how many bytes of each buffer are kept; `None` is all.
     pub data_limit: Option<u64>,
@@ -121,6 +123,7 @@ impl Session {
             (options.whole_inputs, shared::OPTION_WHOLE_INPUTS),
             (options.moved_data, shared::OPTION_MOVED_DATA),
             (options.sync, shared::OPTION_SYNC),
+            (options.auto, shared::OPTION_AUTO),
             (options.settled, shared::OPTION_SETTLED),
             (!processor.traps_cpuid, shared::OPTION_NO_CPUID_FAULT),
         ] {

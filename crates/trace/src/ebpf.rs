@@ -122,7 +122,14 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
     } else {
         Exit::Exited(libc::WEXITSTATUS(status))
     };
-    log.finish(&Outcome { exit, duration_ms: 0, counters: [].into(), changed_files: None })?;
+    log.finish(&Outcome {
+        exit,
+        duration_ms: 0,
+        counters: [].into(),
+        changed_files: None,
+        serial_because: None,
+        untold_late: None,
+    })?;
     log.drained();
     Ok(status)
 }

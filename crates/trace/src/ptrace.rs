@@ -480,6 +480,8 @@ impl Tracer {
             duration_ms: 0,
             counters: [].into(),
             changed_files: None,
+            serial_because: None,
+            untold_late: None,
         })?)
     }
 }

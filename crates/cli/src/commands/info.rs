@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use retake_model::{Dropped, EventKind, errno, table};
-use retake_recording::{EventReader, Metadata, Numbered, Recording, StreamKind, Warning};
+use retake_recording::{EventReader, Metadata, Numbered, Policy, Recording, StreamKind, Warning};
 use retake_supervisor::runtime_image;
 use serde::Serialize;
 
@@ -357,6 +357,24 @@ fn line_of_forced(metadata: &Metadata) -> Option<Line> {
     Some(("forced", format!("{} places between events{hint}", text::count(forced))))
 }
 
+/// Which orderings it has; under the automatic choice what was chosen, why, and what to do for more.
+fn policy(metadata: &Metadata) -> String {
+    let name = format!("{:?}", metadata.policy).to_lowercase();
+    let Some(outcome) = metadata.outcome.as_ref().filter(|_| metadata.policy == Policy::Auto)
+    else {
+        return name;
+    };
+    let count = |name: &str| outcome.counters.get(name).copied().unwrap_or_default();
+    let [parallel, serial] = [count("parallel_processes"), count("serial_processes")];
+    let because = outcome.serial_because.as_ref().map_or(String::new(), |code| {
+        format!(" because of {code}, which does not tell by what threads synchronise")
+    });
+    let late = outcome.untold_late.as_ref().map_or(String::new(), |code| {
+        format!("; not known to be exact: {code} came when they ran (--policy serial is exact)")
+    });
+    format!("{name}; with threads: {parallel} in parallel, {serial} in turns{because}{late}")
+}
+
 /// How and where the recording was made.
 fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     let machine = &metadata.machine;
@@ -368,7 +386,7 @@ fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     );
     vec![
         ("check", format!("{:?}", metadata.check_level).to_lowercase()),
-        ("policy", format!("{:?}", metadata.policy).to_lowercase()),
+        ("policy", policy(metadata)),
         ("settings", settings.join(", ")),
         ("machine", format!("Linux {}, {}", machine.kernel, machine.cpu_model)),
         ("features", machine.features_needed.join(" ")),

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use retake_kernel::inheritance::{Limits, Shortage};
+use retake_patch::tells_all;
 use retake_record::{Ended, KeepLast, RecordError, Request};
 use retake_recording::{
     ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
@@ -107,12 +108,15 @@ pub struct Options {
     #[arg(long)]
     moved_data: bool,
 
-    /// Which orderings between threads that share memory are recorded. `serial`: all of them; the
-    /// threads take turns, on one core, and replay is exact. `sync`: those of system calls, atomic
-    /// instructions and the C library's functions for threads; the threads run in parallel, also at
-    /// replay. That is exact for programs that synchronise by these alone, as with mutexes; where
-    /// threads race, replay may diverge, and says so. The debugger runs them one at a time
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Serial,
+    /// Which orderings between threads that share memory are recorded. `auto`: if the program was
+    /// built by retake cc or retake c++, as `sync` in each process whose libraries tell by what
+    /// threads synchronise, too; else as `serial` (retake info says which it was). `serial`: all
+    /// of them; the threads take turns, on one core, and replay is exact. `sync`: those of system
+    /// calls, atomic instructions and the C library's functions for threads; the threads run in
+    /// parallel, also at replay. That is exact for programs that synchronise by these alone, as
+    /// with mutexes; where threads race, replay may diverge, and says so. The debugger runs them
+    /// one at a time
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Auto,
         conflicts_with_all = ["chaos", "no_fast_path"])]
     policy: Policy,
 
@@ -141,17 +145,26 @@ enum OnFull {
 /// See [`retake_recording::Policy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Policy {
+    /// In parallel where that is known to be exact
+    Auto,
     /// Threads take turns
     Serial,
     /// Threads run in parallel; what synchronises them is in order
     Sync,
 }
 
-impl From<Policy> for retake_recording::Policy {
-    fn from(policy: Policy) -> Self {
-        match policy {
-            Policy::Serial => Self::Serial,
-            Policy::Sync => Self::Sync,
+impl Options {
+    /// The policy for this program.
+    fn policy(&self, program: &Path) -> retake_recording::Policy {
+        let is_ordinary = !self.chaos && !self.no_fast_path;
+        match self.policy {
+            Policy::Serial => retake_recording::Policy::Serial,
+            Policy::Sync => retake_recording::Policy::Sync,
+            // Who cannot read it goes in turns, and is told why when it is to be executed.
+            Policy::Auto if is_ordinary && fs::read(program).is_ok_and(|file| tells_all(&file)) => {
+                retake_recording::Policy::Auto
+            }
+            Policy::Auto => retake_recording::Policy::Serial,
         }
     }
 }
@@ -228,6 +241,7 @@ impl Recorder<'_> {
         let options = self.options;
         let store = Store::open(&self.location.store)?;
         let metadata = describe(options, &self.found, self.environment.len(), seed);
+        let policy = metadata.policy;
         let writer = start(options, &self.location, &metadata)?;
         let directory = writer.directory().to_path_buf();
         let request = Request {
@@ -248,7 +262,8 @@ impl Recorder<'_> {
             options: retake_supervisor::Options {
                 no_fast_path: options.no_fast_path,
                 moved_data: options.moved_data,
-                sync: options.policy == Policy::Sync,
+                sync: policy.is_parallel(),
+                auto: policy == retake_recording::Policy::Auto,
                 ..options.check.session_options()
             },
         };
@@ -300,7 +315,7 @@ fn describe(
     let fast_path = if options.no_fast_path { "off" } else { "on" };
     Metadata {
         check_level: options.check.into(),
-        policy: options.policy.into(),
+        policy: options.policy(&found.program),
         settings: [
             ("fast_path", Some(fast_path.to_owned())),
             ("chaos seed", seed.map(|seed| seed.to_string())),

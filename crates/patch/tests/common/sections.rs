@@ -141,9 +141,20 @@ impl Walk<'_> {
     }
 
     fn begin(&self, steps: &[Step]) {
-        assert!(matches!(steps[0], Step::Call(Entry::SectionBegin)));
+        let calls = match steps {
+            [Step::Operand(told), Step::Call(Entry::ObjectBegin), ..] => {
+                assert_eq!(memory(told), (Register::RDI, Register::None, 1, 0));
+                2
+            }
+            [Step::Operand(told), Step::Call(Entry::ConditionBegin), ..] => {
+                assert_eq!(memory(told), (Register::RSI, Register::None, 1, 0));
+                2
+            }
+            [Step::Call(Entry::SectionBegin), ..] => 1,
+            _ => panic!("other calls"),
+        };
         assert_eq!(self.site.patch_address, self.site.address);
-        self.displaced_and_back(&steps[1..], None);
+        self.displaced_and_back(&steps[calls..], None);
     }
 
     /// All instructions but the last are those of the text; the last jumps behind them, or is that

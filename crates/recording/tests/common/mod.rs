@@ -21,6 +21,8 @@ pub fn outcome() -> Outcome {
         duration_ms: 1,
         counters: BTreeMap::new(),
         changed_files: None,
+        serial_because: None,
+        untold_late: None,
     }
 }
 

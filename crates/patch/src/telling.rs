@@ -1,0 +1,86 @@
+//! Whether a file tells all by which its threads synchronise: then they can be recorded in
+//! parallel, and replayed exactly.
+
+use crate::chunk::Chunk;
+use crate::elf::ElfView;
+use crate::functions::find_functions;
+use std::collections::BTreeSet;
+
+/// Libraries of the system whose threads synchronise by locked instructions and by the C library
+/// alone, by the names that they give themselves.
+const KNOWN: [&[u8]; 9] = [
+    b"ld-linux-x86-64.so.2",
+    b"libc.so.6",
+    b"libm.so.6",
+    b"libdl.so.2",
+    b"libpthread.so.0",
+    b"librt.so.1",
+    b"libresolv.so.2",
+    b"libgcc_s.so.1",
+    b"libstdc++.so.6",
+];
+
+/// What the linker adds to every file: it runs while there is one thread.
+const ADDED: [&[u8]; 11] = [
+    b"_start",
+    b"_dl_relocate_static_pie",
+    b"deregister_tm_clones",
+    b"register_tm_clones",
+    b"__do_global_dtors_aux",
+    b"frame_dummy",
+    b"atexit",
+    b"at_quick_exit",
+    b"pthread_atfork",
+    b"__pthread_atfork",
+    b"__stack_chk_fail_local",
+];
+
+/// Sections of the linker's own making.
+const STUBS: [&[u8]; 5] = [b".plt", b".plt.got", b".plt.sec", b".init", b".fini"];
+
+const DYNAMIC_ENTRY_BYTES: usize = 16;
+const DT_SONAME: u64 = 14;
+
+/// Whether a file tells all: a compiler said of each of its functions which instructions
+/// synchronise (docs/COMPILER.md), or it is one of the system's own. Anything that is no program
+/// tells nothing.
+pub fn tells_all(file: &[u8]) -> bool {
+    let Ok(elf) = ElfView::parse(file) else { return false };
+    is_known(&elf) || all_are_declared(&elf)
+}
+
+fn is_known(elf: &ElfView) -> bool {
+    own_name(elf).is_some_and(|name| KNOWN.contains(&name))
+}
+
+/// The name that a library gives itself.
+fn own_name<'data>(elf: &ElfView<'data>) -> Option<&'data [u8]> {
+    let (dynamic, strings) = (elf.section(b".dynamic")?, elf.section(b".dynstr")?);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let mut entries = dynamic.bytes.chunks_exact(DYNAMIC_ENTRY_BYTES);
+    let entry = entries.find(|entry| word(&entry[..8]) == DT_SONAME)?;
+    let from = strings.bytes.get(usize::try_from(word(&entry[8..])).ok()?..)?;
+    from.split(|byte| *byte == 0).next()
+}
+
+fn all_are_declared(elf: &ElfView) -> bool {
+    let functions = find_functions(elf, &[]);
+    let added: BTreeSet<u64> = elf
+        .function_symbols()
+        .iter()
+        .filter(|symbol| ADDED.contains(&symbol.name))
+        .map(|symbol| symbol.address)
+        .chain([elf.entry])
+        .collect();
+    let stubs: Vec<_> = STUBS.iter().filter_map(|name| elf.section(name)).collect();
+    let is_stub = |chunk: &Chunk| {
+        stubs
+            .iter()
+            .any(|section| chunk.start.wrapping_sub(section.address) < section.bytes.len() as u64)
+    };
+    let tells =
+        |chunk: &Chunk| functions.declared.is_function(chunk.start) || added.contains(&chunk.start);
+    functions.known
+        && functions.declared.has_functions()
+        && functions.chunks.iter().all(|chunk| tells(chunk) || is_stub(chunk))
+}

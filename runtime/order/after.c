@@ -1,0 +1,172 @@
+/* AFTER events: an operation comes behind another thread's. Private stack. */
+#include "order/after.h"
+#include "base/futex.h"
+#include "base/state.h"
+#include "log/end.h"
+#include "log/gate.h"
+#include "log/log.h"
+#include "log/ring.h"
+#include "log/settle.h"
+#include "order/settling.h"
+#include "order/turn.h"
+
+#define LOOK_AGAIN_MS 2
+#define LOOKS_AT_CIRCLE 100
+
+/* ---- record ---- */
+
+/* A thread that has lost the baton meanwhile: at replay others need not wait until it comes to its
+ * next section, which may be behind their own operations. */
+static u8 is_turn_over(const struct context *context)
+{
+	u32 last = __atomic_load_n(&context->process->domain->last, __ATOMIC_RELAXED);
+	return last == as_holder(context) ? 0 : AFTER_TURN_OVER;
+}
+
+void note_after(struct context *context, u32 stream, u64 operations, u32 clock)
+{
+	struct known *known = &context->known[stream % KNOWN];
+	if (known->stream == stream && known->operations >= operations)
+		return;
+	*known = (struct known){.stream = stream, .operations = operations};
+	struct after_body body = {.operations = context->operations,
+		.sections = context->turn_sections,
+		.stream = stream - 1,
+		.clock = clock};
+	ring_event(context, EVENT_AFTER, is_turn_over(context), 0, (i64)operations, &body,
+		sizeof body);
+}
+
+/* ---- replay ---- */
+
+/* How many operations the stream's thread has ended, plus 1; more if that is over. */
+static u64 come_to(u32 stream)
+{
+	return __atomic_load_n(&progress_of(stream)->operations, __ATOMIC_ACQUIRE);
+}
+
+static u32 comes_soon(struct context *context, const struct awaits *awaits)
+{
+	if (settles(context))
+		return 0;
+	for (u32 i = 0, limit = SECTION_SPINS >> context->vain_spins; i < limit; i++) {
+		if (has_come_for(context->domain, awaits)) {
+			context->vain_spins = 0;
+			return 1;
+		}
+		__builtin_ia32_pause();
+	}
+	spun_in_vain(context);
+	return has_come_for(context->domain, awaits);
+}
+
+/* Until it may have come. Whoever ends the operation that somebody waits for wakes all; should two
+ * wait for different ones, the other looks again by itself. */
+static void sleep_until(struct context *context, const struct awaits *awaits)
+{
+	struct progress *progress = progress_of(awaits->stream - 1);
+	u32 *word = (u32 *)&progress->operations;
+	__atomic_store_n(&progress->wake_at, awaits->operations + 1, __ATOMIC_SEQ_CST);
+	u32 seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	if (!has_come_for(context->domain, awaits))
+		futex_wait(word, seen, LOOK_AGAIN_MS);
+}
+
+/* Whether the thread waits for itself, by way of others; `ended`: how many operations these have
+ * ended. */
+static u32 is_in_circle(const struct context *context, u64 *ended)
+{
+	struct awaits next = context->awaits;
+	*ended = 0;
+	for (u32 i = 0; i <= context->process->region_count; i++) {
+		if (!next.stream || has_come_for(context->domain, &next))
+			return 0;
+		if (next.stream == as_holder(context))
+			return 1;
+		*ended += come_to(next.stream - 1);
+		const struct context *other = progress_of(next.stream - 1)->context;
+		next = other ? other->awaits : (struct awaits){.stream = 0};
+	}
+	return 0;
+}
+
+/* What threads wait for is looked at one by one, and changes meanwhile: a circle is one only if it
+ * stays as it is. */
+struct circle {
+	u32 looks;
+	u64 ended;
+};
+
+static void refuse_circle(struct context *context, struct circle *circle)
+{
+	u64 ended;
+	if (!is_in_circle(context, &ended) || ended != circle->ended)
+		*circle = (struct circle){0, ended};
+	else if (++circle->looks >= LOOKS_AT_CIRCLE)
+		diverge(context, WHY_DEADLOCK, context->awaits.stream - 1,
+			context->awaits.operations);
+}
+
+static void wait_side_by_side(struct context *context, const struct awaits *awaits)
+{
+	struct patience patience = {0, 0};
+	struct circle circle = {0, 0};
+	while (!has_come_for(context->domain, awaits)) {
+		sleep_until(context, awaits);
+		refuse_circle(context, &circle);
+		if (patience_spent(&patience, come_to(awaits->stream - 1)))
+			diverge(context, WHY_LATE, awaits->stream - 1, awaits->operations);
+	}
+}
+
+static SELDOM void wait_for(struct context *context, const struct awaits *awaits)
+{
+	u32 before = context->slot->baton.state;
+	log_stand_at(context);
+	if (settles(context)) {
+		settle(context, awaits);
+		return;
+	}
+	context->awaits = *awaits;
+	context->slot->baton.state = BATON_WAITING;
+	wait_side_by_side(context, awaits);
+	context->slot->baton.state = before;
+	context->awaits = (struct awaits){.stream = 0};
+}
+
+u64 operations_at_end(const struct event *event)
+{
+	const struct sections_body *body = (const struct sections_body *)(event + 1);
+	return event && event->size >= sizeof *event + sizeof *body ? body->operations : 0;
+}
+
+/* 1: it is of the thread's next operation, which comes behind another thread's. */
+static u32 is_of_next(struct context *context, const struct event *event)
+{
+	const struct after_body *body = (const struct after_body *)(event + 1);
+	if (event->kind != EVENT_AFTER)
+		return 0;
+	if (event->size < sizeof *event + sizeof *body || !context->process->progress_mapped)
+		diverge(context, WHY_CORRUPT, event->size, 0);
+	if (body->operations < context->operations)
+		diverge(context, WHY_OPERATIONS, body->operations, context->operations);
+	return body->operations == context->operations;
+}
+
+void after_await(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	while (event && is_of_next(context, event)) {
+		const struct after_body *body = (const struct after_body *)(event + 1);
+		struct awaits awaits = {
+			.stream = body->stream + 1, .operations = (u64)event->value};
+		if (UNLIKELY(!has_come_for(context->domain, &awaits) &&
+			     !comes_soon(context, &awaits)))
+			wait_for(context, &awaits);
+		log_take(context, EVENT_AFTER, 0);
+		event = log_peek(context);
+	}
+	if (UNLIKELY(!event || event->kind == EVENT_END) &&
+		context->operations >= operations_at_end(event))
+		end_of_stream(context); /* the recorded thread came no further */
+}
