@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use cli_support::parallel::{LIMIT, repeats};
 use cli_support::{Place, source_file};
 use retake_patch::{Options, Placement, SiteKind, Verdict, examine};
+use retake_testing::c::compiler;
 
 /// How often each program is recorded.
 const RUNS: usize = 2;
@@ -121,4 +122,73 @@ fn another_kind_of_compiler_is_refused() {
     let told = refused.stderr;
     assert_eq!(refused.status, Some(125), "{told}");
     assert!(told.contains("/bin/true is not gcc") && told.contains("RETAKE_CC"), "{told}");
+}
+
+/// Records and replays without any wish for a policy; what `retake info` says was chosen.
+fn chosen(place: &Place, command: &[&str]) -> String {
+    let recorded = place.run_within(&[&["record", "--"], command].concat(), LIMIT);
+    let replayed = place.run_within(&["replay"], LIMIT);
+    assert_eq!((recorded.status, replayed.status), (Some(0), Some(0)), "{recorded:?} {replayed:?}");
+    assert_eq!((recorded.stdout, replayed.stderr), (replayed.stdout, String::new()));
+    let info = place.run_well(&["info"]);
+    let line = info.lines().find_map(|line| line.strip_prefix("policy"));
+    line.expect("a line about the policy").trim().to_owned()
+}
+
+/// A library that `retake cc` has not seen.
+fn foreign_library(place: &Place) -> String {
+    let (source, library) = (place.work("foreign.c"), place.work("libforeign.so"));
+    std::fs::write(&source, "int foreign(void) { return 0; }\n").unwrap();
+    let built = std::process::Command::new(compiler())
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    library.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_program_that_tells_all_is_recorded_in_parallel() {
+    let place = Place::new("compiler-chosen");
+    for name in ["locks.cc", "plugin.c"] {
+        let program = built(&place, name, &["-O2"]);
+        let policy = chosen(&place, &[program.to_str().unwrap()]);
+        assert_eq!(policy, "auto; with threads: 1 in parallel, 0 in turns", "{name}");
+    }
+}
+
+#[test]
+fn code_that_does_not_tell_makes_threads_go_in_turns() {
+    let place = Place::new("compiler-turns");
+    let library = foreign_library(&place);
+    let program = built(&place, "plugin.c", &["-O2", "-Wl,--no-as-needed", &library]);
+    let policy = chosen(&place, &[program.to_str().unwrap()]);
+    let expected = format!(
+        "auto; with threads: 0 in parallel, 1 in turns because of {library}, which does not tell by \
+         what threads synchronise"
+    );
+    assert_eq!(policy, expected);
+
+    let plain = place.work("plain");
+    let source = source_file("declared/plugin.c");
+    let built = std::process::Command::new(compiler())
+        .args(["-pthread", "-o"])
+        .args([&plain, &source])
+        .status();
+    assert!(built.unwrap().success());
+    assert_eq!(chosen(&place, &[plain.to_str().unwrap()]), "serial");
+}
+
+#[test]
+fn code_that_comes_when_threads_run_is_told() {
+    let place = Place::new("compiler-late");
+    let library = foreign_library(&place);
+    let program = built(&place, "plugin.c", &["-O2"]);
+    let policy = chosen(&place, &[program.to_str().unwrap(), &library]);
+    let expected = format!(
+        "auto; with threads: 1 in parallel, 0 in turns; not known to be exact: {library} came when \
+         they ran (--policy serial is exact)"
+    );
+    assert_eq!(policy, expected);
 }

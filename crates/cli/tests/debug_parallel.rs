@@ -3,7 +3,7 @@
 mod cli_support;
 
 use cli_support::debugging::{compile, gdb, in_order};
-use cli_support::{Place, compile_program};
+use cli_support::{Place, compile_program, source_file};
 use retake_testing::needs;
 
 const PARALLEL: &str = include_str!("../../../tests/debugger/programs/parallel.c");
@@ -40,6 +40,27 @@ fn what_comes_back_is_what_was() {
         let again = gdb(&place, &[], &commands);
         assert_eq!(there, hashes(&again), "{stop}: {again}");
     }
+}
+
+/// The same where each thread waits for operations of others, thousands of times: one order of them
+/// is the same in all sessions.
+#[test]
+fn operations_have_one_order_for_whoever_looks_on() {
+    needs!("gdb");
+    let place = Place::new("debug-parallel-objects");
+    let source = std::fs::read_to_string(source_file("sync/objects.c")).unwrap();
+    let program = compile(&place, "objects", &source, &["-O1", "-fno-inline"]);
+    place.run(&["record", "--policy", "sync", "--", &program]);
+    let stop = ["break wait_a_little", "ignore 1 7", "continue", "monitor hash"];
+    let forwards = ["continue", "monitor hash"].repeat(6);
+    let backwards = ["reverse-continue", "monitor hash"].repeat(6);
+    let commands = [&stop[..], &forwards, &backwards].concat();
+    let text = gdb(&place, &[], &commands);
+    let there = hashes(&text);
+    assert_eq!(there.len(), 13, "{text}");
+    assert!(there[..7].iter().eq(there[6..].iter().rev()), "{text}");
+    let again = gdb(&place, &[], &commands);
+    assert_eq!(there, hashes(&again), "{again}");
 }
 
 /// Instructions that are sections, and functions that begin and end as such, are stepped over and

@@ -32,6 +32,16 @@ fn locks_are_taken_in_the_same_order() {
 }
 
 #[test]
+fn objects_are_used_in_the_same_order() {
+    assert!(repeats_program("objects", &[], 5) > 1, "there was only one order of threads");
+}
+
+#[test]
+fn threads_join_processes_that_share_memory() {
+    assert!(repeats_program("joins", &[], 5) > 1, "there was only one order of threads");
+}
+
+#[test]
 fn one_core_is_enough_for_replay() {
     let place = Place::new("sync-one-core");
     let executable = compile(&place, "locks", &[]);

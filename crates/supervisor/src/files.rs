@@ -60,6 +60,13 @@ pub struct Foreseen {
     pub placement: Placement,
 }
 
+/// A file of the header.
+struct Found {
+    file: Foreseen,
+    /// It will likely be there the next time.
+    lasts: bool,
+}
+
 /// Why patched text is nowhere.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no room for patched text (kernel.shmmni, kernel.shmall): {0}")]
@@ -76,8 +83,8 @@ pub struct FileTable {
     segments: Mutex<Vec<Segment>>,
     /// The user was told that there is no room for more of them.
     was_short: AtomicBool,
-    /// How each file of the header may be foreseen, if it may be there again.
-    places: Mutex<Vec<Option<Foreseen>>>,
+    /// Where each file of the header was found, if that is known.
+    places: Mutex<Vec<Option<Found>>>,
     on_content: Box<OnContent>,
 }
 
@@ -176,8 +183,8 @@ impl FileTable {
             return Some("code made at run time".to_owned());
         }
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let foreseen = places.get(index).and_then(Option::as_ref);
-        Some(foreseen.map_or("a file".to_owned(), |file| file.path.display().to_string()))
+        let found = places.get(index).and_then(Option::as_ref);
+        Some(found.map_or("a file".to_owned(), |found| found.file.path.display().to_string()))
     }
 
     /// The files that have been used, of those that [`FileTable::foresee`] can enter.
@@ -187,7 +194,8 @@ impl FileTable {
             .iter()
             .zip(entries(header))
             .filter(|(_, entry)| is_used(entry))
-            .filter_map(|(place, _)| place.clone())
+            .filter_map(|(place, _)| place.as_ref().filter(|found| found.lasts))
+            .map(|found| found.file.clone())
             .collect()
     }
 
@@ -254,14 +262,12 @@ impl FileTable {
             }
         }
         // One that has just been written may well be gone the next time.
-        let is_settled = FileIdentity::of(file)?.is_settled();
-        let path = is_settled
-            .then(|| std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok())
-            .flatten();
+        let lasts = FileIdentity::of(file)?.is_settled();
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
         self.places
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(path.map(|path| Foreseen { path, placement }));
+            .push(path.map(|path| Found { file: Foreseen { path, placement }, lasts }));
         header.enter_file(index);
         Ok(index)
     }

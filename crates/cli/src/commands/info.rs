@@ -357,7 +357,7 @@ fn line_of_forced(metadata: &Metadata) -> Option<Line> {
     Some(("forced", format!("{} places between events{hint}", text::count(forced))))
 }
 
-/// Which orderings it has; under the automatic choice what was chosen, why, and what to do for more.
+/// Which orderings it has; under the automatic choice, what was chosen and why.
 fn policy(metadata: &Metadata) -> String {
     let name = format!("{:?}", metadata.policy).to_lowercase();
     let Some(outcome) = metadata.outcome.as_ref().filter(|_| metadata.policy == Policy::Auto)
