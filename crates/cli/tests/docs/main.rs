@@ -42,6 +42,12 @@ const PREPARED: &[(&str, &str, &str)] = &[
         "mkdir source; echo text > source/file; ln source/file source/name
         tar cf source.tar source; rm -r source",
     ),
+    (
+        "docs/SECURITY.md",
+        r#"retake replay ./untrusted; echo "status $?""#,
+        "gcc -O1 -o attacker $REPOSITORY/tests/attacks/attacker.c
+        retake record -o untrusted ./attacker removes $PWD/kept 1 1",
+    ),
 ];
 
 const LOOKUP: &str = "cd examples; gcc -g -o lookup lookup.c; echo 10x1 > digits";
