@@ -1,5 +1,5 @@
-//! The commands that README.md names are there, with the options that it names. Its sessions are run
-//! by the tests in `docs`.
+//! The commands that README.md names are there, with the options that it names. The tests in `docs`
+//! run its sessions.
 
 mod cli_support;
 
