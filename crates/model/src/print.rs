@@ -32,6 +32,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             let memory = memory(hash);
             format!("+++ killed by {} +++{memory}", signal::name(signal.number()))
         }
+        Event::Exit { status, hash: 0, .. } => format!("+++ exited with {status} +++"),
         Event::Exit { status, hash, pages, .. } => {
             format!("+++ exited with {status} +++ memory {hash:016x}, {pages} pages")
         }

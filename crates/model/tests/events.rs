@@ -128,6 +128,8 @@ fn of_the_program() -> Vec<Case> {
             words(&[7, 8]),
             "+++ exited with 3 +++ memory 0000000000000007, 8 pages",
         ),
+        // Of no hash nothing is shown.
+        (EventKind::Exit, 0, 231, 3, words(&[0, 0]), "+++ exited with 3 +++"),
         (EventKind::Tsc, 0, 0, 100, vec![], "rdtsc = 100"),
         (EventKind::Tsc, 0, 1, 100, words(&[2]), "rdtscp = 100, 0x2"),
         (
@@ -163,6 +165,7 @@ fn of_the_program() -> Vec<Case> {
             vec![],
             "stopped between events by SIGTERM, memory 0000000000000001",
         ),
+        (EventKind::Forced, 0, 0, 0, vec![], "stopped between events"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
     ]
 }
