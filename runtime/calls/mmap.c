@@ -243,7 +243,7 @@ static u64 wished_address(const u64 *a)
 	return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0];
 }
 
-/* Whoever maps a file privately that it can also write to may see the writes. */
+/* A process that maps a file privately, and can also write to it, may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
 /* Devices and sockets share memory with the kernel, which writes to it when it likes. 0: the file

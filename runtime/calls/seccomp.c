@@ -280,7 +280,7 @@ static u32 set_filter(struct call *call, u64 flags, u64 address)
 		result = -ENOMEM;
 	call_prepare(call);
 	if (!recording())
-		/* Who may install one, and which thread is named, only the log knows. */
+		/* Only the log knows whether it was allowed, and which thread it names. */
 		result = call->result;
 	if (result == 0) {
 		u32 fresh = count ? add_filter(steps, count, before) : 0;

@@ -47,7 +47,7 @@ void begin_stream(struct context *context, u64 how)
 		identify_thread(context, how != START_THREAD);
 		u32 processor;
 		struct start_body body = {context->pid, context->tid, how, 0};
-		/* Nobody replays it: whoever reads it wants numbers that are nobody else's. */
+		/* It is never replayed. Readers want numbers that no other thread has. */
 		if (tracing())
 			body = (struct start_body){
 				slot->pid, slot->tid, how, trace_clock(&processor)};

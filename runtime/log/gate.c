@@ -2,8 +2,8 @@
 #include "log/gate.h"
 #include "base/futex.h"
 
-/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is
- * completed. */
+/* A thread that waits for the next turn is in the gate's count before it looks a last time at what
+ * is completed. */
 void turn_complete(struct context *context)
 {
 	struct domain *domain = context->domain;

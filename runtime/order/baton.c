@@ -1,18 +1,17 @@
 /* The baton: of all threads that share writable memory, one runs user code at a time. Private
  * stack.
  *
- * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back;
- * only when the holder changed in between is a TURN event logged, with a number that counts the
- * changes. Replay obeys the numbers, see turn.c. Handing over costs a system call only when
- * somebody waits.
+ * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back.
+ * If the holder changed in between, a TURN event is logged, with a number that counts the changes.
+ * Replay obeys the numbers, see turn.c. Handing over costs a system call only if a thread waits.
  *
- * A call that never waits for long is back before anybody has come: during such a call the baton is
- * lent. Only those who may ask for it take it then.
+ * A call that never waits for long is back before another thread has come: during such a call the
+ * baton is lent. Only threads that may ask for it take it then.
  *
- * Whoever computes gives the baton up only when it is stopped, which is dear. So once a thread
- * waited long for it after a call, all that make calls have credit: for as long as it waited they
- * have the baton among themselves, and are expected back from their calls by those that were
- * stopped. */
+ * A thread that computes gives up the baton only when it is stopped, which is expensive. So once a
+ * thread has waited long for the baton after a call, all threads that make calls have credit. For
+ * as long as that thread waited they have the baton among themselves, and threads that were stopped
+ * expect them back from their calls. */
 #include "order/baton.h"
 #include "base/futex.h"
 #include "base/interception.h"
@@ -34,16 +33,16 @@
 #define LEAST_SPINS 200
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL	  /* some rounds of the kernel's scheduler */
-#define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* somebody computes */
-/* As long as anybody computes, see crates/record/src/slices.rs, */
+#define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* a thread computes */
+/* As long as any thread computes, see crates/record/src/slices.rs, */
 #define MOST_CREDIT_NS 240000000UL
 #define ROUND_NS 1000000000UL /* and a fair part of this, where many do */
-#define EXPECTED_MS 1UL	      /* what a call may take whose caller is waited for, */
-/* And for how long nobody is waited for when it was in vain. */
+#define EXPECTED_MS 1UL	      /* how long to wait for a thread in a call, */
+/* And for how long not to wait after one did not come. */
 #define UNEXPECTED_NS 25000000UL
 #define ASK_AFTER_MS 1UL    /* from a call; */
 #define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
-#define MOST_LENT 200	    /* times in a turn: at the next such call whoever waits is woken */
+#define MOST_LENT 200	    /* times in a turn: the next such call wakes a thread that waits */
 #define LONGEST_LOOK_MS 100UL
 /* A wait as long as this is no ordinary hand-over: the drain shall look. */
 #define RING_AFTER_MS 4UL
@@ -106,9 +105,9 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 	return lock_from(context, domain, holder);
 }
 
-/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less
- * than going to sleep takes. Whoever looks on from the holder's own core only keeps it from coming
- * to an end. */
+/* Most turns are short. The time for which spinning pays is learnt from earlier turns, but it is
+ * never less than going to sleep takes. A thread that spins on the holder's own core only delays
+ * the holder. */
 static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
 	u32 holder, limit = sync_policy()
@@ -128,8 +127,8 @@ static SELDOM u32 spin(struct context *context, struct domain *domain)
 	return 0;
 }
 
-/* It was stopped: as long as others have credit, and come back from their calls in time, it keeps
- * away from the baton. Who gives the baton to those wakes nobody here. */
+/* The thread was stopped. As long as others have credit, and come back from their calls in time, it
+ * keeps away from the baton. Handing the baton to one of these wakes no thread here. */
 static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
@@ -147,8 +146,8 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 	}
 }
 
-/* Who has waited so long looks again after so many milliseconds: when it may ask, when it rings,
- * and then ever more seldom; the more of them there are, the more seldom. */
+/* After so many milliseconds a thread that has waited so long looks again: when it may ask, when it
+ * rings, and then ever more seldom. The more threads wait, the more seldom each looks. */
 static u64 look_again_ms(const struct domain *domain, u64 waited, u64 patience)
 {
 	u64 longest = LONGEST_LOOK_MS + __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) / 2;
@@ -181,8 +180,8 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 	}
 }
 
-/* Whoever has the highest priority goes first; if it does not come (it may have been killed),
- * anybody. */
+/* The thread with the highest priority goes first. If it does not come (it may have been killed),
+ * any other does. */
 static void wait_in_chaos(struct context *context, struct domain *domain)
 {
 	for (u32 look = 0;; look++) {
@@ -380,7 +379,7 @@ u32 baton_take_back(struct context *context, u64 *turn)
 						 : baton_acquire(context, turn);
 }
 
-/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did.
+/* Chaos: a thread that waits, or comes during the delay, goes first, if there is one. 1: one did.
  */
 static u32 give_away(struct context *context, u64 *turn)
 {
@@ -408,9 +407,9 @@ static u32 nobody_came(const struct domain *domain, u64 turn)
 	       __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
 }
 
-/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is
- * left to it. But it may be stopped, or dead, so the less it came before the less it is waited for.
- * 1: somebody came. */
+/* Gives a waiting thread time to come. If all cores are busy and it must wait for one, ours is left
+ * to it. But it may be stopped, or dead: each time that none came shortens the next wait. 1: one
+ * came. */
 static u32 let_others(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
@@ -446,7 +445,7 @@ void baton_yield(struct context *context)
 		log_turn(context, turn);
 }
 
-/* How long whoever ends the process waits for what is printed: a pipe may be full for ever. */
+/* How long the thread that ends the process waits for output: a pipe may be full for ever. */
 #define PRINTING_NS 20000000UL
 #define PRINTING_LOOK_MS 1
 
@@ -523,8 +522,8 @@ void baton_create(struct context *context)
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
 }
 
-/* Turns of the process so far are over before the first one among the others begins: its own baton
- * is kept until then. Then whoever waits for that one, or will, finds it merged. */
+/* The process's turns so far are over before its first one among the others begins: it keeps its
+ * own baton until then. Threads that wait for that baton, then or later, find it merged. */
 void baton_join(struct context *context)
 {
 	struct domain *own = context->process->domain;

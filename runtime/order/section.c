@@ -18,8 +18,8 @@
 #include "order/baton.h"
 #include "order/turn.h"
 
-/* Replay: where the stream of a thread ends that was killed while it computed, it is left behind:
- * whoever ends the process waits for it no more. */
+/* Replay: a thread was killed while it computed, and its stream ends here. It is left behind: the
+ * thread that ends the process no longer waits for it. */
 static void leave_behind(struct context *context)
 {
 	u32 *count = &context->process->thread_count;

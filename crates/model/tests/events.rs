@@ -128,8 +128,6 @@ fn of_the_program() -> Vec<Case> {
             words(&[7, 8]),
             "+++ exited with 3 +++ memory 0000000000000007, 8 pages",
         ),
-        // Of no hash nothing is shown.
-        (EventKind::Exit, 0, 231, 3, words(&[0, 0]), "+++ exited with 3 +++"),
         (EventKind::Tsc, 0, 0, 100, vec![], "rdtsc = 100"),
         (EventKind::Tsc, 0, 1, 100, words(&[2]), "rdtscp = 100, 0x2"),
         (
@@ -165,8 +163,16 @@ fn of_the_program() -> Vec<Case> {
             vec![],
             "stopped between events by SIGTERM, memory 0000000000000001",
         ),
-        (EventKind::Forced, 0, 0, 0, vec![], "stopped between events"),
         (EventKind::End, 0, 0, 9, vec![], "+++ died +++ wait status 0x9"),
+    ]
+}
+
+/// Where no hash of the memory was taken, none is shown.
+fn without_a_hash() -> [Case; 3] {
+    [
+        (EventKind::Fatal, 0, 11, 0, vec![0; 128], "+++ killed by SIGSEGV +++"),
+        (EventKind::Exit, 0, 231, 3, words(&[0, 0]), "+++ exited with 3 +++"),
+        (EventKind::Forced, 0, 0, 0, vec![], "stopped between events"),
     ]
 }
 
@@ -208,7 +214,7 @@ fn of_the_recorder() -> Vec<Case> {
 #[test]
 fn every_kind_is_decoded_and_has_a_line() {
     for (kind, flags, number, value, body, line) in
-        of_the_program().into_iter().chain(of_the_recorder())
+        of_the_program().into_iter().chain(without_a_hash()).chain(of_the_recorder())
     {
         let bytes = event(kind, flags, number, value, &body);
         let (parsed, size) = parse_event(&bytes).unwrap();

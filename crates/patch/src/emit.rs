@@ -15,7 +15,7 @@ use crate::survey::{Listed, Role};
 const JUMP: u8 = 0xe9;
 /// `jmp rel8`
 const JUMP_SHORT: u8 = 0xeb;
-/// `int3`: whoever comes here did what was proven impossible, and should not go on.
+/// `int3`: a thread that comes here did what was proven impossible, and should not go on.
 const TRAP: u8 = 0xcc;
 /// Stubs start at multiples of this, so that few span more cache lines than they must.
 const STUB_ALIGNMENT: usize = 8;

@@ -59,7 +59,7 @@ fn options(recording: &Recording, request: Request, purpose: &Purpose) -> Option
         check_off: level == CheckLevel::Off || request.check_off,
         whole_inputs: purpose.onlooker.is_some(),
         sync,
-        // Whoever looks on wants one thread at a time.
+        // Onlookers want one thread at a time.
         settled: sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()),
         ..Options::default()
     }
