@@ -1,6 +1,6 @@
-/* A race to hunt: one thread looks a word up and prints it, another replaces the table meanwhile. The check and the use are two steps.
+/* A race to hunt: one thread prints a word, another one replaces it meanwhile. The check and the use are two steps.
  *
- *     gcc -g -pthread -o race examples/race.c
+ *     gcc -g -pthread -o race race.c
  *     retake record --chaos --until-failure ./race
  *     retake debug
  *
@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct word {
 	char text[24];
@@ -16,7 +15,6 @@ struct word {
 };
 
 static struct word *current;
-static unsigned printed;
 
 static struct word *make(unsigned number)
 {
@@ -25,28 +23,24 @@ static struct word *make(unsigned number)
 	return word;
 }
 
-static void *replace(void *unused)
+static void *print(void *unused)
 {
-	for (unsigned i = 1; i <= 20; i++) {
-		struct word *old = current;
-		current = NULL;
-		fprintf(stderr, "replacing %s\n", old->text);
-		free(old);
-		current = make(i);
-	}
+	struct word *word = current;
+	if (word == NULL)
+		return unused;
+	puts(word->text);
+	fflush(stdout);
+	current->uses++;
 	return unused;
 }
 
-static void *print(void *unused)
+static void *replace(void *unused)
 {
-	for (unsigned i = 0; i < 20; i++) {
-		if (current == NULL)
-			continue;
-		printf("%s\n", current->text);
-		fflush(stdout);
-		current->uses++;
-		printed++;
-	}
+	struct word *old = current;
+	current = NULL;
+	fprintf(stderr, "replacing %s\n", old->text);
+	free(old);
+	current = make(1);
 	return unused;
 }
 
@@ -54,10 +48,9 @@ int main(void)
 {
 	pthread_t threads[2];
 	current = make(0);
-	pthread_create(&threads[0], NULL, replace, NULL);
-	pthread_create(&threads[1], NULL, print, NULL);
+	pthread_create(&threads[0], NULL, print, NULL);
+	pthread_create(&threads[1], NULL, replace, NULL);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	printf("%u words\n", printed);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* How many addresses a program may have (RLIMIT_AS): record only. What the runtime takes comes on
  * top, so that the program can map as much as without it: the kernel's soft limit follows what the
- * runtime maps, below a hard limit that leaves room for all of it. Whoever may not have that, since
- * the hard limit was set before and is not to be raised, has less.
+ * runtime maps, below a hard limit that leaves room for all of it. If the hard limit was set
+ * before, and may not be raised, the program has less.
  *
  * Private stack. */
 #include "base/addresses.h"
@@ -35,7 +35,7 @@ void addresses_allowed(
 		return; /* refused */
 	sys4(NR_prlimit64, 0, RLIMIT_AS, NULL, now);
 	real->hard = more(limits->hard, MOST_OWN_BYTES);
-	/* Whoever keeps it, or lowers it, needs no privilege. */
+	/* To keep it, or lower it, needs no privilege. */
 	if (limits->hard <= (before->known ? before->hard : now[1]) && real->hard > now[1])
 		real->hard = now[1];
 	real->soft = more(limits->soft, own_bytes());

@@ -27,9 +27,9 @@ static void trap_counter(struct context *context, u32 wanted)
 		sys2(NR_prctl, PR_SET_TSC, wanted ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
 }
 
-/* Dispatch makes every call dearer, by a quarter on some processors, so a recorded thread has it
- * only while there is a `syscall` it might come to: somewhere in unknown code, or in the restorer
- * behind a handler. Replay costs little by it, and so it is a safeguard there. */
+/* Dispatch makes every call slower, by a quarter on some processors. So a recorded thread has it
+ * only while it might come to a `syscall`: somewhere in unknown code, or in the restorer behind a
+ * handler. Replay becomes little slower by it, and so it is a safeguard there. */
 void arm_interception(struct context *context)
 {
 	u32 has_unknown = !logs() || context->process->unknown_calls;

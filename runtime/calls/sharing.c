@@ -1,5 +1,5 @@
-/* Memory that other processes may have too: whoever maps it joins the domain of all processes that
- * share memory. Record only; replay finds the TURN event. Private stack. */
+/* Memory that other processes may have too: a process that maps it joins the domain of all
+ * processes that share memory. Record only; replay finds the TURN event. Private stack. */
 #include "calls/sharing.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -15,8 +15,8 @@
 #define HUGETLBFS_MAGIC 0x958458f6u
 
 /* Whether others can write, now or later, what this mapping shows. What is mapped only to be read
- * may be written through another mapping; of files on disk that is left out, or whoever looks at a
- * cache of the system's would be ordered with all others. */
+ * may be written through another mapping. For files on disk that is left out: otherwise all
+ * processes that look at a cache of the system would be ordered with each other. */
 u32 shared_by(u64 protection, u64 flags, u64 descriptor)
 {
 	u64 statistics[15];

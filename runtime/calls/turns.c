@@ -17,7 +17,7 @@ static void verify_early(struct context *context)
 	call_verify_early(&call);
 }
 
-/* What the call prints is in memory, and whoever has the turn may wait for it to be printed. */
+/* What the call prints is in memory, and the holder of the turn may wait for it to be printed. */
 static void print_early(struct context *context)
 {
 	const struct event *event = log_peek(context);

@@ -38,7 +38,7 @@ static void await(struct context *context, u32 recorded)
 			continue;
 		u32 real = process->children[i].real;
 		process->children[i] = process->children[--process->children_count];
-		/* Who asks whether anybody could still print must not take us for one. */
+		/* Whether any thread could still print is asked: this one must not count. */
 		context->slot->console.ticket = ~0UL;
 		__atomic_store_n(&context->slot->console.waiting, 1, __ATOMIC_RELEASE);
 		while (sys4(NR_wait4, real, NULL, 0, NULL) == -EINTR)

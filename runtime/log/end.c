@@ -81,8 +81,8 @@ void end_of_stream(struct context *context)
 		sys1(NR_exit_group, (status >> 8) & 0xff);
 }
 
-/* This thread runs no further. The process ends with its last thread: until they died, the
- * others may have had turns that processes sharing its memory wait for. Who first ended it decides
+/* This thread runs no further. The process ends with its last thread: until they died, the others
+ * may have had turns that processes sharing its memory wait for. The first thread to end it decides
  * how. */
 void end_process(struct context *context, u32 status)
 {

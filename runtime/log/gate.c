@@ -7,8 +7,8 @@
 #include "gen/numbers.h"
 #include "log/settle.h"
 
-/* Whoever waits for the next turn is in the gate's count before it looks a last time at what is
- * completed. */
+/* A thread that waits for the next turn is in the gate's count before it looks a last time at what
+ * is completed. */
 void turn_complete(struct context *context)
 {
 	struct domain *domain = context->domain;

@@ -21,7 +21,7 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
-/* Whoever ends the process need not wait for what was not printed yet. */
+/* The thread that ends the process need not wait for what was not printed yet. */
 static void wait_for_the_end(struct context *context)
 {
 	baton_release(context);

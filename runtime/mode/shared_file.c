@@ -355,7 +355,7 @@ static u64 read_from(const struct call *call)
 	}
 }
 
-/* Who reads a file sees what was stored in its mappings before: a trace that is made of the
+/* A read sees what was stored in the file's mappings before: a trace that is made from the
  * recording has to know. */
 u32 shared_file_read(const struct call *call, struct extra_item *extra)
 {

@@ -1,18 +1,17 @@
 /* The baton: of all threads that share writable memory, one runs user code at a time. Private
  * stack.
  *
- * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back;
- * only when the holder changed in between is a TURN event logged, with a number that counts the
- * changes. Replay obeys the numbers, see turn.c. Handing over costs a system call only when
- * somebody waits.
+ * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back.
+ * If the holder changed in between, a TURN event is logged, with a number that counts the changes.
+ * Replay obeys the numbers, see turn.c. Handing over costs a system call only if a thread waits.
  *
- * A call that never waits for long is back before anybody has come: during such a call the baton is
- * lent. Only those who may ask for it take it then.
+ * A call that never waits for long is back before another thread has come: during such a call the
+ * baton is lent. Only threads that may ask for it take it then.
  *
- * Whoever computes gives the baton up only when it is stopped, which is dear. So once a thread
- * waited long for it after a call, all that make calls have credit: for as long as it waited they
- * have the baton among themselves, and are expected back from their calls by those that were
- * stopped. */
+ * A thread that computes gives up the baton only when it is stopped, which is expensive. So once a
+ * thread has waited long for the baton after a call, all threads that make calls have credit. For
+ * as long as that thread waited they have the baton among themselves, and threads that were stopped
+ * expect them back from their calls. */
 #include "order/baton.h"
 #include "base/futex.h"
 #include "base/interception.h"
@@ -35,12 +34,12 @@
 /* As long as anybody computes, see crates/record/src/slices.rs, */
 #define MOST_CREDIT_NS 240000000UL
 #define ROUND_NS 1000000000UL /* and a fair part of this, where many do */
-#define EXPECTED_MS 1UL	      /* what a call may take whose caller is waited for, */
-/* And for how long nobody is waited for when it was in vain. */
+#define EXPECTED_MS 1UL	      /* how long to wait for a thread in a call, */
+/* And for how long not to wait after one did not come. */
 #define UNEXPECTED_NS 25000000UL
 #define ASK_AFTER_MS 1UL    /* from a call; */
 #define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
-#define MOST_LENT 200	    /* times in a turn: at the next such call whoever waits is woken */
+#define MOST_LENT 200	    /* times in a turn: the next such call wakes a thread that waits */
 #define LONGEST_LOOK_MS 100UL
 /* A wait as long as this is no ordinary hand-over: the drain shall look. */
 #define RING_AFTER_MS 4UL
@@ -100,9 +99,9 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 	return lock_from(context, domain, holder);
 }
 
-/* Most turns are short. How long looking on pays is learnt from how it went, but it is never less
- * than going to sleep takes. Whoever looks on from the holder's own core only keeps it from coming
- * to an end. */
+/* Most turns are short. The time for which spinning pays is learnt from earlier turns, but it is
+ * never less than going to sleep takes. A thread that spins on the holder's own core only delays
+ * the holder. */
 static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
 	u32 holder, limit = orders_by_sections()
@@ -123,8 +122,8 @@ static SELDOM u32 spin(struct context *context, struct domain *domain)
 	return 0;
 }
 
-/* It was stopped: as long as others have credit, and come back from their calls in time, it keeps
- * away from the baton. Who gives the baton to those wakes nobody here. */
+/* The thread was stopped. As long as others have credit, and come back from their calls in time, it
+ * keeps away from the baton. Handing the baton to one of these wakes no thread here. */
 static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
@@ -142,8 +141,8 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 	}
 }
 
-/* Who has waited so long looks again after so many milliseconds: when it may ask, when it rings,
- * and then ever more seldom; the more of them there are, the more seldom. */
+/* After so many milliseconds a thread that has waited so long looks again: when it may ask, when it
+ * rings, and then ever more seldom. The more threads wait, the more seldom each looks. */
 static u64 look_again_ms(const struct domain *domain, u64 waited, u64 patience)
 {
 	u64 longest = LONGEST_LOOK_MS + __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) / 2;
@@ -176,8 +175,8 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 	}
 }
 
-/* Whoever has the highest priority goes first; if it does not come (it may have been killed),
- * anybody. */
+/* The thread with the highest priority goes first. If it does not come (it may have been killed),
+ * any other does. */
 static void wait_in_chaos(struct context *context, struct domain *domain)
 {
 	for (u32 look = 0;; look++) {

@@ -1,16 +1,16 @@
-/* Record: asking whoever has the baton to let others go first. Private stack. */
+/* Record: asking the holder of the baton to let others go first. Private stack. */
 #include "order/holder.h"
 #include "base/state.h"
 #include "base/user.h"
 #include "order/policy.h"
 
-#define HIGHEST_BYTE 7 /* of the count: nobody makes so many calls that they would reach it */
+#define HIGHEST_BYTE 7 /* of the count: no thread makes so many calls that they would reach it */
 #define MOST_TIMES_ASKED 20
 /* A microsecond or two: longer than a processor keeps back what it writes. */
 #define NOTICE_SPINS 50
 
-/* Whoever has it may count at this moment, in which case it does not notice: its count is never
- * harmed, but what was written is gone. */
+/* The holder may count at this moment. Then it does not notice: its count is right, but what was
+ * written is gone. */
 static u32 is_noticed(const struct domain *domain, u32 lock, const struct context *holder)
 {
 	u8 highest;

@@ -3,7 +3,7 @@
 #define RETAKE_ORDER_HOLDER_H
 #include "contract/context.h"
 
-/* Whoever has the baton, as its lock says, is to come to passage() at its next passage, and let
+/* The holder of the baton, as its lock says, is to come to passage() at its next passage, and let
  * others go first. */
 void ask_holder(struct domain *domain, u32 lock);
 

@@ -374,7 +374,7 @@ enum handled forced_handler(
 		return how;
 	}
 	u32 wanted = context->deferred_count || offers_baton(context);
-	/* Whoever steps itself is in the runtime behind each instruction. */
+	/* A thread that steps itself is in the runtime after each instruction. */
 	wanted = wanted && !(regs->eflags & FLAG_TRAP);
 	u32 active = wanted && may_stop_at(context, regs->rip) && !observe_changes(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;

@@ -93,7 +93,7 @@ static void add_call(struct busy *busy, u64 number, const u64 *arguments)
 	}
 }
 
-/* Who is in no call has had something else come to its registers since. */
+/* A thread that is in no call has other registers by now. */
 void find_busy(struct context *context, struct busy *busy)
 {
 	const struct process *process = context->process;

@@ -1,14 +1,12 @@
-//! README.md shows what happens: its session is run, and its commands are there, with the options
-//! that it names.
+//! The commands that README.md names are there, with the options that it names. The tests in `docs`
+//! run its sessions.
 
 mod cli_support;
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
 use cli_support::Place;
-use regex_lite::Regex;
 
 fn readme() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap()
@@ -20,68 +18,6 @@ fn section<'text>(text: &'text str, heading: &str) -> &'text str {
         .split_once(&format!("\n## {heading}\n"))
         .unwrap_or_else(|| panic!("no heading {heading}"));
     after.split("\n## ").next().unwrap()
-}
-
-/// A line without what differs between machines and runs: numbers, units, and the widths of
-/// columns.
-fn shape(line: &str) -> String {
-    let numbers = Regex::new(r"0x[0-9a-f]+|[0-9]+(\.[0-9]+)?").unwrap();
-    let units = Regex::new(r"N (ms|s|B|kB|MB)\b").unwrap();
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    units.replace_all(&numbers.replace_all(&line, "N"), "N UNIT").into_owned()
-}
-
-fn shapes<'text>(lines: impl Iterator<Item = &'text str>) -> Vec<String> {
-    lines.map(shape).collect()
-}
-
-/// The commands of a console block, each with the lines that it prints.
-fn session(block: &str) -> Vec<(&str, Vec<&str>)> {
-    let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
-    for line in block.lines() {
-        match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => commands.push((command, Vec::new())),
-            (None, Some((_, printed))) => printed.push(line),
-            (None, None) => panic!("the session begins with a command, not {line}"),
-        }
-    }
-    commands
-}
-
-#[test]
-fn the_session_goes_as_it_is_shown() {
-    let text = readme();
-    let block =
-        section(&text, "A session").split("```").nth(1).unwrap().strip_prefix("console\n").unwrap();
-    let place = Place::new("readme-session");
-    fs::write(place.work("words"), "one\ntwo\nthree\n").unwrap();
-    let folder = Path::new(env!("CARGO_BIN_EXE_retake")).parent().unwrap();
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
-    // The numbers of processes that are shown, and those that they have here.
-    let mut numbers: Vec<(String, String)> = Vec::new();
-    for (shown, printed) in session(block) {
-        let command =
-            numbers.iter().fold(shown.to_owned(), |command, (old, new)| command.replace(old, new));
-        let output: Output =
-            place.command_of("sh", &["-c", &command]).env("PATH", &path).output().unwrap();
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
-        assert_eq!(
-            shapes(stdout.lines()),
-            shapes(printed.iter().copied()),
-            "{command} prints\n{stdout}"
-        );
-        if shown == "retake ps" {
-            let number = |line: &str| line.split_whitespace().next().unwrap().to_owned();
-            numbers = printed
-                .iter()
-                .skip(1)
-                .map(|line| number(line))
-                .zip(stdout.lines().skip(1).map(number))
-                .collect();
-        }
-    }
-    assert_eq!(numbers.len(), 3, "the session shows the processes");
 }
 
 #[test]

@@ -96,8 +96,8 @@ impl Extent {
     }
 }
 
-/// Where rows of a type have a whole number, or a bit, whatever its width: for whoever reads the
-/// same few fields of all rows.
+/// Where rows of a type have a whole number, or a bit, whatever its width: for reading the same few
+/// fields of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct NumberPlace {
     slot: Slot,

@@ -1,6 +1,6 @@
 //! While the process goes forwards on one core, a copy goes through each stretch behind it on
-//! another, to find which instructions that executed: so whoever goes backwards need not go through
-//! what did not come to his breakpoints.
+//! another, to find which instructions that executed. So going backwards need not go through
+//! stretches that did not come to a breakpoint.
 //!
 //! The copy has traps for text. What it says counts only if it ends where the process did, to the
 //! last byte of memory.
@@ -170,8 +170,8 @@ impl Coverage {
     }
 
     /// The checkpoints between which the first stretches are that a copy could tell something of:
-    /// as many as it may go through at once. The longer it goes, the less it costs; and the more is
-    /// gone through again by whoever looks for what was executed in one of them.
+    /// as many as it may go through at once. The longer it goes, the less it costs; and the more
+    /// has to be gone through again to find what was executed in one of them.
     fn first_unknown(&self, all: &[Checkpoint]) -> Option<(usize, usize)> {
         let most = SHORTEST_SPAN.max(ran_to(all) / SPANS);
         let is_unknown = |end: &usize| {

@@ -270,7 +270,7 @@ impl Scout {
 
     fn judge(&mut self, stop: Stop) -> Result<Word> {
         if self.leg == Leg::ToEvents {
-            // Whoever comes from a call has come to a breakpoint there too.
+            // A thread that comes from a call has come to a breakpoint there too.
             return Ok(match stop {
                 Stop::Step if self.way.place.is_here(&self.inferior)? => Word::Through,
                 Stop::Step if !self.way.is_at_event && !self.inferior.is_at_breakpoint()? => {

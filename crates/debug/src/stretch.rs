@@ -1,5 +1,4 @@
-//! What is known of a stretch of the program's way, so that whoever goes backwards can pass over
-//! it.
+//! What is known of a stretch of the program's way, so that going backwards can pass over it.
 
 use crate::catches::Signals;
 use crate::executed::Executed;

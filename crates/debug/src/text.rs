@@ -285,7 +285,7 @@ impl Text {
 
 /// Where in the stub of a site a thread must be stopped so that the user sees it at a link-time
 /// address, and whether nobody executes what is at that address itself. Where a section begins, a
-/// thread is stopped once it is in it: whoever steps over that does not wait for others.
+/// thread is stopped once it is in it: a step over that does not wait for other threads.
 fn place_in(site: &Site, wanted: u64) -> (Option<u32>, bool) {
     let behind = wanted.checked_sub(site.patch_address);
     let is_in_patch = behind.is_some_and(|bytes| bytes < u64::from(site.patch_length));

@@ -13,7 +13,7 @@ const DISMISS: u8 = 1;
 const STOPPING: u8 = 2;
 /// It goes on.
 const AWAKE: u8 = 3;
-/// The eight bytes behind this one are for whoever keeps vigil.
+/// The eight bytes behind this one are for the one who keeps vigil.
 const NOTE: u8 = 4;
 /// How often the guardian of a stopped supervisor looks whether it must go on.
 const LOOK_MS: i32 = 20;
@@ -135,8 +135,8 @@ fn become_guardian() {
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"guardian".as_ptr());
-        // Whoever ends everything of this name means the supervisor, whose end is what this waits
-        // for.
+        // Signals to everything of this name are meant for the supervisor, and the guardian waits
+        // for its end.
         for number in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
             libc::signal(number, libc::SIG_IGN);
         }

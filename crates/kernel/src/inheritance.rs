@@ -1,5 +1,5 @@
-//! What this process got from whoever started it and changes for itself. Programs that it starts
-//! for its user get it as it was.
+//! What this process inherited and changes for itself. Programs that it starts for its user get it
+//! as it was.
 
 use crate::resource;
 use std::sync::atomic::{AtomicU32, Ordering};

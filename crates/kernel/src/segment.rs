@@ -75,8 +75,8 @@ impl Segment {
         Self::create_for(0o700, bytes)
     }
 
-    /// A segment of one page in which there is nothing, for whoever wants to attach it: the kernel
-    /// then tells who did, whatever they are called in a namespace of their own.
+    /// A segment of one empty page, for other processes to attach. The kernel then tells which
+    /// process did, whatever its number is in a namespace of its own.
     ///
     /// # Errors
     /// As [`Segment::create`].

@@ -1,5 +1,5 @@
-//! Dates and times of day as text. The calendar is jiff's. Which zone it is, whoever prints says by
-//! how far it is ahead of UTC: nothing here looks at the machine.
+//! Dates and times of day as text. The calendar is jiff's. The caller says how far its zone is
+//! ahead of UTC: nothing here looks at the machine.
 
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, date as day};

@@ -108,7 +108,7 @@ pub enum Event<'log> {
         stream: StreamId,
         account: ThreadAccount,
     },
-    /// In traces: what a process starts with, as whoever traces writes it.
+    /// In traces: what a process starts with, as the tracer writes it.
     State {
         text: &'log [u8],
     },

@@ -29,8 +29,10 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             )
         }
         Event::Fatal { signal, hash } => {
-            format!("+++ killed by {} +++ memory {hash:016x}", signal::name(signal.number()))
+            let memory = memory(hash);
+            format!("+++ killed by {} +++{memory}", signal::name(signal.number()))
         }
+        Event::Exit { status, hash: 0, .. } => format!("+++ exited with {status} +++"),
         Event::Exit { status, hash, pages, .. } => {
             format!("+++ exited with {status} +++ memory {hash:016x}, {pages} pages")
         }
@@ -53,7 +55,8 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
             let by =
                 if signal == 0 { String::new() } else { format!(" by {}", signal::name(signal)) };
-            format!("stopped between events{by}{at}, memory {hash:016x}")
+            let comma = if hash == 0 { "" } else { "," };
+            format!("stopped between events{by}{at}{comma}{}", memory(hash))
         }
         Event::Hash { hash, pages } => format!("memory {hash:016x}, {pages} pages"),
         Event::State { text } => format!(
@@ -70,6 +73,11 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => thread_line(stream, account),
     }
+}
+
+/// A hash of the memory, unless none was taken.
+fn memory(hash: u64) -> String {
+    if hash == 0 { String::new() } else { format!(" memory {hash:016x}") }
 }
 
 fn turn_line(turn: u64, how: TurnKind) -> String {

@@ -167,6 +167,15 @@ fn of_the_program() -> Vec<Case> {
     ]
 }
 
+/// Where no hash of the memory was taken, none is shown.
+fn without_a_hash() -> [Case; 3] {
+    [
+        (EventKind::Fatal, 0, 11, 0, vec![0; 128], "+++ killed by SIGSEGV +++"),
+        (EventKind::Exit, 0, 231, 3, words(&[0, 0]), "+++ exited with 3 +++"),
+        (EventKind::Forced, 0, 0, 0, vec![], "stopped between events"),
+    ]
+}
+
 fn of_the_recorder() -> Vec<Case> {
     vec![
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
@@ -213,7 +222,7 @@ fn of_the_recorder() -> Vec<Case> {
 #[test]
 fn every_kind_is_decoded_and_has_a_line() {
     for (kind, flags, number, value, body, line) in
-        of_the_program().into_iter().chain(of_the_recorder())
+        of_the_program().into_iter().chain(without_a_hash()).chain(of_the_recorder())
     {
         let bytes = event(kind, flags, number, value, &body);
         let (parsed, size) = parse_event(&bytes).unwrap();

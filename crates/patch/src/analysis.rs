@@ -50,8 +50,8 @@ pub struct Options {
 pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 
 /// Takes the place of every `syscall` that surely is one, patched or not, but for signal restorers:
-/// `int $5`, which faults in the same way. So whoever comes to it past the jump is noticed even
-/// where the kernel does not dispatch calls.
+/// `int $5`, which faults in the same way. So execution that comes to it past the jump is noticed
+/// even where the kernel does not dispatch calls.
 pub const CALL_TRAP: [u8; 2] = [0xcd, 0x05];
 
 /// Take the place of every `rdtsc` and `rdtscp` that surely is one, patched or not, in the same

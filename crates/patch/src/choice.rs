@@ -2,7 +2,7 @@
 //!
 //! A jump takes five bytes. The instructions under those bytes run in the stub instead, so nothing
 //! may jump to the second or a later one of them. Instructions of the run beyond those five bytes
-//! stay as they are, too: whoever jumps to them reaches the site itself, which then traps.
+//! stay as they are, too: a jump to them reaches the site itself, which then traps.
 //!
 //! Where five bytes cannot be had, two may do, if there is padding near enough for a short jump to
 //! hold the long one (`xor %eax,%eax; syscall` at the start of a function).

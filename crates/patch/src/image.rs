@@ -196,7 +196,7 @@ pub struct Image {
     /// change `%gs`.
     pub trapped: Vec<u64>,
     /// Whole pages, untouched by the image, in which no function is known, but the bytes of such
-    /// instructions occur (see below): tables, most likely, as in libcrypto. Whoever loads the file
+    /// instructions occur (see below): tables, most likely, as in libcrypto. The loader of the file
     /// must take care that they are not executed unnoticed.
     pub unreached: Vec<Range<u64>>,
     /// Whether the bytes of an instruction that calls the kernel or reads the time-stamp counter

@@ -3,8 +3,8 @@
 //! from the runtime. CPUID offers none of them, but programs need not ask.
 //!
 //! The trap is `int` with a vector that no other trap has. Prefixes, which `int` ignores, stay
-//! before it, and a `nop` fills the rest. So the runtime finds the operand, and whoever decodes the
-//! text finds instructions. A program's own `int` with such a vector, which the kernel answers with
+//! before it, and a `nop` fills the rest. So the runtime finds the operand, and decoding the text
+//! finds instructions. A program's own `int` with such a vector, which the kernel answers with
 //! a fault, gets another that does the same.
 
 use crate::chunk::Chunk;

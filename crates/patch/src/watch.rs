@@ -3,8 +3,8 @@
 //!
 //! Unlike an image this is about memory of a live process, whatever put the code there: no file, no
 //! symbols. The rule is the same: a jump is planted only where nothing known jumps to a byte inside
-//! it, and so that whoever does come to an instruction inside it ends in a trap. Where that cannot
-//! be, a byte is planted, a trap.
+//! it, and so that execution that does come to an instruction inside it ends in a trap. Where that
+//! is impossible, one byte is planted, a trap.
 
 use crate::references::{self, SHORT_REACH};
 use iced_x86::{

@@ -1,5 +1,5 @@
-//! Who used what, so that calls that depend on each other keep their order and all others need not
-//! wait.
+//! Which call used what, so that calls that depend on each other keep their order and all others
+//! need not wait.
 //!
 //! Everything that calls can conflict on (a name in a directory, the content of a file, the
 //! position of an open file) has an [`AccessLog`]. A call that joins it learns which earlier calls
@@ -17,7 +17,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Of whoever only looks at what is planned: it is not noted anywhere, and nobody waits for it.
+    /// For a look at what is planned: it is not noted anywhere, and no call waits for it.
     pub const NOBODY: Self = Self { worker: 0, sequence: 0 };
 }
 

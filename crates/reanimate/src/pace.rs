@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// How long a wait sleeps before it looks around.
 pub const SLICE: Duration = Duration::from_millis(20);
 
-/// How long nothing at all may happen until whoever waits for data gives up. Half as long after
-/// each who did: a trace can wait for as many data that never come as it likes.
+/// How long nothing at all may happen until a thread that waits for data gives up. It is half as
+/// long after each that did: a trace can wait for any amount of data that never come.
 const MAXIMUM_SILENCE: Duration = Duration::from_secs(5);
 
-/// What happens in the whole replay, as those see it who wait.
+/// What happens in the whole replay, for threads that wait.
 #[derive(Debug, Default)]
 pub struct Pulse {
     /// Calls done so far.

@@ -1,4 +1,4 @@
-//! How far each worker is, for those who wait for one of its calls. Who waits sleeps; nobody spins.
+//! How far each worker is, for threads that wait for one of its calls. These sleep; none spins.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};

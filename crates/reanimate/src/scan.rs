@@ -66,7 +66,7 @@ impl Scan<'_> {
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
             Mode::empty(),
         ) {
-            // Whoever replays without rights does without what they hide.
+            // A replay without rights does not see what they hide.
             Err(Errno::ACCESS | Errno::PERM) => {
                 self.scanned.has_devices = true;
                 return Ok(());

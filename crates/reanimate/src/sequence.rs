@@ -100,8 +100,8 @@ where
         places.find(|place| self.waiting[*place as usize].as_ref().is_some_and(&is_it))
     }
 
-    /// Who opens a named pipe to write to it comes after an end of data that overlapped, and after
-    /// the closings that may have made it one. Which pipe it is only planning knows: it is shown
+    /// Opening a named pipe to write to it comes after an end of data that overlapped, and after
+    /// the closings that may have made it one. Only planning knows which pipe it is: it is shown
     /// the end in time, and keeps it until then if it has nothing to do with the opening.
     fn end_before(&self, first: &TraceRecord) -> Option<u32> {
         let TraceRecord::Call(opening) = first else {

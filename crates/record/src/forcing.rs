@@ -1,5 +1,5 @@
 //! The signal that stops a thread between two events: asking for it, and sending it when it may
-//! come. Who decides when is above: [`crate::forced`], [`crate::slices`] and [`crate::chaos`].
+//! come. Modules above decide when: [`crate::forced`], [`crate::slices`] and [`crate::chaos`].
 
 use retake_kernel::process;
 use retake_kernel::shared::{self, Slot};

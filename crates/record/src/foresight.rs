@@ -75,7 +75,7 @@ fn enter(recorder: &Recorder, files: &[Foreseen], stop: &AtomicBool) {
         if stop.load(Acquire) {
             return;
         }
-        // whoever maps it meets the same, and says so
+        // An error is met again, and told, when the file is mapped.
         let _ = recorder.files.foresee(&recorder.session, file);
     }
 }

@@ -1,12 +1,12 @@
 //! Threads are bound to a core while they take turns often (`runtime/order/home.c`). Two things are
 //! left to the supervisor.
 //!
-//! One that takes no turns any more would stay there, next to whoever else is bound to it, until it
-//! took one: it is set free.
+//! A thread that takes no turns any more would stay on that core, next to others that are bound to
+//! it, until it took one: it is set free.
 //!
-//! And who is bound cannot be moved by the kernel. When a client is woken on the core of the server
-//! that answers it, the kernel takes tens of milliseconds to take it away again, although another
-//! core is idle. So threads move when somebody else computes where they are bound.
+//! And the kernel cannot move a bound thread. When a client is woken on the core of the server that
+//! answers it, the kernel takes tens of milliseconds to move it away again, although another core
+//! is idle. So threads move when another process computes where they are bound.
 
 use crate::idle::{IdleTimes, MOST_CORES};
 use crate::shared_state::Recorder;

@@ -1,8 +1,9 @@
 //! Waiting for the first process, and following it into and out of the stops of job control.
 //!
-//! Whoever waits for the recorder, a shell for example, shall see it stopped when the program is
-//! stopped, and may continue it in place of the program. Others continue the program alone, or have
-//! work for the recorder while only the first process is stopped: the guardian wakes it then.
+//! The process that waits for the recorder, a shell for example, shall see it stopped when the
+//! program is stopped, and may continue it in place of the program. Others continue the program
+//! alone, or have work for the recorder while only the first process is stopped: then the guardian
+//! wakes it.
 
 use crate::deadline::Deadline;
 use retake_kernel::guardian::Guardian;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 /// How often the first process is looked at, in milliseconds.
 const LOOK_MS: i32 = 100;
-/// Who continues a process group continues the program and the recorder, one after the other.
+/// To continue a process group continues the program and the recorder, one after the other.
 const TOGETHER: Duration = Duration::from_millis(20);
 
 /// The number of the first process, and how often the runtimes have called the supervisor so far.
@@ -82,7 +83,7 @@ fn waits_for_child(pid: i32) -> bool {
         && process::waits_in(pid).is_some_and(|call| CALLS.map(u64::from).contains(&call))
 }
 
-/// We were continued. Whoever meant the program by it and reached only us means the program.
+/// We were continued. If the signal reached only us, it was meant for the program.
 fn pass_on(header: &Header, pid: i32, before: u64) {
     std::thread::sleep(TOGETHER);
     if !must_go_on(header, before) {

@@ -418,8 +418,8 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
 /// After so long the user is told who is waited for, once the first process has ended.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Waits for processes that outlive the first one, and takes in those that became our children. Who
-/// asks us to end means them, too.
+/// Waits for processes that outlive the first one, and takes in those that became our children. A
+/// request to end is for them, too.
 fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
     let began = Instant::now();
     let mut was_told = false;

@@ -32,7 +32,7 @@ pub struct Counters {
     pub unstored: AtomicU64,
 }
 
-/// The consumer's side of one slot. Whoever drains it holds the lock.
+/// The consumer's side of one slot. The thread that drains it holds the lock.
 #[derive(Debug)]
 pub(crate) struct RingState {
     ring: Ring,

@@ -1,5 +1,5 @@
 //! How long a thread may keep the baton while others wait for it and it comes to no sync point.
-//! Then it is stopped where it is, which is dear (`docs/FORCED.md`), so slices adapt:
+//! Then it is stopped where it is. That is expensive (`docs/FORCED.md`), so slices adapt:
 //!
 //! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were
 //!   stopped in computing themselves, and up to [`LONGEST_FOR_CALLS`] while one waits that came
@@ -19,23 +19,24 @@ use std::time::{Duration, Instant};
 
 /// What a thread gets until more is known of it.
 const FIRST: Duration = Duration::from_millis(10);
-/// What one gets that only waits for another.
+/// What a thread gets that only waits for another.
 const SPINNING: Duration = Duration::from_millis(1);
 /// Fairness among those that compute is a matter of a second.
 const LONGEST: Duration = Duration::from_millis(240);
 const LONGEST_FOR_CALLS: Duration = Duration::from_millis(10);
-/// Who waits with a signal to deliver gets a turn as soon after the last stop, whatever that cost.
+/// A thread that waits with a signal to deliver gets a turn so soon after the last stop, whatever
+/// that stop took.
 const LONGEST_REST_FOR_SIGNALS: Duration = Duration::from_millis(20);
 /// All that wait together get at least one turn in about this time, as long as each slice is at
 /// least [`SHORTEST_IN_CROWD`].
 const ROUND: Duration = Duration::from_secs(1);
 const SHORTEST_IN_CROWD: Duration = Duration::from_millis(20);
 /// From one stop in a process to the next it is so many times as long as stopping took, and less
-/// where somebody waits that came from a call.
+/// where a thread waits that came from a call.
 const STOPS_IN_A_SLICE: u32 = 40;
 const STOPS_FOR_CALLS: u32 = 16;
 
-/// Who holds a baton that others wait for.
+/// The threads that hold a baton while others wait for it.
 #[derive(Default)]
 pub(crate) struct Slices {
     /// With which turn, at how many sync points it kept it, and since when.
@@ -46,8 +47,8 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Stops whoever has had its slice. Called every few milliseconds while somebody waits; returns
-    /// when the next slice ends, at the earliest.
+    /// Stops threads that have had their slice. Called every few milliseconds while somebody waits;
+    /// returns when the next slice ends, at the earliest.
     pub fn end(&mut self, recorder: &Recorder) -> Duration {
         let now = Instant::now();
         let last_look = self.looked.replace(now).unwrap_or(now);
@@ -55,7 +56,7 @@ impl Slices {
         let mut soonest = LONGEST;
         for (index, slot, waiters) in holders_others_wait_for(recorder) {
             let (turn, slice) = (slot.baton.turn.load(Relaxed), slice_of(slot));
-            // Who spun the last time most likely does so since it got the baton.
+            // One that spun the last time most likely does so since it got the baton.
             let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
             let place = (turn, slot.baton.kept.load(Relaxed));
             let since = before
@@ -86,8 +87,8 @@ fn allowed(slice: Duration, waiters: Waiters) -> Duration {
     slice.min(if waiters.from_calls > 0 { LONGEST_FOR_CALLS } else { crowded })
 }
 
-/// How long after a stop nobody in the process is stopped. Who spins does no work that a stop could
-/// keep it from.
+/// How long after a stop no thread of the process is stopped. A thread that spins does no work that
+/// a stop could interrupt.
 fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
     let longest = if waiters.signalled > 0 { LONGEST_REST_FOR_SIGNALS } else { LONGEST };
     let times = if waiters.from_calls > 0 { STOPS_FOR_CALLS } else { STOPS_IN_A_SLICE };
@@ -136,8 +137,8 @@ pub(crate) fn waits(slot: &Slot) -> bool {
     )
 }
 
-/// Threads that hold a baton while others wait for it, with the numbers of their slots. Who waits
-/// for the baton of all processes that share memory is not known, only how many do.
+/// Threads that hold a baton while others wait for it, with the numbers of their slots. Of the
+/// baton of all processes that share memory only the number of waiting threads is known.
 pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot, Waiters)> {
     let header = recorder.header();
     let live = || {

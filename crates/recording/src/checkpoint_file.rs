@@ -1,8 +1,8 @@
 //! A kept checkpoint: one file of pieces, each compressed and checked by itself. What the pieces
 //! mean is not this crate's business.
 //!
-//! It belongs to one recording and to the build of the runtime that made it: whoever opens it for
-//! another is refused.
+//! It belongs to one recording and to the build of the runtime that made it: opening it for another
+//! is an error.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};

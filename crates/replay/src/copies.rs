@@ -1,5 +1,5 @@
 //! Slots for copies of a process that run beside it. A copy that diverges is ended, and nothing
-//! else: whoever made it finds that out.
+//! else: its maker finds that out.
 
 use crate::windows::Windows;
 use retake_kernel::shared::{self, Header};

@@ -45,9 +45,9 @@ pub(crate) struct Windows {
     staging: Mutex<Vec<Vec<u8>>>,
     /// Held while a shared file is made.
     shared_files: Mutex<()>,
-    /// Who looks on, if somebody does.
+    /// The onlooker, if there is one.
     onlooker: Option<Arc<dyn Onlooker>>,
-    /// Since when everybody waits for this number on the console.
+    /// Since when all threads wait for this number on the console.
     stuck_since: Mutex<Option<(u64, Instant)>>,
     total_bytes: u64,
     done_bytes: AtomicU64,

@@ -1,8 +1,8 @@
 //! Text that a process has not executed yet: all of it is traps. Each leads to the instructions
 //! that begin there, which are put back and noted.
 //!
-//! Who reads such text as data reads traps: so this is for copies, whose ways are compared with
-//! what the process came to.
+//! A program that reads such text as data reads traps. So this is for copies, whose ways are
+//! compared with what the process came to.
 
 use crate::memory::{Memory, TRAP};
 use crate::ranges::Ranges;

@@ -1,5 +1,5 @@
-//! The memory of a process under ptrace, with the traps and probes that are in its text. Whoever
-//! reads it sees what is there without them.
+//! The memory of a process under ptrace, with the traps and probes that are in its text. Reading it
+//! shows what is there without them.
 
 use crate::probe::{Plan, Probe, Wanted};
 use crate::remote;

@@ -294,7 +294,7 @@ impl Threads {
             if is_taken {
                 return false;
             }
-            // A thread that has ended may be made again by whoever looks for a slot: not this one.
+            // A search for a slot may make a thread again that has ended: not this one.
             slot.pid.store(pid as u32, Relaxed);
             slot.state.store(shared::SLOT_CLAIMED, Release);
             slot.request.kind.store(0, Relaxed);
@@ -307,7 +307,7 @@ impl Threads {
         true
     }
 
-    /// Whoever waits at a gate of the header is counted there; here nobody has been yet.
+    /// Threads that wait at a gate of the header are counted there; none of these has been counted.
     pub fn wait_at_gates(&self, header: &Header) {
         if self.turns.0.is_some() {
             debug_assert_eq!(header.shared_domain.gates.len(), TURN_GATES);
@@ -337,8 +337,8 @@ impl Thread {
 }
 
 /// As if an interrupted system call had not begun: it is made again. (Where it already goes on as
-/// `restart_syscall`, that will find nothing to restart, which ends the wait; whoever waits looks
-/// again.)
+/// `restart_syscall`, that will find nothing to restart. That ends the wait, and the waiting code
+/// looks again.)
 fn restartable(registers: Registers) -> Registers {
     const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
     let none = u64::MAX;

@@ -134,7 +134,7 @@ impl Programs {
         Ok((Self { kernel, next_thread: FIRST_NAMED }, rings))
     }
 
-    /// From now on whoever is followed is seen.
+    /// From now on all that are followed are seen.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -166,7 +166,7 @@ impl Programs {
         Ok(value[0])
     }
 
-    /// Who has mapped files. To be asked once.
+    /// Which processes have mapped files. To be asked once.
     ///
     /// # Errors
     /// It was taken before.

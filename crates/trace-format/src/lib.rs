@@ -1,8 +1,8 @@
 //! Traces of system calls: what one is made of, and the DataSeries files that hold them.
 //!
-//! A trace is a sequence of [`TraceRecord`]s in the order of their ids. Whoever captures calls
-//! makes such records and gives them to a [`TraceWriter`]; whoever prints, counts or repeats them
-//! takes such records from a [`TraceReader`]. What the reader gives is what the writer was given.
+//! A trace is a sequence of [`TraceRecord`]s in the order of their ids. Code that captures calls
+//! makes such records and gives them to a [`TraceWriter`]. Code that prints, counts or repeats
+//! calls takes them from a [`TraceReader`]. The reader gives what the writer was given.
 //!
 //! In the file each call of the system-call table that RE-ANIMATOR (Paper: [RE-ANIMATOR]) knew has
 //! the type that it defined, newer ones have types of their own, and all others share one; see

@@ -103,7 +103,7 @@ fn pack_all<W: Write>(
             Message::Pack(number, mut builder) => {
                 let packed = builder.pack(compression, level)?;
                 writer.append(&packed)?;
-                // Who filled it may be gone by now.
+                // The thread that filled it may be gone by now.
                 let _ = returns.send((number, builder));
             }
             Message::Flush(done) => {

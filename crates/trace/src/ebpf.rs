@@ -57,8 +57,8 @@ pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Resu
 
 /// While there is something in the rings they are looked at so often.
 const BUSY_PERIOD: Duration = Duration::from_millis(1);
-/// Without anything in them, the pause grows up to this. What is written meanwhile fits, or whoever
-/// writes it is held.
+/// Without anything in them, the pause grows up to this. What is written meanwhile fits, or the
+/// thread that writes it is held.
 const IDLE_PERIOD: Duration = Duration::from_millis(20);
 
 type Shared = Mutex<Collector>;

@@ -186,7 +186,7 @@ impl Interpreter {
         Some(Observation::Record(TraceRecord::Call(call)))
     }
 
-    /// A copy of its parent: what that had is filled in by whoever followed it.
+    /// A copy of its parent: the reader that followed the parent fills in what that had.
     fn forked(&self) -> Observation {
         Observation::Record(TraceRecord::ProcessStart(Box::new(ProcessStart {
             id: 0,

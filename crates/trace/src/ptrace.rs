@@ -404,7 +404,7 @@ impl Tracer {
         self.append(stream, &bytes)
     }
 
-    /// A program begins. It is the process's first thread now, whoever asked for it.
+    /// A program begins. It is the process's first thread now, whichever thread asked for it.
     fn executed(&mut self, tid: i32, former: i32) -> Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.begin(tid, None)?;

@@ -131,7 +131,7 @@ impl Options {
     }
 }
 
-/// Replays a process up to some place. What the terminal sends then is left to whoever debugs.
+/// Replays a process up to some place. What the terminal sends then is left to the debugger.
 pub(super) fn start(
     recording: &Recording,
     target: Target,

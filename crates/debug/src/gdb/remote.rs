@@ -68,7 +68,7 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub fn new(mut session: Session) -> Self {
-        // Who speaks the protocol expects it, and ours says when it is not needed.
+        // Debuggers expect it, and our script says when it is not needed.
         session.replay_mut().inferior.stops.catches.forks = true;
         Self {
             session,

@@ -29,9 +29,18 @@ def go(command):
     # It is the target that goes anywhere; to gdb it looks like the end of a recorded history. Without breakpoints, because gdb would first
     # step off the one that it stands at.
     with disabled_breakpoints():
-        gdb.execute("continue", to_string=True)
+        gdb.execute(quietly("continue"), to_string=True)
     gdb.execute("sharedlibrary", to_string=True)
     show()
+
+
+def quietly(command):
+    """The command without what gdb tells of a stop by itself. Before version 11 gdb cannot keep silent."""
+    try:
+        gdb.parameter("suppress-cli-notifications")
+    except RuntimeError:
+        return command
+    return "with suppress-cli-notifications on -- " + command
 
 
 def show():
@@ -227,15 +236,20 @@ def by_line(is_so):
     """A debugger goes back to the beginning of a line instruction by instruction. Told that it does, the target passes over the rounds of loops."""
     try:
         ask("lines on " + function_around() if is_so else "lines off")
+        by_line.is_on = is_so
     except gdb.error:
         pass  # there is nothing to go back in; the command that follows says so
 
 
+by_line.is_on = False
+
+
 def hook_lines():
     for command in ("reverse-step", "reverse-next"):
-        for name, is_so in (("hook-", True), ("hookpost-", False)):
-            gdb.execute("define %s%s\npython by_line(%s)\nend" % (name, command, is_so))
-    # After an error no hook is run.
+        gdb.execute("define hook-%s\npython by_line(True)\nend" % command)
+    # A hook behind these commands would not do: at a prompt it runs before the program has stopped.
+    gdb.events.stop.connect(lambda stop: by_line(False) if by_line.is_on else None)
+    # Some errors are no stop.
     for command in ("reverse-stepi", "reverse-nexti"):
         gdb.execute("define hook-%s\npython by_line(False)\nend" % command)
 

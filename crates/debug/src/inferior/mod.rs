@@ -107,8 +107,8 @@ impl Ending {
         })
     }
 
-    /// What stops the process where its end is announced, if it is there. Whoever interrupts it may
-    /// find it there.
+    /// What stops the process where its end is announced, if it is there. An interruption may find
+    /// it there.
     pub fn stop_at_fate(&self) -> Option<Stop> {
         Some(match self.fate {
             Fate::Open => return None,
@@ -139,7 +139,7 @@ pub(crate) struct Inferior {
     pub pause: Option<(u32, u64)>,
     /// The thread that is in a call and pauses when it comes out of it.
     stepped: Option<i32>,
-    /// An instruction is being stepped: whoever does that wants to know of every signal.
+    /// An instruction is being stepped: then every signal is of interest.
     is_stepping: bool,
     watch_in_call: Option<Watchpoint>,
     before: mappings::Before,

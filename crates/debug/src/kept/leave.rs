@@ -24,10 +24,10 @@ use std::time::{Duration, Instant, SystemTime};
 /// last stay longest.
 const MOST_AUTOMATIC: usize = 64;
 const MOST_AUTOMATIC_BYTES: u64 = 2 << 30;
-/// Nobody waits longer for them to be written than a part of what it took to get there: so much
-/// memory a second.
+/// Writing them takes no longer than a part of the time that it took to get there: so much memory a
+/// second.
 const BYTES_A_SECOND: u64 = 64 << 20;
-/// Further ones are left on the way, as parts of it: whoever goes back from the end is soon behind
+/// Further ones are left on the way, at these parts of it: going back from the end soon comes to
 /// the first. The last is where the time line ends, so that next to nothing lies between that and
 /// the end, of which nothing is known.
 const PARTS_OF_WAY: [f64; 3] = [0.5, 0.8, 1.0];

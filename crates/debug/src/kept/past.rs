@@ -1,6 +1,6 @@
-//! What is known of the ways between kept checkpoints, in a file beside each: whoever goes back
-//! over one need not go through it to know what did not happen there. It is written when a session
-//! ends: what was executed is found out after the checkpoints were left.
+//! What is known of the ways between kept checkpoints, in a file beside each. So going back over a
+//! way need not go through it to know what did not happen there. It is written when a session ends:
+//! what was executed is found out after the checkpoints were left.
 
 use super::Kept;
 use super::summary::{Identity, Summary};

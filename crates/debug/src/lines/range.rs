@@ -25,7 +25,7 @@ pub(crate) fn forward_through(
             return Ok(stop);
         }
     }
-    // Who asked for the range asks again if the program is still in it.
+    // The debugger asks for the range again if the program is still in it.
     let Some(ways) = ways_out_of(&travel.timeline.replay.inferior, range) else {
         return Ok(Stop::Step);
     };

@@ -1,4 +1,4 @@
-//! Which stretches certainly have no stop, so that whoever goes backwards passes over them.
+//! Which stretches certainly have no stop, so that going backwards passes over them.
 
 use crate::checkpoint::Checkpoint;
 use crate::inferior::Inferior;

@@ -1,5 +1,5 @@
-//! A way to where the process is that is known instruction by instruction: whoever goes back along
-//! it needs no search.
+//! A way to where the process is that is known instruction by instruction: going back along it
+//! needs no search.
 //!
 //! Steps are counted from copies on the way. Going back by a step is going forwards by one less
 //! from the last copy. So copies are left halfway to where the process is, and halfway from there,

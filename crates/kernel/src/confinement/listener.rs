@@ -137,7 +137,7 @@ impl Listener {
         }
     }
 
-    /// Who made the call may be gone: then nobody waits for the answer.
+    /// The caller may be gone: then no thread waits for the answer.
     fn send(&self, notice: &Notice, error: i32, flags: u32) {
         let answer = libc::seccomp_notif_resp { id: notice.id, val: 0, error, flags };
         // SAFETY: the kernel reads one structure of that type.

@@ -1,5 +1,5 @@
-//! Confining a process to the few system calls it needs, for good: a filter that all it becomes and
-//! all it makes inherits. Calls that the filter does not let pass are told to whoever has the
+//! Confining a process to the few system calls it needs, for good: a filter that its children and
+//! later programs inherit. Calls that the filter does not let pass go to the owner of the
 //! [`Listener`], and wait for the answer.
 //!
 //! Besides, where the kernel has Landlock, the process reaches no file by its name, no port, and no

@@ -49,7 +49,7 @@ impl AttributeCalls<'_> {
         }
     }
 
-    /// What a change is about. It waits for whoever looked before.
+    /// What a change is about. It waits for calls that looked before.
     fn changed(
         &mut self,
         context: &mut Context,

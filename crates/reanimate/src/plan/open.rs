@@ -141,8 +141,8 @@ impl OpenCalls<'_> {
         node
     }
 
-    /// A path on which something is missing. Whoever succeeded all the same is not explained by the
-    /// trace.
+    /// A path on which something is missing. The trace does not explain a call that succeeded all
+    /// the same.
     fn open_nowhere(
         &mut self,
         context: &mut Context,

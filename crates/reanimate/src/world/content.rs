@@ -26,7 +26,7 @@ impl Content {
         self.partly(range, Access::Share, ticket, dependencies);
     }
 
-    /// A write. If it may have made the file longer, whoever looks at the size conflicts with it.
+    /// A write. If it may have made the file longer, looking at the size conflicts with it.
     pub fn write(&mut self, range: Range<u64>, ticket: Ticket, dependencies: &mut Tickets) {
         let end = range.end;
         if self.size.is_some_and(|size| end <= size) {
@@ -37,12 +37,12 @@ impl Content {
         }
     }
 
-    /// Whoever looks at the size only.
+    /// A look at the size only.
     pub fn look(&mut self, ticket: Ticket, dependencies: &mut Tickets) {
         self.whole.join(Access::Share, ticket, dependencies);
     }
 
-    /// Whoever changes the size, or an unknown part.
+    /// A change of the size, or of an unknown part.
     pub fn whole(&mut self, ticket: Ticket, dependencies: &mut Tickets) {
         self.whole.join(Access::Exclusive, ticket, dependencies);
         // Every use of a chunk is a shared use of the whole, so that all are waited for.

@@ -75,7 +75,7 @@ pub enum Kind {
 /// Uses of a named pipe by all who have it open.
 #[derive(Debug, Default)]
 pub struct FifoUses {
-    /// Opened to be written to. Who reads depends on whether anybody can still write.
+    /// Opened to be written to. Reads depend on whether a process can still write.
     pub writers: RefCell<AccessLog>,
     /// How many open files it can be written to by, as planned so far.
     pub open_writers: Cell<u32>,

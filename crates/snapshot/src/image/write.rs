@@ -90,7 +90,7 @@ impl Image {
     }
 }
 
-/// Whoever takes turns with other processes needs them.
+/// A process that takes turns with others needs them.
 fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header) -> Result<()> {
     let shared = HEADER_ADDRESS + offset_of!(Header, shared_domain) as u64;
     let is_alone = header.options.load(Relaxed) & OPTION_ALONE != 0;

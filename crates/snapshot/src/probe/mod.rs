@@ -2,7 +2,7 @@
 //! is planted there, to a stub that compares, counts and evaluates conditions in nanoseconds, where
 //! a trap would take microseconds.
 //!
-//! Where no jump fits there is no probe; whoever wanted one plants a trap.
+//! Where no jump fits there is no probe, and the caller plants a trap.
 
 mod assembler;
 mod code;

@@ -53,7 +53,7 @@ impl Process {
         let child = ptrace::event_message(tid).unwrap_or(0);
         let is_making = MAKING.contains(&event);
         if self.apart.is_some() && is_making {
-            // Whoever is made by a copy would live beside the one that the process itself made.
+            // A child that a copy makes would live beside the one that the process itself made.
             for pid in [child, self.pid].into_iter().filter(|pid| *pid > 0) {
                 retake_kernel::process::kill(pid, libc::SIGKILL);
             }

@@ -70,7 +70,7 @@ fn await_stops(process: &mut Process, mut awaited: Vec<i32>) -> io::Result<()> {
 }
 
 /// Whether a thread has stopped, or is gone. A signal that an instruction raised just when it
-/// was interrupted is heard first: whoever copies the thread would lose it, and with it the
+/// was interrupted is heard first: a copy of the thread would lose it, and with it the
 /// instruction.
 fn has_stopped(process: &mut Process, tid: i32) -> io::Result<bool> {
     let status = match process.look_at(tid) {

@@ -36,10 +36,10 @@ fn source_of(number: u64, arguments: &[u64; 6]) -> Option<i32> {
 }
 
 impl Looker {
-    /// On the way out of a call that succeeded, of a thread that did not stop on the way in. Who
-    /// reads a file gets what was stored in it before. Who writes to one is let alone: what the
-    /// call left of the stores is seen later, and with what it wrote they could not be told apart
-    /// now.
+    /// On the way out of a call that succeeded, of a thread that did not stop on the way in. A read
+    /// from a file gets what was stored in the file before. After a write nothing is looked at:
+    /// what the call left of the stores is seen later, and now it could not be told from what it
+    /// wrote.
     ///
     /// # Errors
     /// What `sink` says.

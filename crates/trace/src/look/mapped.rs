@@ -171,7 +171,7 @@ impl MappedFiles {
     ) -> io::Result<()> {
         let mut reader = Reader { source: Source::Process, pid, time_ns };
         for region in regions {
-            // Who cannot tell which pages are there has all of them.
+            // If it is not known which pages are there, all of them are.
             let present = pagemap::present_file_pages(pid, region.range.clone())
                 .unwrap_or_else(|_| vec![region.range.clone()]);
             for part in present {

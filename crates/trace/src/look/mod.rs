@@ -1,8 +1,8 @@
 //! What no register of a call shows: data that the kernel moves from descriptor to descriptor, and
 //! what is read and written through mapped files.
 //!
-//! Whoever stops or asks at a call hands over where it is; what is found becomes STATE events in
-//! the thread's stream, before the event of the call.
+//! A thread that stops or asks at a call says where it is. What is found becomes STATE events in
+//! its stream, before the event of the call.
 
 #[cfg(feature = "ebpf")]
 mod behind;

@@ -17,7 +17,7 @@ const EXIT: u32 = number::EXIT as u32;
 const EXIT_GROUP: u32 = number::EXIT_GROUP as u32;
 const TICK_NS: u64 = 1000;
 
-/// Who has the baton of a domain.
+/// Which stream has the baton of a domain.
 #[derive(Debug, Clone, Copy)]
 struct Holder {
     stream: u32,
@@ -160,9 +160,9 @@ impl<'recording> Order<'recording> {
         self.order.extend(self.blocked.drain(..).map(Reverse));
     }
 
-    /// Who goes on before a stream's next step, if that would close the last descriptor to read
-    /// from where others can still write: what they wrote with success came before. They may have
-    /// nothing more to write, so this has limits.
+    /// The stream that goes on before another one's next step. That step would close the last
+    /// descriptor to read from, where others can still write: what they wrote with success came
+    /// before. They may have nothing more to write, so this has limits.
     fn first_before(&self, stream: u32, depth: u32) -> Option<u32> {
         const MAXIMUM_DEPTH: u32 = 16;
         const MAXIMUM_STEPS: u32 = 10_000;

@@ -208,7 +208,7 @@ impl Statistics {
         row.total_ns += spent_ns;
         row.read_bytes += read;
         row.written_bytes += written;
-        // Whoever gives a path and a directory means the path, which comes last.
+        // Of a path and a directory the path is meant, which comes last.
         if let Some(path) = self.tracker.paths_of(call).pop() {
             let known = self.files.len() < MOST_FILES || self.files.contains_key(&path);
             let row =

@@ -23,7 +23,7 @@ pub fn run(recorder: &Recorder<'_>, first_seed: Option<u64>) -> Result<()> {
         let mut run = recorder.run(seed)?;
         let interrupted = signals::asked_to_end();
         if let (Some(signal), 0) = (interrupted, run.ended.status) {
-            // Whoever called us asked to end; that the program took it well changes nothing.
+            // We were asked to end; that the program ended well changes nothing.
             run.ended.status = signal;
         }
         if interrupted.is_some() || has_failed(run.ended) {

@@ -1,8 +1,8 @@
 //! Folded stacks as a picture: a box for each function, as wide as it was seen often, on top of the
 //! one that called it.
 //!
-//! It is drawn here: inferno, the library for it, has a licence (CDDL) that asks more of whoever
-//! passes retake on than its own licences, and the picture is a rectangle and a text for each box.
+//! It is drawn here: inferno, the library for it, has a licence (CDDL) that asks more than retake's
+//! own licences, and the picture is only a rectangle and a text for each box.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,0 +1,75 @@
+//! The commands of pages that no test runs, with the reasons: `tests/not_run.txt`.
+
+use crate::pages::{Page, repository};
+
+/// Where the list is in the repository.
+pub const LIST: &str = "tests/not_run.txt";
+
+/// A command that is not run: where it is shown, how it reads there, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub page: String,
+    pub command: String,
+    pub reason: String,
+}
+
+/// The list.
+///
+/// # Panics
+/// If it cannot be read.
+pub fn listed() -> Vec<Listed> {
+    parse(&std::fs::read_to_string(repository().join(LIST)).expect("the list"))
+}
+
+/// Lines that are not indented are reasons; those below are commands that it is about, each behind
+/// the path of its page.
+fn parse(text: &str) -> Vec<Listed> {
+    let (mut reason, mut listed) = ("", Vec::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_prefix("    ") {
+            None => reason = line,
+            Some(line) => {
+                let (page, command) = line.split_once(": ").expect("a page, and a command");
+                let [page, command, reason] = [page, command, reason].map(str::to_owned);
+                listed.push(Listed { page, command, reason });
+            }
+        }
+    }
+    listed
+}
+
+/// Whether a command of a page is on the list.
+pub fn is_listed(listed: &[Listed], page: &str, command: &str) -> bool {
+    listed.iter().any(|it| it.page == page && it.command == command)
+}
+
+/// What is wrong with the list: commands that no page shows, and reasons that are none.
+pub fn complaints(listed: &[Listed], pages: &[Page]) -> Vec<String> {
+    let is_shown = |it: &Listed| {
+        let page = pages.iter().find(|page| page.path == it.page);
+        page.is_some_and(|page| page.commands().iter().any(|command| command.text == it.command))
+    };
+    let gone = listed.iter().filter(|it| !is_shown(it));
+    let gone = gone.map(|it| format!("{LIST}: {} does not show: {}", it.page, it.command));
+    let bare = listed.iter().filter(|it| it.reason.len() < 10);
+    gone.chain(bare.map(|it| format!("{LIST}: no reason why nothing runs: {}", it.command)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_stand_above_their_commands() {
+        let text = "# Comment.\n\nit takes hours\n    a.md: retake x\n    b.md: retake y: z\n\
+                    no\n    c.md: w\n";
+        let listed = parse(text);
+        assert!(
+            is_listed(&listed, "b.md", "retake y: z") && !is_listed(&listed, "a.md", "retake y: z")
+        );
+        let text = "    retake x\n".to_owned();
+        let complaints = complaints(&listed, &[Page { path: "a.md".to_owned(), text }]);
+        assert_eq!(complaints.len(), 3, "{complaints:?}");
+    }
+}
