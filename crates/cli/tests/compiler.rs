@@ -138,7 +138,9 @@ fn chosen(place: &Place, command: &[&str]) -> String {
 /// A library that `retake cc` has not seen.
 fn foreign_library(place: &Place) -> String {
     let (source, library) = (place.work("foreign.c"), place.work("libforeign.so"));
-    std::fs::write(&source, "int foreign(void) { return 0; }\n").unwrap();
+    let text =
+        "int foreign(int *count) { return __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST); }\n";
+    std::fs::write(&source, text).unwrap();
     let built = std::process::Command::new(compiler())
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &source])

@@ -3,7 +3,8 @@
 
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
-use crate::functions::find_functions;
+use crate::functions::{Functions, find_functions};
+use crate::sections;
 use std::collections::BTreeSet;
 
 /// Libraries of the system whose threads synchronise by locked instructions and by the C library
@@ -41,12 +42,38 @@ const STUBS: [&[u8]; 5] = [b".plt", b".plt.got", b".plt.sec", b".init", b".fini"
 const DYNAMIC_ENTRY_BYTES: usize = 16;
 const DT_SONAME: u64 = 14;
 
+/// What the names of functions begin with by which threads synchronise, or are made.
+const OF_THREADS: [&[u8]; 9] = [
+    b"pthread_",
+    b"__pthread_",
+    b"sem_",
+    b"mtx_",
+    b"cnd_",
+    b"thrd_",
+    b"call_once",
+    b"syscall",
+    b"__cxa_guard_",
+];
+
 /// Whether a file tells all: a compiler said of each of its functions which instructions
-/// synchronise (docs/COMPILER.md), or it is one of the system's own. Anything that is no program
-/// tells nothing.
+/// synchronise (docs/COMPILER.md), it is one of the system's own, or it knows nothing of threads.
+/// Anything that is no program tells nothing.
 pub fn tells_all(file: &[u8]) -> bool {
     let Ok(elf) = ElfView::parse(file) else { return false };
-    is_known(&elf) || all_are_declared(&elf)
+    let functions = find_functions(&elf, &[]);
+    is_known(&elf) || all_are_declared(&elf, &functions) || knows_no_threads(&elf, &functions)
+}
+
+/// A library that uses no function for threads and has no atomic instruction. What it does with
+/// memory that several threads have is for its callers to put in order.
+fn knows_no_threads(elf: &ElfView, functions: &Functions) -> bool {
+    let Some(strings) = elf.section(b".dynstr") else { return false };
+    let mut names = strings.bytes.split(|byte| *byte == 0);
+    let is_library = own_name(elf).is_some();
+    is_library
+        && functions.known
+        && !names.any(|name| OF_THREADS.iter().any(|prefix| name.starts_with(prefix)))
+        && sections::find(elf, functions).atomics.is_empty()
 }
 
 fn is_known(elf: &ElfView) -> bool {
@@ -63,8 +90,7 @@ fn own_name<'data>(elf: &ElfView<'data>) -> Option<&'data [u8]> {
     from.split(|byte| *byte == 0).next()
 }
 
-fn all_are_declared(elf: &ElfView) -> bool {
-    let functions = find_functions(elf, &[]);
+fn all_are_declared(elf: &ElfView, functions: &Functions) -> bool {
     let added: BTreeSet<u64> = elf
         .function_symbols()
         .iter()
