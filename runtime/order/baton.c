@@ -79,6 +79,8 @@ u32 baton_take(struct context *context, struct domain *domain, u64 *turn)
 	force_open(context);
 	if (UNLIKELY(context->process->unknown_calls && !context->counter_traps))
 		arm_interception(context);
+	if (UNLIKELY(context->sections))
+		context->slot->baton.turn_sections = context->turn_sections;
 	if (LIKELY(domain->last == as_holder(context) && context->domain == domain))
 		return 0;
 	begin_turn(context, domain);
@@ -352,6 +354,10 @@ void baton_release(struct context *context)
 	force_close(context); /* a forcing signal would end the call that comes with EINTR */
 	context->slot->baton.state = BATON_NONE;
 	context->in_section = 0;
+	if (UNLIKELY(context->sections))
+		/* Should the thread never come back from its call: others may see what it did in
+		 * this section before. */
+		context->slot->baton.turn_sections = context->turn_sections + 1;
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
 

@@ -54,7 +54,7 @@ pub use image::{
     Image, ImageSegment, Placement, Refusal, RefusedSite, Run, Site, SiteKind, StubInfo, StubPoint,
     Unpatched, UnpatchedReason, Verdict,
 };
-pub use telling::tells_all;
+pub use telling::{is_declared, tells_all};
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached

@@ -1,14 +1,14 @@
 //! `retake record`: runs a program and writes down all that is needed to run it again.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use retake_kernel::inheritance::{Limits, Shortage};
-use retake_patch::tells_all;
+use retake_patch::{is_declared, tells_all};
 use retake_record::{Ended, KeepLast, RecordError, Request};
 use retake_recording::{
     ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
@@ -160,13 +160,19 @@ impl Options {
         match self.policy {
             Policy::Serial => retake_recording::Policy::Serial,
             Policy::Sync => retake_recording::Policy::Sync,
-            // Who cannot read it goes in turns, and is told why when it is to be executed.
-            Policy::Auto if is_ordinary && fs::read(program).is_ok_and(|file| tells_all(&file)) => {
+            Policy::Auto if is_ordinary && program_tells_all(program) => {
                 retake_recording::Policy::Auto
             }
             Policy::Auto => retake_recording::Policy::Serial,
         }
     }
+}
+
+/// What cannot be read tells nothing; whoever executes it is told why.
+fn program_tells_all(program: &Path) -> bool {
+    // Most programs are read no further.
+    File::open(program).is_ok_and(|file| is_declared(&file))
+        && fs::read(program).is_ok_and(|file| tells_all(&file))
 }
 
 /// Exit status: the program was ended because its time was up, as of `timeout(1)`.
