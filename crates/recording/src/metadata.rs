@@ -304,6 +304,8 @@ mod tests {
                 duration_ms: 12,
                 counters: [("calls".to_owned(), 3)].into(),
                 changed_files: Some(vec![(1, 2)]),
+                serial_because: Some("code made at run time".to_owned()),
+                untold_late: None,
             }),
             ..Metadata::default()
         }
