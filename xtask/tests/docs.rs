@@ -32,16 +32,12 @@ fn commands_of_cargo(pages: &[Page]) -> Vec<(&str, String)> {
         .collect()
 }
 
+/// The list comes first: a command that it should name may run for hours.
 #[test]
-fn the_list_has_what_is_shown_and_not_run() {
+fn the_list_has_what_is_shown_and_all_else_runs() {
     let (pages, listed) = (pages(), listed());
     let complaints = complaints(&listed, &pages);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-}
-
-#[test]
-fn what_is_not_listed_runs() {
-    let (pages, listed) = (pages(), listed());
     let mut count = 0;
     for page in &pages {
         for command in page.commands() {
