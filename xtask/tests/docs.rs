@@ -104,7 +104,7 @@ fn fault(text: &str) -> Option<String> {
     }
     let kinds = [("--test", "tests"), ("--example", "examples"), ("--bin", "fuzz_targets")];
     let target = kinds.iter().find_map(|(option, folder)| Some((after(option)?, folder)));
-    let Some((name, folder)) = target else { return None };
+    let (name, folder) = target?;
     let found = packages.iter().find_map(|package| sources(&package.join(folder).join(name)));
     let Some(found) = found else { return Some(format!("no {name} in {folder}")) };
     let variable = words[0].split_once('=').map(|(variable, _)| variable);
