@@ -10,8 +10,9 @@
  * At replay there are no clocks. A thread waits where its stream says so, until the other thread
  * has ended that many operations.
  *
- * The C library's functions that are sections as a whole, and the atomic instructions beside them
- * on the same objects, are ordered by the baton instead, and so are system calls. */
+ * Functions of the C library that work on one object are operations, too (object.c). Its other
+ * functions that synchronise, and its atomic instructions beside them, are ordered by the baton,
+ * as system calls are. */
 #include "order/operation.h"
 #include "base/futex.h"
 #include "base/shared.h"

@@ -144,6 +144,15 @@ u32 turn_is_over(struct context *context)
 	return context->turn_sections >= sections_of_turn(event);
 }
 
+/* A TURN event begins a section. */
+static void compare_operations(struct context *context, const struct event *event)
+{
+	const struct sections_body *body = (const struct sections_body *)(event + 1);
+	if (event->kind == EVENT_TURN && event->size >= sizeof *event + sizeof *body &&
+		body->operations != context->operations)
+		diverge(context, WHY_OPERATIONS, body->operations, context->operations);
+}
+
 void turn_enter_section(struct context *context)
 {
 	const struct event *event = log_peek(context);
@@ -153,6 +162,7 @@ void turn_enter_section(struct context *context)
 			end_of_stream(context); /* it never had the baton again */
 		if (context->turn_sections > sections)
 			diverge(context, WHY_SECTIONS, sections, context->turn_sections);
+		compare_operations(context, event);
 		obey(context);
 		return;
 	}
