@@ -12,10 +12,9 @@ use crate::random::Random;
 use crate::shared_state::Recorder;
 use crate::{forcing, slices};
 use retake_kernel::shared::Header;
+use retake_supervisor::worker::{Stop, Worker};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Slices of threads that compute.
@@ -62,27 +61,21 @@ pub(crate) fn announce(header: &Header, seed: u64) {
 }
 
 /// The thread that ends slices.
-pub(crate) struct Slicer {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
+pub(crate) struct Slicer(Worker);
 
 impl Slicer {
     pub fn start(recorder: &Arc<Recorder>, seed: u64) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (recorder, stop_it) = (Arc::clone(recorder), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || run(&recorder, &stop_it, Random::new(!seed)));
-        Self { stop, thread }
+        let recorder = Arc::clone(recorder);
+        Self(Worker::start(|| {}, move |stop| run(&recorder, stop, Random::new(!seed))))
     }
 
     pub fn stop(self) {
-        self.stop.store(true, Release);
-        let _ = self.thread.join();
+        let _ = self.0.end();
     }
 }
 
-fn run(recorder: &Recorder, stop: &AtomicBool, mut random: Random) {
-    while !stop.load(Acquire) {
+fn run(recorder: &Recorder, stop: &Stop, mut random: Random) {
+    while !stop.is_told() {
         std::thread::sleep(slice(&mut random));
         for (_, slot, _) in slices::holders_others_wait_for(recorder) {
             forcing::stop(slot);

@@ -7,11 +7,10 @@ use crate::slices::{self, Slices};
 use crate::unborn::Unborn;
 use retake_kernel::{futex, process, shared};
 use retake_model::event::NO_PARENT;
+use retake_supervisor::worker::{Stop, Worker};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Without being called, the drain looks this often.
@@ -23,37 +22,30 @@ const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
 /// It keeps at least this many slots ready.
 const READY_SLOTS: usize = 8;
 
-pub(crate) struct Drain {
-    recorder: Arc<Recorder>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<retake_recording::Result<()>>,
-}
+pub(crate) struct Drain(Worker<retake_recording::Result<()>>);
 
 impl Drain {
     pub fn start(recorder: &Arc<Recorder>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (for_thread, stop_for_thread) = (Arc::clone(recorder), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || {
+        let (for_thread, for_bell) = (Arc::clone(recorder), Arc::clone(recorder));
+        let work = move |stop: &Stop| {
             process::let_waking_threads_go_first();
-            let result = run(&for_thread, &stop_for_thread);
+            let result = run(&for_thread, stop);
             if result.is_err() {
                 // With nobody to empty the rings the programs would wait for ever.
                 crate::end_everything(for_thread.header());
             }
             result
-        });
-        Self { recorder: Arc::clone(recorder), stop, thread }
+        };
+        Self(Worker::start(move || for_bell.ring_drain_bell(), work))
     }
 
     /// Drains what is left and ends the thread.
     pub fn stop(self) -> retake_recording::Result<()> {
-        self.stop.store(true, Release);
-        self.recorder.ring_drain_bell();
-        self.thread.join().expect("the drain does not panic")
+        self.0.end().expect("the drain does not panic")
     }
 }
 
-fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
+fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
     let header = recorder.header();
     let mut checked = Instant::now();
     let mut unborn = Unborn::default();
@@ -65,7 +57,7 @@ fn run(recorder: &Recorder, stop: &AtomicBool) -> retake_recording::Result<()> {
     let mut slice_end = BUSY_PERIOD;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
-        let last = stop.load(Acquire);
+        let last = stop.is_told();
         let room = make_room(recorder);
         if drain_all(recorder, last)? == Drained::WhatFits && !was_ended {
             was_ended = true;

@@ -13,12 +13,11 @@ use retake_contract::put_words;
 use retake_kernel::{futex, maps, memory, shared};
 use retake_patch::traced::{self, Step};
 use retake_patch::watch::Text;
+use retake_supervisor::worker::{Stop, Worker};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 /// A signal waits this long for the thread to come to a sync point by itself.
@@ -35,45 +34,41 @@ const IDLE_PERIOD: Duration = Duration::from_millis(25);
 /// So much of a trace is looked at.
 const MOST_STEPS: u64 = 4096;
 
-pub(crate) struct Forcer {
-    recorder: Arc<Recorder>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
+pub(crate) struct Forcer(Worker);
 
 impl Forcer {
     pub fn start(recorder: &Arc<Recorder>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (for_thread, stop_for_thread) = (Arc::clone(recorder), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || run(&for_thread, &stop_for_thread));
-        Self { recorder: Arc::clone(recorder), stop, thread }
+        let (for_thread, for_bell) = (Arc::clone(recorder), Arc::clone(recorder));
+        let bell = move || {
+            let header = for_bell.header();
+            header.force_doorbell.fetch_add(1, AcqRel);
+            futex::wake(&header.force_doorbell, 1);
+        };
+        Self(Worker::start(bell, move |stop| run(&for_thread, stop)))
     }
 
     /// Asks the thread to end.
     pub fn stop(&self) {
-        self.stop.store(true, Release);
-        let header = self.recorder.header();
-        header.force_doorbell.fetch_add(1, AcqRel);
-        futex::wake(&header.force_doorbell, 1);
+        self.0.tell();
     }
 
     /// Waits until it has.
     pub fn join(self) {
-        let _ = self.thread.join();
+        let _ = self.0.end();
     }
 }
 
 /// Slots seen waiting: which of their requests, and since when.
 type Waiting = HashMap<usize, (u32, Instant)>;
 
-fn run(recorder: &Recorder, stop: &AtomicBool) {
+fn run(recorder: &Recorder, stop: &Stop) {
     let header = recorder.header();
     let mut waiting = Waiting::new();
     let mut chaos = match header.chaos.seed.load(Relaxed) {
         0 => None,
         seed => Some(Random::new(seed)),
     };
-    while !stop.load(Acquire) {
+    while !stop.is_told() {
         let seen = header.force_doorbell.load(Acquire);
         let patience = match &mut chaos {
             Some(random) => PATIENCE * random.below(4) as u32 / 2,

@@ -5,14 +5,12 @@ use crate::shared_state::Recorder;
 use retake_kernel::process;
 use retake_patch::Placement;
 use retake_supervisor::files::Foreseen;
+use retake_supervisor::worker::{Stop, Worker};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
-use std::thread::JoinHandle;
 
 /// In the store's cache.
 const KIND: &str = "foresight";
@@ -26,8 +24,7 @@ pub(crate) struct Foresight {
     recorder: Arc<Recorder>,
     key: String,
     before: Vec<Foreseen>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    worker: Option<Worker>,
 }
 
 impl Foresight {
@@ -35,25 +32,17 @@ impl Foresight {
         let path = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
         let key = path.to_string_lossy().into_owned();
         let before = remembered(recorder, &key);
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut foresight =
-            Self { recorder: Arc::clone(recorder), key, before, stop, thread: None };
-        if !foresight.before.is_empty() {
-            let (recorder, files, stop) =
-                (Arc::clone(recorder), foresight.before.clone(), Arc::clone(&foresight.stop));
-            foresight.thread = Some(std::thread::spawn(move || enter(&recorder, &files, &stop)));
-        }
-        foresight
+        let (for_thread, files) = (Arc::clone(recorder), before.clone());
+        let worker = (!files.is_empty())
+            .then(|| Worker::start(|| {}, move |stop| enter(&for_thread, &files, stop)));
+        Self { recorder: Arc::clone(recorder), key, before, worker }
     }
 
     /// The last process has ended: takes away what was expected in vain, and remembers what was
     /// not.
     pub fn finish(self) {
-        self.stop.store(true, Release);
-        if let Some(thread) = self.thread {
-            let _ = thread.join();
-        }
-        let Self { recorder, key, before, .. } = self;
+        let Self { recorder, key, before, worker } = self;
+        let _ = worker.map(Worker::end);
         recorder
             .files
             .unused_contents(recorder.header())
@@ -69,10 +58,10 @@ impl Foresight {
     }
 }
 
-fn enter(recorder: &Recorder, files: &[Foreseen], stop: &AtomicBool) {
+fn enter(recorder: &Recorder, files: &[Foreseen], stop: &Stop) {
     process::let_waking_threads_go_first();
     for file in files {
-        if stop.load(Acquire) {
+        if stop.is_told() {
             return;
         }
         // An error is met again, and told, when the file is mapped.

@@ -6,11 +6,11 @@ use crate::{exec, forced};
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
+use retake_supervisor::worker::{Stop, Worker};
 use std::io;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// At most: an exec holds its thread until the new program runs.
@@ -20,8 +20,7 @@ pub(crate) struct Service(Arc<Pool>);
 
 struct Pool {
     recorder: Arc<Recorder>,
-    stop: AtomicBool,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    workers: Mutex<Vec<Worker>>,
     /// How many attend an exec.
     busy: AtomicUsize,
 }
@@ -30,8 +29,7 @@ impl Service {
     pub fn start(recorder: &Arc<Recorder>) -> Self {
         let pool = Arc::new(Pool {
             recorder: Arc::clone(recorder),
-            stop: AtomicBool::new(false),
-            threads: Mutex::default(),
+            workers: Mutex::default(),
             busy: AtomicUsize::new(0),
         });
         pool.grow();
@@ -40,39 +38,38 @@ impl Service {
 
     /// Asks the threads to end.
     pub fn stop(&self) {
-        self.0.stop.store(true, Release);
-        // The doorbell also counts the queue's entries, so waking must not change it: the threads
-        // look at `stop` once their wait ends.
-        futex::wake(&self.0.recorder.header().request_doorbell, i32::MAX);
+        self.0.workers().iter().for_each(Worker::tell);
     }
 
     /// Waits until they have.
     pub fn join(self) {
-        let threads = std::mem::take(&mut *self.0.threads());
-        for thread in threads {
-            self.stop();
-            let _ = thread.join();
+        self.stop();
+        let workers = std::mem::take(&mut *self.0.workers());
+        for worker in workers {
+            let _ = worker.end();
         }
     }
 }
 
 impl Pool {
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    fn workers(&self) -> MutexGuard<'_, Vec<Worker>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more thread, if there may be more.
     fn grow(self: &Arc<Self>) {
-        let mut threads = self.threads();
-        if threads.len() < THREADS {
-            let pool = Arc::clone(self);
-            threads.push(std::thread::spawn(move || pool.run()));
+        let mut workers = self.workers();
+        if workers.len() < THREADS {
+            let (pool, recorder) = (Arc::clone(self), Arc::clone(&self.recorder));
+            // The doorbell also counts the queue's entries, so waking must not change it.
+            let bell = move || futex::wake(&recorder.header().request_doorbell, i32::MAX);
+            workers.push(Worker::start(bell, move |stop| pool.run(stop)));
         }
     }
 
-    fn run(self: &Arc<Self>) {
+    fn run(self: &Arc<Self>, stop: &Stop) {
         let header = self.recorder.header();
-        while !self.stop.load(Acquire) {
+        while !stop.is_told() {
             let seen = header.request_doorbell.load(Acquire);
             match shared::take_request(header) {
                 Some(index) => self.answer(index),
@@ -90,7 +87,7 @@ impl Pool {
         if !is_exec {
             return answer(&self.recorder, index);
         }
-        if self.busy.fetch_add(1, AcqRel) + 1 >= self.threads().len() {
+        if self.busy.fetch_add(1, AcqRel) + 1 >= self.workers().len() {
             self.grow();
         }
         answer(&self.recorder, index);

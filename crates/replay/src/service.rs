@@ -8,21 +8,19 @@ use crate::wanted::{Held, Wanted};
 use crate::windows::Windows;
 use retake_kernel::{futex, process, shared};
 use retake_recording::ContentId;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use retake_supervisor::worker::{Stop, Worker};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 const THREADS: usize = 2;
 
 pub(crate) struct Service {
     windows: Arc<Windows>,
-    stop: Arc<AtomicBool>,
     findings: Arc<Findings>,
-    threads: Vec<JoinHandle<()>>,
+    workers: Vec<Worker>,
     /// Reads the recording's files, and ends.
-    verifier: JoinHandle<()>,
+    verifier: Worker,
 }
 
 /// What the threads look for, and what they have found.
@@ -38,21 +36,21 @@ pub(crate) struct Findings {
 
 impl Service {
     pub fn start(windows: &Arc<Windows>, wanted: Option<Wanted>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
         let findings = Arc::new(Findings { wanted: Mutex::new(wanted), ..Findings::default() });
-        let threads = (0..THREADS)
+        let both = || (Arc::clone(windows), Arc::clone(&findings));
+        let workers = (0..THREADS)
             .map(|_| {
-                let (windows, stop, findings) =
-                    (Arc::clone(windows), Arc::clone(&stop), Arc::clone(&findings));
-                std::thread::spawn(move || run(&windows, &stop, &findings))
+                let ((windows, findings), for_bell) = (both(), Arc::clone(windows));
+                let bell = move || {
+                    futex::wake(&for_bell.session.header().request_doorbell, i32::MAX);
+                };
+                Worker::start(bell, move |stop| run(&windows, stop, &findings))
             })
             .collect();
-        let verifier = {
-            let (windows, findings) = (Arc::clone(windows), Arc::clone(&findings));
-            let stop = Arc::clone(&stop);
-            std::thread::spawn(move || verify_contents(&windows, &stop, &findings))
-        };
-        Self { windows: Arc::clone(windows), stop, findings, threads, verifier }
+        let (for_verifier, its_findings) = both();
+        let verifier =
+            Worker::start(|| {}, move |stop| verify_contents(&for_verifier, stop, &its_findings));
+        Self { windows: Arc::clone(windows), findings, workers, verifier }
     }
 
     /// What its threads look for, and what they have found.
@@ -87,15 +85,14 @@ impl Service {
 
     /// Whether all files have been found to be what was recorded, or one not to be.
     pub fn has_verified(&self) -> bool {
-        self.verifier.is_finished()
+        self.verifier.has_ended()
     }
 
     pub fn stop(self) {
-        self.stop.store(true, Release);
-        let _ = self.verifier.join();
-        for thread in self.threads {
-            futex::wake(&self.windows.session.header().request_doorbell, i32::MAX);
-            let _ = thread.join();
+        self.workers.iter().for_each(Worker::tell);
+        let _ = self.verifier.end();
+        for worker in self.workers {
+            let _ = worker.end();
         }
     }
 }
@@ -119,14 +116,14 @@ impl Findings {
 
 /// The runtime maps a folder's files as they are; those of a packed recording were checked when
 /// they were taken out of it.
-fn verify_contents(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
+fn verify_contents(windows: &Windows, stop: &Stop, findings: &Findings) {
     let recording = windows.recording();
     if recording.is_packed() {
         return;
     }
     let contents = recording.contents().unwrap_or_default();
     for (id, _) in contents {
-        if stop.load(Acquire) {
+        if stop.is_told() {
             return;
         }
         if let Err(error) = recording.copy_content(id, &mut std::io::sink()) {
@@ -137,9 +134,9 @@ fn verify_contents(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
     }
 }
 
-fn run(windows: &Windows, stop: &AtomicBool, findings: &Findings) {
+fn run(windows: &Windows, stop: &Stop, findings: &Findings) {
     let header = windows.session.header();
-    while !stop.load(Acquire) {
+    while !stop.is_told() {
         let seen = header.request_doorbell.load(Acquire);
         match shared::take_request(header) {
             Some(index) => answer(windows, index, findings),

@@ -10,6 +10,7 @@ use retake_contract::header::{
 use retake_kernel::confinement::{Listener, Notice};
 use retake_kernel::{memory, process, segment};
 use retake_recording::sparse;
+use retake_supervisor::worker::{Stop, Worker};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::{File, OpenOptions};
@@ -17,14 +18,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// To be stopped with [`Warden::stop`].
-pub(crate) struct Warden {
-    stop: File,
-    thread: JoinHandle<()>,
-}
+pub(crate) struct Warden(Worker);
 
 impl Warden {
     /// `told` gets a report of each attack.
@@ -36,19 +33,20 @@ impl Warden {
         let (stopped, stop) = process::pipe()?;
         let windows = Arc::clone(windows);
         let forbids_exec = memory::forbids_exec(windows.files());
-        let thread = std::thread::spawn(move || {
+        let stop = Mutex::new(Some(stop));
+        let bell = move || drop(stop.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let work = move |_: &Stop| {
             let mut files = Files { windows: &windows, forbids_exec, copies: HashMap::new() };
             // An error leaves the callers waiting, which is no more than they may.
             while let Ok(Some(notice)) = listener.next(stopped.as_fd()) {
                 answer(&listener, &notice, &mut files, &told);
             }
-        });
-        Ok(Self { stop, thread })
+        };
+        Ok(Self(Worker::start(bell, work)))
     }
 
     pub fn stop(self) {
-        drop(self.stop);
-        let _ = self.thread.join();
+        let _ = self.0.end();
     }
 }
 

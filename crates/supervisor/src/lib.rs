@@ -10,6 +10,7 @@ mod processor;
 pub mod runtime_image;
 pub mod session;
 pub mod vdso;
+pub mod worker;
 
 pub use files::FileTable;
 pub use processor::this_processor;
