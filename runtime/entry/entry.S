@@ -43,7 +43,7 @@ start_replay:
 	.org ENTRY_COMPARE_END
 	jmp quick_compare_end
 	.org ENTRY_OBJECT_BEGIN
-	jmp object_begin_entry
+	jmp quick_object_begin
 	.org ENTRY_CONDITION_BEGIN
 	jmp condition_begin_entry
 	.org ENTRY_PASSAGE
