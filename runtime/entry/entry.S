@@ -208,6 +208,7 @@ calm_syscall:
 	SECTION_ENTRY section_end, section_ends
 	SECTION_ENTRY object_begin_entry, object_begins
 	SECTION_ENTRY condition_begin_entry, condition_begins
+	SECTION_ENTRY operation_wakes_entry, operation_wakes
 
 /* The same for those that are a compare-and-exchange: the runtime reads and may change registers
  * and flags. */

@@ -27,6 +27,9 @@ void progress_begin(struct context *context)
 {
 	struct progress *progress = progress_of(context->slot->stream);
 	progress->context = context;
+	if (context->sections == SECTIONS_SHORT)
+		context->quick =
+			(struct quick){.is_on = QUICK_REPLAYED, .published = &progress->operations};
 	__atomic_store_n(&progress->operations, context->operations + 1, __ATOMIC_RELEASE);
 	futex_wake((u32 *)&progress->operations, 0x7fffffff);
 }

@@ -120,11 +120,13 @@ static void unlock_clock(struct clock *clock)
 }
 
 _Static_assert(__builtin_offsetof(struct process, domain) == 0, "operation.inc");
+_Static_assert(__builtin_offsetof(struct progress, operations) == 0, "operation.inc");
 _Static_assert(sizeof(struct clock) == 64 && CLOCKS == 1024, "operation.inc");
 
 static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 {
-	context->quick = (struct quick){.is_on = domain != &HEADER->shared_domain,
+	context->quick = (struct quick){
+		.is_on = domain == &HEADER->shared_domain ? QUICK_NONE : QUICK_RECORDED,
 		.domain = domain,
 		.seed = domain->identity,
 		.own = (u64)domain->epoch << 32 | as_holder(context),
@@ -226,13 +228,20 @@ u32 operation_is_next(struct context *context)
 	return 1;
 }
 
+/* From entry/operation.inc. */
+void operation_wakes(struct context *context);
+void operation_wakes(struct context *context)
+{
+	futex_wake((u32 *)&progress_of(context->slot->stream)->operations, 0x7fffffff);
+}
+
 static void end_replayed(struct context *context)
 {
 	struct progress *progress = progress_of(context->slot->stream);
 	u64 come = ++context->operations + 1;
 	__atomic_store_n(&progress->operations, come, __ATOMIC_RELEASE);
 	if (UNLIKELY(__atomic_load_n(&progress->wake_at, __ATOMIC_RELAXED) == come))
-		futex_wake((u32 *)&progress->operations, 0x7fffffff);
+		operation_wakes(context);
 	look_ahead(context);
 }
 
@@ -254,7 +263,7 @@ u32 operation_begin(struct context *context, u64 operand)
 
 void operation_end(struct context *context)
 {
-	context->operating = 0;
+	context->operating = context->began_quickly = 0;
 	if (makes_order())
 		end_recorded(context);
 	else
@@ -263,7 +272,7 @@ void operation_end(struct context *context)
 
 void operation_abandon(struct context *context)
 {
-	context->operating = 0;
+	context->operating = context->began_quickly = 0;
 	context->comparing = 0;
 	if (makes_order())
 		unlock_clock(context->clock);
@@ -271,7 +280,7 @@ void operation_abandon(struct context *context)
 
 void operations_inherit(struct context *child)
 {
-	child->operating = child->settled = 0;
+	child->operating = child->began_quickly = child->settled = 0;
 	child->quick = (struct quick){.is_on = 0};
 	child->operand = child->operations = 0;
 	memset(child->known, 0, sizeof child->known);

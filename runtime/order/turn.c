@@ -88,8 +88,10 @@ void turn_give_up(struct context *context, const struct turn_event *next)
 		context->sections = next->flags & TURN_IN_TURNS ? 0
 				    : settled()			? SECTIONS_WHOLE
 								: SECTIONS_SHORT;
-	if (next->kind == TURN_SHARED)
+	if (next->kind == TURN_SHARED) {
+		context->quick.is_on = QUICK_NONE;
 		context->domain = process->domain = &HEADER->shared_domain;
+	}
 	if (next->kind == TURN_FIRST_THREAD) {
 		process->private_domain = (struct domain){.lock = 0};
 		context->domain = process->domain = &process->private_domain;

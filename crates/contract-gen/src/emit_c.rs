@@ -93,10 +93,15 @@ fn declaration(kind: &Type, name: &str) -> String {
 }
 
 /// What the assembler is told: structures, the numbers of enumerations, and constants.
-const FOR_ASSEMBLER: [&str; 11] = [
+const FOR_ASSEMBLER: [&str; 16] = [
     "context",
     "clock",
     "quick",
+    "event",
+    "event_kind",
+    "progress",
+    "turn_kind",
+    "quick_way",
     "registers",
     "entry",
     "flag",
