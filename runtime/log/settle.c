@@ -39,20 +39,27 @@ static struct context *next_to_run(const struct domain *domain, struct context *
 	return next;
 }
 
-static void let_run(struct context *next)
+/* 0: it has ended meanwhile. */
+static u32 let_run(struct context *next)
 {
-	__atomic_store_n(&next->settled, SETTLED_RUNS, __ATOMIC_SEQ_CST);
+	u32 waits = SETTLED_WAITS;
+	if (!__atomic_compare_exchange_n(
+		    &next->settled, &waits, SETTLED_RUNS, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return 0;
 	futex_wake(&next->settled, 1);
+	return 1;
 }
 
 u32 settle_hand_over(struct domain *domain)
 {
-	struct context *waiting, *next = next_to_run(domain, &waiting);
-	if (!next)
-		return !waiting;
+	struct context *waiting, *next;
+	do {
+		next = next_to_run(domain, &waiting);
+		if (!next)
+			return !waiting;
+		next->awaits = (struct awaits){.turn = 0};
+	} while (!let_run(next));
 	domain->handed_over++;
-	next->awaits = (struct awaits){.turn = 0};
-	let_run(next);
 	return 1;
 }
 
@@ -69,12 +76,14 @@ void settle_thread(struct context *child)
 	child->settled = SETTLED_WAITS;
 }
 
+/* One that was killed before it had its first turn ends without having run. */
 void settle_end(struct context *context)
 {
 	struct context *waiting;
-	context->settled = SETTLED_NOT;
-	if (settle_hand_over(context->domain))
+	u32 before = __atomic_exchange_n(&context->settled, SETTLED_NOT, __ATOMIC_SEQ_CST);
+	if (before != SETTLED_RUNS || settle_hand_over(context->domain))
 		return;
 	next_to_run(context->domain, &waiting);
-	let_run(waiting); /* it finds that it cannot, and says so */
+	if (waiting)
+		let_run(waiting); /* it finds that it cannot, and says so */
 }

@@ -132,11 +132,15 @@ fn whoever_looks_on_sees_threads_in_turns() {
     let place = Place::new("sync-looked-on");
     let crashing = compile(&place, "crashes", &["-g", "-O0"]);
     let command = ["record", "--policy", "sync", "--debug-on-crash", crashing.to_str().unwrap()];
-    let recorded = place.run_within(&command, LIMIT);
-    assert_eq!(recorded.signal, Some(11), "{recorded:?}");
     let crash = "perhaps_crash (who=2";
-    assert!(format!("{recorded:?}").contains(crash), "{recorded:?}");
-    assert!(place.run_well(&["backtrace"]).contains(crash));
+    // In some of them a thread is killed before its first turn.
+    for _ in 0..4 {
+        let recorded = place.run_within(&command, LIMIT);
+        assert_eq!(recorded.signal, Some(11), "{recorded:?}");
+        assert!(format!("{recorded:?}").contains(crash), "{recorded:?}");
+        let shown = place.run_well(&["backtrace"]);
+        assert!(shown.contains(crash), "{shown}");
+    }
     place.run_well(&["checkpoint", "--at", "crash"]);
     let told = place.run(&["replay", "--until", "crash"]);
     assert!(told.status == Some(0) && told.stderr.contains("killed by SIGSEGV"), "{told:?}");
