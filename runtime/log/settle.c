@@ -9,10 +9,11 @@
 #include "base/futex.h"
 #include "log/gate.h"
 
-u32 has_come_for(const struct domain *domain, const struct awaits *awaits)
+u32 has_come_for(const struct context *context, const struct awaits *awaits)
 {
 	if (awaits->turn)
-		return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= awaits->turn;
+		return __atomic_load_n(&context->domain->completed, __ATOMIC_SEQ_CST) + 1 >=
+		       awaits->turn;
 	return !awaits->stream || __atomic_load_n(&progress_of(awaits->stream - 1)->operations,
 					  __ATOMIC_ACQUIRE) > awaits->operations;
 }
@@ -23,7 +24,7 @@ static struct context *context_of(u64 region)
 }
 
 /* The one to run next; NULL: all wait, as `waiting` does; if that is NULL, too, there is none. */
-static struct context *next_to_run(const struct domain *domain, struct context **waiting)
+static struct context *next_to_run(struct context **waiting)
 {
 	struct context *next = NULL;
 	*waiting = NULL;
@@ -32,8 +33,7 @@ static struct context *next_to_run(const struct domain *domain, struct context *
 		if (one->settled != SETTLED_WAITS)
 			continue;
 		*waiting = one;
-		if (has_come_for(domain, &one->awaits) &&
-			(!next || as_holder(one) < as_holder(next)))
+		if (has_come_for(one, &one->awaits) && (!next || as_holder(one) < as_holder(next)))
 			next = one;
 	}
 	return next;
@@ -54,13 +54,24 @@ u32 settle_hand_over(struct domain *domain)
 {
 	struct context *waiting, *next;
 	do {
-		next = next_to_run(domain, &waiting);
+		next = next_to_run(&waiting);
 		if (!next)
 			return !waiting;
 		next->awaits = (struct awaits){.turn = 0};
 	} while (!let_run(next));
 	domain->handed_over++;
 	return 1;
+}
+
+u32 settle_waits_for_others(void)
+{
+	for (u32 region = 0; region < PROCESS_INITIAL->region_count; region++) {
+		const struct context *one = context_of(region);
+		if (one->settled == SETTLED_WAITS && one->awaits.turn &&
+			one->domain == &HEADER->shared_domain)
+			return 1;
+	}
+	return 0;
 }
 
 void settle_create(struct context *context)
@@ -83,7 +94,7 @@ void settle_end(struct context *context)
 	u32 before = __atomic_exchange_n(&context->settled, SETTLED_NOT, __ATOMIC_SEQ_CST);
 	if (before != SETTLED_RUNS || settle_hand_over(context->domain))
 		return;
-	next_to_run(context->domain, &waiting);
+	next_to_run(&waiting);
 	if (waiting)
 		let_run(waiting); /* it finds that it cannot, and says so */
 }

@@ -4,14 +4,16 @@
 #include "base/capabilities.h"
 #include "base/state.h"
 
-/* Settled replay: the thread is one of those of which one runs at a time. Processes that share
- * memory have but one order of turns, which does the same. */
+/* Settled replay: the thread is one of those of which one runs at a time. A process that shared
+ * memory before it had threads has but an order of turns, which does the same. */
 static inline u32 settles(const struct context *context)
 {
-	return settled() && context->domain && context->domain != &HEADER->shared_domain;
+	return settled() && context->process->progress_mapped;
 }
-/* Whether what a thread waits for has come. */
-u32 has_come_for(const struct domain *domain, const struct awaits *awaits);
+/* Whether what the thread waits for, or would, has come. */
+u32 has_come_for(const struct context *context, const struct awaits *awaits);
+/* Some thread of the process waits for a turn of another process. */
+u32 settle_waits_for_others(void);
 /* The process makes its first thread: this one runs. */
 void settle_create(struct context *context);
 /* A thread that is about to be made may run, in its turn. */

@@ -50,14 +50,14 @@ static u32 comes_soon(struct context *context, const struct awaits *awaits)
 	if (settles(context))
 		return 0;
 	for (u32 i = 0, limit = SECTION_SPINS >> context->vain_spins; i < limit; i++) {
-		if (has_come_for(context->domain, awaits)) {
+		if (has_come_for(context, awaits)) {
 			context->vain_spins = 0;
 			return 1;
 		}
 		__builtin_ia32_pause();
 	}
 	spun_in_vain(context);
-	return has_come_for(context->domain, awaits);
+	return has_come_for(context, awaits);
 }
 
 /* Until it may have come. Whoever ends the operation that somebody waits for wakes all; should two
@@ -68,7 +68,7 @@ static void sleep_until(struct context *context, const struct awaits *awaits)
 	u32 *word = (u32 *)&progress->operations;
 	__atomic_store_n(&progress->wake_at, awaits->operations + 1, __ATOMIC_SEQ_CST);
 	u32 seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-	if (!has_come_for(context->domain, awaits))
+	if (!has_come_for(context, awaits))
 		futex_wait(word, seen, LOOK_AGAIN_MS);
 }
 
@@ -79,7 +79,7 @@ static u32 is_in_circle(const struct context *context, u64 *ended)
 	struct awaits next = context->awaits;
 	*ended = 0;
 	for (u32 i = 0; i <= context->process->region_count; i++) {
-		if (!next.stream || has_come_for(context->domain, &next))
+		if (!next.stream || has_come_for(context, &next))
 			return 0;
 		if (next.stream == as_holder(context))
 			return 1;
@@ -111,7 +111,7 @@ static void wait_side_by_side(struct context *context, const struct awaits *awai
 {
 	struct patience patience = {0, 0};
 	struct circle circle = {0, 0};
-	while (!has_come_for(context->domain, awaits)) {
+	while (!has_come_for(context, awaits)) {
 		sleep_until(context, awaits);
 		refuse_circle(context, &circle);
 		if (patience_spent(&patience, come_to(awaits->stream - 1)))
@@ -160,8 +160,7 @@ void after_await(struct context *context)
 		const struct after_body *body = (const struct after_body *)(event + 1);
 		struct awaits awaits = {
 			.stream = body->stream + 1, .operations = (u64)event->value};
-		if (UNLIKELY(!has_come_for(context->domain, &awaits) &&
-			     !comes_soon(context, &awaits)))
+		if (UNLIKELY(!has_come_for(context, &awaits) && !comes_soon(context, &awaits)))
 			wait_for(context, &awaits);
 		log_take(context, EVENT_AFTER, 0);
 		event = log_peek(context);

@@ -281,6 +281,7 @@ void operation_abandon(struct context *context)
 void operations_inherit(struct context *child)
 {
 	child->operating = child->began_quickly = child->settled = 0;
+	child->process->progress_mapped = 0;
 	child->quick = (struct quick){.is_on = 0};
 	child->operand = child->operations = 0;
 	memset(child->known, 0, sizeof child->known);

@@ -16,11 +16,14 @@ static void stuck(struct context *context, const struct awaits *awaits, u64 spen
 	diverge(context, WHY_STUCK, context->domain->completed + 1, spent_ns / 1000000);
 }
 
-static void wait_to_run(struct context *context)
+/* `polls`: nobody of the process can run, but another process may end its turn. */
+static void wait_to_run(struct context *context, u32 polls)
 {
 	struct patience patience = {0, 0};
 	while (__atomic_load_n(&context->settled, __ATOMIC_SEQ_CST) != SETTLED_RUNS) {
-		futex_wait(&context->settled, SETTLED_WAITS, LOOK_AGAIN_MS);
+		futex_wait(&context->settled, SETTLED_WAITS, polls ? 1 : LOOK_AGAIN_MS);
+		if (polls && settle_hand_over(context->domain))
+			polls = 0;
 		u64 progress = context->domain->completed + context->domain->handed_over,
 		    spent = patience_spent(&patience, progress);
 		if (spent)
@@ -32,13 +35,14 @@ void settle(struct context *context, const struct awaits *awaits)
 {
 	u32 before = context->slot->baton.state;
 	context->slot->baton.state = BATON_WAITING; /* it can be copied */
-	wait_to_run(context);			    /* a new thread has not run yet */
-	while (!has_come_for(context->domain, awaits)) {
+	wait_to_run(context, 0);		    /* a new thread has not run yet */
+	while (!has_come_for(context, awaits)) {
 		context->awaits = *awaits;
 		context->settled = SETTLED_WAITS;
-		if (!settle_hand_over(context->domain))
+		u32 polls = !settle_hand_over(context->domain);
+		if (polls && !settle_waits_for_others())
 			stuck(context, awaits, 0);
-		wait_to_run(context);
+		wait_to_run(context, polls);
 	}
 	context->slot->baton.state = before;
 }

@@ -39,6 +39,10 @@ fn objects_are_used_in_the_same_order() {
 #[test]
 fn threads_join_processes_that_share_memory() {
     assert!(repeats_program("joins", &[], 5) > 1, "there was only one order of threads");
+    let place = Place::new("sync-joins-looked-on");
+    let executable = compile(&place, "joins", &[]);
+    record(&place, &[executable.to_str().unwrap()]);
+    place.run_well(&["trace", "--from", "latest", "-o", "calls.ds"]);
 }
 
 #[test]
