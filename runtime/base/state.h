@@ -133,6 +133,11 @@ static inline u32 is_spared(const struct context *context)
 {
 	return executes() && context->slot->pid_space.own && context->pid == 1;
 }
+static inline u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
+static inline struct context *context_of(u32 region)
+{
+	return (struct context *)(region_address(region) + REGION_CONTEXT);
+}
 /* What says in a lock that the thread has it. */
 static inline u32 as_holder(const struct context *context) { return context->slot->stream + 1; }
 static inline u32 slots_used(void)

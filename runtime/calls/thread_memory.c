@@ -6,11 +6,6 @@
 #include "base/sys.h"
 #include "gen/numbers.h"
 
-static struct context *context_of(u32 region)
-{
-	return (struct context *)(region_address(region) + REGION_CONTEXT);
-}
-
 /* Of a thread that is gone. One that ended may still stand on its stack for a moment. */
 static struct context *take_free(struct process *process)
 {

@@ -3,7 +3,6 @@
 #define RETAKE_CALLS_THREAD_MEMORY_H
 #include "contract/context.h"
 
-static inline u64 region_address(u32 region) { return REGIONS + region * REGION_STRIDE; }
 /* Memory for one more thread of this process (or for a vfork child that lives in it). Regions are
  * of the address space, so children that live in their parent's memory take them from the same
  * place. NULL: there is none. */

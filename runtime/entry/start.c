@@ -41,7 +41,7 @@ void map_content(struct context *context, u64 address, u64 bytes, u64 protection
 
 static struct context *first_context(struct slot *slot)
 {
-	struct context *context = (struct context *)(REGIONS + REGION_CONTEXT);
+	struct context *context = context_of(0);
 	context->self = context;
 	context->stack_top = REGIONS + REGION_STACK_TOP;
 	context->region = 0;

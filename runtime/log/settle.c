@@ -18,11 +18,6 @@ u32 has_come_for(const struct context *context, const struct awaits *awaits)
 					  __ATOMIC_ACQUIRE) > awaits->operations;
 }
 
-static struct context *context_of(u64 region)
-{
-	return (struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
-}
-
 /* The one to run next; NULL: all wait, as `waiting` does; if that is NULL, too, there is none. */
 static struct context *next_to_run(struct context **waiting)
 {

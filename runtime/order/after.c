@@ -7,8 +7,7 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "log/settle.h"
-#include "order/settling.h"
-#include "order/turn.h"
+#include "order/waiting.h"
 
 #define LOOK_AGAIN_MS 2
 #define LOOKS_AT_CIRCLE 100
@@ -43,21 +42,6 @@ void note_after(struct context *context, u32 stream, u64 operations, u32 clock)
 static u64 come_to(u32 stream)
 {
 	return __atomic_load_n(&progress_of(stream)->operations, __ATOMIC_ACQUIRE);
-}
-
-static u32 comes_soon(struct context *context, const struct awaits *awaits)
-{
-	if (settles(context))
-		return 0;
-	for (u32 i = 0, limit = SECTION_SPINS >> context->vain_spins; i < limit; i++) {
-		if (has_come_for(context, awaits)) {
-			context->vain_spins = 0;
-			return 1;
-		}
-		__builtin_ia32_pause();
-	}
-	spun_in_vain(context);
-	return has_come_for(context, awaits);
 }
 
 /* Until it may have come. Whoever ends the operation that somebody waits for wakes all; should two
@@ -122,6 +106,8 @@ static void wait_side_by_side(struct context *context, const struct awaits *awai
 static SELDOM void wait_for(struct context *context, const struct awaits *awaits)
 {
 	u32 before = context->slot->baton.state;
+	if (!settles(context) && comes_soon(context, awaits))
+		return;
 	log_stand_at(context);
 	if (settles(context)) {
 		settle(context, awaits);
@@ -160,7 +146,7 @@ void after_await(struct context *context)
 		const struct after_body *body = (const struct after_body *)(event + 1);
 		struct awaits awaits = {
 			.stream = body->stream + 1, .operations = (u64)event->value};
-		if (UNLIKELY(!has_come_for(context, &awaits) && !comes_soon(context, &awaits)))
+		if (UNLIKELY(!has_come_for(context, &awaits)))
 			wait_for(context, &awaits);
 		log_take(context, EVENT_AFTER, 0);
 		event = log_peek(context);

@@ -14,8 +14,8 @@
 #include "order/after.h"
 #include "order/ahead.h"
 #include "order/baton.h"
-#include "order/policy.h"
 #include "order/operation.h"
+#include "order/policy.h"
 
 #define ZERO_FLAG 0x40UL
 struct compare_body {

@@ -10,8 +10,8 @@
 #include "order/object.h"
 #include "base/state.h"
 #include "order/baton.h"
-#include "order/policy.h"
 #include "order/operation.h"
+#include "order/policy.h"
 #include "order/section.h"
 
 void object_enter(struct context *context)

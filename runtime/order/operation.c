@@ -273,7 +273,6 @@ void operation_end(struct context *context)
 void operation_abandon(struct context *context)
 {
 	context->operating = context->began_quickly = 0;
-	context->comparing = 0;
 	if (makes_order())
 		unlock_clock(context->clock);
 }

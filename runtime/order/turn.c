@@ -13,26 +13,7 @@
 #include "order/baton.h"
 #include "order/home.h"
 #include "order/policy.h"
-#include "order/settling.h"
-
-static u32 has_come(const struct domain *domain, u64 turn)
-{
-	return __atomic_load_n(&domain->completed, __ATOMIC_SEQ_CST) + 1 >= turn;
-}
-
-static u32 comes_soon(struct context *context, u64 turn)
-{
-	u32 limit = orders_by_sections() ? SECTION_SPINS >> context->vain_spins : 0;
-	for (u32 i = 0; i < limit; i++) {
-		if (has_come(context->domain, turn)) {
-			context->vain_spins = 0;
-			return 1;
-		}
-		__builtin_ia32_pause();
-	}
-	spun_in_vain(context);
-	return has_come(context->domain, turn);
-}
+#include "order/waiting.h"
 
 static void be_patient(struct context *context, struct patience *patience)
 {
@@ -41,33 +22,35 @@ static void be_patient(struct context *context, struct patience *patience)
 		diverge(context, WHY_STUCK, completed + 1, spent / 1000000);
 }
 
+static void await_at_gate(struct context *context, const struct awaits *awaits)
+{
+	struct turn_gate *gate = gate_of(context->domain, awaits->turn);
+	log_stand_at(context);
+	context->slot->baton.turn = awaits->turn;
+	__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
+	for (struct patience patience = {0, 0};; be_patient(context, &patience)) {
+		u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
+		if (has_come_for(context, awaits))
+			break;
+		context->slot->baton.state = BATON_WAITING;
+		futex_wait(&gate->word, seen, 1000);
+	}
+	__atomic_sub_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
+}
+
 void turn_await(struct context *context, const struct turn_event *next)
 {
-	struct domain *domain = context->domain;
-	u64 turn = next->turn;
-	struct turn_gate *gate = gate_of(domain, turn);
-	struct awaits awaits = {.turn = turn};
+	struct awaits awaits = {.turn = next->turn};
 	if (settles(context))
 		settle(context, &awaits);
-	else if (!comes_soon(context, turn)) {
-		log_stand_at(context);
-		context->slot->baton.turn = turn;
-		__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
-		for (struct patience patience = {0, 0};; be_patient(context, &patience)) {
-			u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
-			if (has_come(domain, turn))
-				break;
-			context->slot->baton.state = BATON_WAITING;
-			futex_wait(&gate->word, seen, 1000);
-		}
-		__atomic_sub_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
-	}
+	else if (!comes_soon(context, &awaits))
+		await_at_gate(context, &awaits);
 	context->slot->baton.state = BATON_HOLDING;
-	context->turn = turn;
+	context->turn = next->turn;
 	context->in_section = 1;
 	context->turn_sections = 0;
 	if (orders_plainly())
-		home_follow(context, domain, turn);
+		home_follow(context, context->domain, next->turn);
 	if (UNLIKELY(next->flags & TURN_JOINS))
 		after_await(context);
 }
@@ -123,16 +106,17 @@ void turn_obey_next(struct context *context)
  * the next event is not that. */
 static u64 sections_of_turn(const struct event *event)
 {
+	const struct sections_body *body = (const struct sections_body *)(event + 1);
 	if (!event)
 		return 0;
-	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION &&
-		event->size >= sizeof *event + sizeof(u64))
-		return *(const u64 *)(event + 1);
+	u32 is_whole = event->size >= sizeof *event + sizeof *body;
+	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION && is_whole)
+		return body->sections;
 	if (event->kind == EVENT_AFTER && event->flags & AFTER_TURN_OVER &&
 		event->size >= sizeof *event + sizeof(struct after_body))
 		return ((const struct after_body *)(event + 1))->sections;
 	if (event->kind == EVENT_END)
-		return event->size >= sizeof *event + sizeof(u64) ? *(const u64 *)(event + 1) : 0;
+		return is_whole ? body->sections : 0;
 	return ~0UL;
 }
 

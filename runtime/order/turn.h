@@ -1,13 +1,11 @@
 /* What turn.c offers. */
 #ifndef RETAKE_ORDER_TURN_H
 #define RETAKE_ORDER_TURN_H
-#include "base/types.h"
 #include "contract/context.h"
 #include "log/gate.h"
 
 /* Sections are short, but one may be a call: waking another thread, say. */
 #define SECTION_SPINS 4000
-#define MOST_VAIN_SPINS 4 /* halvings of that */
 /* A TURN event. */
 struct turn_event {
 	u64 turn;
@@ -17,12 +15,6 @@ struct turn_event {
 /* It comes next; the thread has its last turn until it gives it up. */
 struct turn_event turn_take(struct context *context);
 void turn_give_up(struct context *context, const struct turn_event *next);
-/* Looking on is in vain where there is only one core, or others compute for long: the more often it
- * was, the shorter it is. */
-static inline void spun_in_vain(struct context *context)
-{
-	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
-}
 void turn_await(struct context *context, const struct turn_event *next);
 /* All of that, for one TURN event, which is to come next: another may be of the system call that
  * comes. */

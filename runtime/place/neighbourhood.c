@@ -102,8 +102,7 @@ void find_busy(struct context *context, struct busy *busy)
 		struct registers regs;
 		u64 number;
 		struct context *self;
-		const struct context *from =
-			(const struct context *)(REGIONS + region * REGION_STRIDE + REGION_CONTEXT);
+		const struct context *from = context_of(region);
 		if (from == context || copy_user(&self, &from->self, 8) || self != from)
 			continue;
 		if (copy_user(&regs, &from->regs, sizeof regs) ||

@@ -11,7 +11,6 @@ use retake_kernel::segment::Segment;
 use retake_kernel::shared;
 use retake_recording::{Exit, Outcome, RecordingWriter, Store, StreamId};
 use retake_supervisor::{FileTable, Session};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -99,12 +98,9 @@ fn complete(directory: &Path, ward: Ward<'_>, pools: Pools) -> io::Result<()> {
         metadata.settings.insert(SETTING.0.to_owned(), SETTING.1.to_owned());
     })?;
     writer.finish(&Outcome {
-        exit: Exit::Killed(libc::SIGKILL),
         duration_ms: ward.started.elapsed().as_millis() as u64,
         changed_files: crate::changed_files(recorder.header()),
-        serial_because: None,
-        untold_late: None,
-        counters: BTreeMap::new(),
+        ..Outcome::of_exit(Exit::Killed(libc::SIGKILL))
     })?;
     Ok(())
 }

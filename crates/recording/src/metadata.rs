@@ -207,6 +207,20 @@ pub struct Outcome {
     pub untold_late: Option<String>,
 }
 
+impl Outcome {
+    /// How the first process ended, and nothing else.
+    pub fn of_exit(exit: Exit) -> Self {
+        Self {
+            exit,
+            duration_ms: 0,
+            counters: BTreeMap::new(),
+            changed_files: None,
+            serial_because: None,
+            untold_late: None,
+        }
+    }
+}
+
 /// Everything a recording says about itself as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -84,14 +84,7 @@ fn start(directory: &Path, storage: &FakeStorage) -> RecordingWriter {
 }
 
 fn outcome() -> Outcome {
-    Outcome {
-        exit: Exit::Exited(0),
-        duration_ms: 0,
-        counters: Default::default(),
-        changed_files: None,
-        serial_because: None,
-        untold_late: None,
-    }
+    Outcome::of_exit(Exit::Exited(0))
 }
 
 fn read_all(recording: &Recording) -> Vec<u8> {

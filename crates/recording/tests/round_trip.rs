@@ -103,14 +103,7 @@ fn metadata_are_completed() {
     writer.update_metadata(|metadata| metadata.machine.kernel = "6.7".to_owned()).unwrap();
     let counters = [("calls".to_owned(), 5)].into();
     writer
-        .finish(&Outcome {
-            exit: Exit::Killed(9),
-            duration_ms: 3,
-            counters,
-            changed_files: None,
-            serial_because: None,
-            untold_late: None,
-        })
+        .finish(&Outcome { duration_ms: 3, counters, ..Outcome::of_exit(Exit::Killed(9)) })
         .unwrap();
     let recording = Recording::open(&directory).unwrap();
     let read = recording.metadata();

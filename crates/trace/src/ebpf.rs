@@ -122,14 +122,7 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
     } else {
         Exit::Exited(libc::WEXITSTATUS(status))
     };
-    log.finish(&Outcome {
-        exit,
-        duration_ms: 0,
-        counters: [].into(),
-        changed_files: None,
-        serial_because: None,
-        untold_late: None,
-    })?;
+    log.finish(&Outcome::of_exit(exit))?;
     log.drained();
     Ok(status)
 }

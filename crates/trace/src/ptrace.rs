@@ -475,13 +475,6 @@ impl Tracer {
         } else {
             Exit::Exited(libc::WEXITSTATUS(status))
         };
-        Ok(self.log.finish(&Outcome {
-            exit,
-            duration_ms: 0,
-            counters: [].into(),
-            changed_files: None,
-            serial_because: None,
-            untold_late: None,
-        })?)
+        Ok(self.log.finish(&Outcome::of_exit(exit))?)
     }
 }

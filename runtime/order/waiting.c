@@ -1,11 +1,32 @@
-/* Settled replay: how a thread waits, see log/settle.c. Private stack. */
-#include "order/settling.h"
+/* Replay: how a thread waits for turns and operations of others. Private stack. */
+#include "order/waiting.h"
 #include "base/futex.h"
 #include "log/gate.h"
 #include "log/log.h"
 #include "log/settle.h"
+#include "order/policy.h"
+#include "order/turn.h"
 
 #define LOOK_AGAIN_MS 1000
+#define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
+
+/* Looking on is in vain where there is only one core, or others compute for long: the more often it
+ * was, the shorter it is. */
+u32 comes_soon(struct context *context, const struct awaits *awaits)
+{
+	u32 limit = orders_by_sections() ? SECTION_SPINS >> context->vain_spins : 0;
+	for (u32 i = 0; i < limit; i++) {
+		if (has_come_for(context, awaits)) {
+			context->vain_spins = 0;
+			return 1;
+		}
+		__builtin_ia32_pause();
+	}
+	context->vain_spins = (u32)minimum(context->vain_spins + 1, MOST_VAIN_SPINS);
+	return has_come_for(context, awaits);
+}
+
+/* ---- settled, see log/settle.c ---- */
 
 /* Of threads that all wait, or the time of all is up. */
 static void stuck(struct context *context, const struct awaits *awaits, u64 spent_ns) NORETURN;
