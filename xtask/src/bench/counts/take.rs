@@ -7,7 +7,6 @@ use super::count::Count;
 use super::frames::{EventBytes, event_bytes};
 use crate::bench::Result;
 use crate::bench::scratch::folder_bytes;
-use crate::bench::statistics::Series;
 use crate::bench::stopwatch::Stopwatch;
 
 /// What all runs find: fixed addresses, and an environment that is the same everywhere.
@@ -54,11 +53,11 @@ impl<'a> Taker<'a> {
         let mut counts = Vec::new();
         for (mode, arguments) in [("record", Some("./counted")), ("replay", None)] {
             let said = self.retake(&["./count_steps"], mode, arguments.as_slice())?;
-            let medians = medians(&said)?;
-            let nothing = *medians.get(NOTHING).ok_or("no empty stretch was counted")?;
-            for (name, median) in medians.iter().filter(|(name, _)| *name != NOTHING) {
+            let all = least(&said)?;
+            let nothing = *all.get(NOTHING).ok_or("no empty stretch was counted")?;
+            for (name, number) in all.iter().filter(|(name, _)| *name != NOTHING) {
                 let instructions =
-                    median.checked_sub(nothing).ok_or("a call takes less than none")?;
+                    number.checked_sub(nothing).ok_or("a call takes less than none")?;
                 counts.push(Count::new(format!("{name}.{mode}.instructions"), instructions));
             }
         }
@@ -177,15 +176,16 @@ fn number_of(line: &str) -> Result<(&str, u64)> {
     parsed.ok_or_else(|| format!("not a name and a number: {line}").into())
 }
 
-/// The middle number of each name: now and then a call finds that it must do more, such as to begin
-/// the next piece of the log.
-fn medians(said: &str) -> Result<Numbers> {
-    let mut all: BTreeMap<String, Series> = BTreeMap::new();
+/// The least number of each name. More is chance: a call finds that it must begin the next piece of
+/// the log, or the kernel sets its clock forward while the vDSO reads it, step by step.
+fn least(said: &str) -> Result<Numbers> {
+    let mut all = Numbers::new();
     for line in said.lines() {
         let (name, number) = number_of(line)?;
-        all.entry(name.to_owned()).or_default().push(number as f64);
+        let least = all.entry(name.to_owned()).or_insert(number);
+        *least = number.min(*least);
     }
-    Ok(all.into_iter().filter_map(|(name, series)| Some((name, series.median()? as u64))).collect())
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -193,10 +193,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_number_counts() {
-        let medians = medians("a 5\na 5\nb 1\na 900\n").unwrap();
+    fn the_least_number_counts() {
+        let numbers = least("a 5\na 6\nb 1\na 900\n").unwrap();
         assert_eq!(
-            medians.into_iter().collect::<Vec<_>>(),
+            numbers.into_iter().collect::<Vec<_>>(),
             [("a".to_owned(), 5), ("b".to_owned(), 1)]
         );
     }
