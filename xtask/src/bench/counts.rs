@@ -48,6 +48,9 @@ const EVENTS: [&str; 3] = ["fork", "exec", "thread"];
 /// The smallest program, from its start to its end.
 const WHOLE: &str = "true";
 
+/// So often is counted what exceeds its limit: chance only adds, so the least is what counts.
+const ATTEMPTS: usize = 3;
+
 /// The names of what is counted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CALLS.into_iter().chain(EVENTS).chain([WHOLE])
@@ -72,6 +75,23 @@ pub fn run(bench: &Bench, wants: impl Fn(&str) -> bool) -> Result<Counts> {
     let folder = bench.scratch().path().join("counts");
     fs::create_dir_all(&folder)?;
     let taker = Taker::new(Stopwatch::new(bench, &folder))?;
+    let mut counts = take(&taker, &wants)?;
+    let mut rows = limits.judge(&counts, &wants);
+    for _ in 1..ATTEMPTS {
+        let exceeds = |name: &str| rows.iter().any(|row| row.exceeds() && row.workload() == name);
+        if !names().any(exceeds) {
+            break;
+        }
+        println!("some counts exceed their limits; once more");
+        let again = take(&taker, exceeds)?;
+        keep_the_least(&mut counts, &again);
+        rows = limits.judge(&counts, &wants);
+    }
+    Ok(Counts { machine: Machine::look(), counts, rows, limits })
+}
+
+/// Counts what is wanted, once.
+fn take(taker: &Taker<'_>, wants: impl Fn(&str) -> bool) -> Result<Vec<Count>> {
     let mut counts = Vec::new();
     if CALLS.iter().any(|name| wants(name)) {
         println!("instructions ...");
@@ -90,8 +110,15 @@ pub fn run(bench: &Bench, wants: impl Fn(&str) -> bool) -> Result<Counts> {
         println!("{WHOLE} ...");
         counts.extend(taker.whole(WHOLE, &format!("/bin/{WHOLE}"))?);
     }
-    let rows = limits.judge(&counts, wants);
-    Ok(Counts { machine: Machine::look(), counts, rows, limits })
+    Ok(counts)
+}
+
+fn keep_the_least(counts: &mut [Count], again: &[Count]) {
+    for count in counts {
+        if let Some(other) = again.iter().find(|other| other.name == count.name) {
+            count.count = count.count.min(other.count);
+        }
+    }
 }
 
 impl Counts {
@@ -165,6 +192,14 @@ mod tests {
             assert!(limits.all().any(|(row, _)| count::workload(row) == name), "{name}");
         }
         assert!(limits.all().all(|(row, _)| names().any(|name| name == count::workload(row))));
+    }
+
+    #[test]
+    fn the_least_is_kept() {
+        let count = |name: &str, count| Count::new(name.to_owned(), count);
+        let mut counts = [count("a.x", 5), count("a.y", 5), count("b.x", 5)];
+        keep_the_least(&mut counts, &[count("a.y", 4), count("a.x", 6)]);
+        assert_eq!(counts, [count("a.x", 5), count("a.y", 4), count("b.x", 5)]);
     }
 
     #[test]

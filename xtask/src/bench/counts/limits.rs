@@ -173,6 +173,15 @@ impl Verdict {
 }
 
 impl Row {
+    /// Whether the count exceeds its limit.
+    pub fn exceeds(&self) -> bool {
+        self.verdict == Verdict::Over
+    }
+
+    pub fn workload(&self) -> &str {
+        workload(&self.name)
+    }
+
     /// What is wrong with it, if anything is.
     pub fn complaint(&self) -> Option<String> {
         match (self.verdict, self.count, self.limit) {
