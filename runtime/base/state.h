@@ -33,11 +33,19 @@ struct packet_ring {
 	u64 shown; /* where the program has it; 0: it is not mapped */
 };
 
+/* Record, sync policy: the last thread of a process that ended. */
+struct ended {
+	u32 stream; /* + 1; 0: nobody, or it is being written */
+	u32 count;
+	u64 operations; /* one more than it made */
+};
+
 struct process {
 	/* NULL: one thread, no memory shared with others. At replay each thread's context says
 	 * where it is. */
 	struct domain *domain;
 	struct domain private_domain;
+	struct ended ended;
 	/* Record: of the thread that took the private domain's baton last. */
 	struct context *holder;
 	u32 thread_count;

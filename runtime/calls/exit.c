@@ -17,6 +17,7 @@
 #include "mode/call.h"
 #include "order/domain.h"
 #include "order/ending.h"
+#include "order/observe.h"
 #include "order/yield.h"
 #include "signals/signal.h"
 
@@ -81,6 +82,7 @@ u32 handle_exit(struct call *call)
 			(u32)call->arguments[0] & 0xff);
 	if (process->thread_count <= 1)
 		look_end(context);
+	observed_end(context);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(context);
 	if (process->thread_count > 1) {

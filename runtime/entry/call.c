@@ -23,7 +23,9 @@
 #include "mode/record.h"
 #include "mode/shared_file.h"
 #include "mode/window.h"
+#include "order/after.h"
 #include "order/baton.h"
+#include "order/observe.h"
 #include "order/policy.h"
 #include "order/section.h"
 #include "order/yield.h"
@@ -79,6 +81,13 @@ static inline __attribute__((always_inline)) const struct call_row *plain_row(
 	return row;
 }
 
+/* A signal has come first: the call is not made. */
+static SELDOM u32 give_up(struct context *context)
+{
+	section_take(context);
+	return deliver_deferred(context, 1);
+}
+
 /* One that is being recorded: where its event begins and ends so far, and its buffer. Everything
  * that works on it is inlined and it stays in registers. */
 struct plain_call {
@@ -118,13 +127,16 @@ static inline __attribute__((always_inline)) i64 execute_plain(
 	struct plain_call *call, struct context *context, u32 may_wait)
 {
 	const struct registers *regs = &context->regs;
-	u32 gives_baton = may_wait && context->process->domain,
+	u32 parallel = context->parallel,
+	    gives_baton = may_wait && !parallel && context->process->domain,
 	    lends = gives_baton && lends_baton(context);
 	u64 turn;
 	if (gives_baton && !lends)
 		baton_release(context);
 	i64 result = plain_window_here(
 		(u32)regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9);
+	if (UNLIKELY(parallel))
+		call_is_made(context);
 	if (gives_baton &&
 		(lends ? baton_take_back(context, &turn) : baton_acquire(context, &turn)))
 		turn_before_staged(context, turn, &call->start, &call->position);
@@ -164,13 +176,14 @@ static inline __attribute__((always_inline)) u32 record_plain(
 	prepare_plain(&call, context, row);
 	i64 result = execute_plain(&call, context, row->may_wait);
 	if (UNLIKELY(result == CALL_ABORTED))
-		return deliver_deferred(context, 1);
+		return give_up(context);
 	u32 concerns_file = HEADER->shared_file_count &&
 			    shared_file_concerns(context->process, number, context->regs.rdi);
 	if (UNLIKELY(concerns_file || result == -EFAULT || !put_output(&call, result)))
 		return finish_not_plain(context, call.start, call.position, result);
 	u64 size = (u64)(call.position - call.start);
-	*(struct event *)call.start = (struct event){(u32)size, EVENT_CALL, 0, (u16)number, result};
+	*(struct event *)call.start = (struct event){
+		(u32)size, EVENT_CALL, (u8)context->parallel, (u16)number, result};
 	ring_publish(context, call.start, size);
 	count_event(context);
 	context->regs.rax = (u64)result;
@@ -195,7 +208,7 @@ static u32 record_call(struct call *call)
 	if (descriptors && console_hides_data(call))
 		call->result = -EINVAL;
 	else if (UNLIKELY(execute_in(call, other_window_with) == CALL_ABORTED))
-		return deliver_deferred(call->context, 1);
+		return give_up(call->context);
 	if (descriptors)
 		descriptors_after(call);
 	if (UNLIKELY(looked))
@@ -223,13 +236,28 @@ static u32 replay_call(struct call *call)
 	return leave_with_result(call);
 }
 
+/* Sync policy: whether a call leaves alone what the threads of the process have in the runtime, and
+ * what they share with others. */
+static u32 needs_no_baton(const struct context *context)
+{
+	const struct process *process = context->process;
+	u32 number = (u32)context->regs.rax;
+	if (number >= CALL_ROW_COUNT || context->slot->filter || HEADER->shared_file_count ||
+		process->packet_rings_shown)
+		return 0;
+	const struct call_row *row = &call_rows[number];
+	enum call_kind kind = call_kinds[number];
+	return row->policy == POLICY_EMULATE && row->selector_argument == NO_SELECTOR &&
+	       (kind == PLAIN || (kind == OUTPUT && !descriptor_use(process, context->regs.rdi)));
+}
+
 static u32 handle_call(struct context *context)
 {
 	struct call call;
 	context->number = context->regs.rax;
-	section_enter(context);
+	section_enter(context, context->sections && needs_no_baton(context));
 	if (UNLIKELY(context->deferred_count))
-		return deliver_deferred(context, 1);
+		return give_up(context);
 	if (executes()) {
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) &&
 			(context->process->domain || orders_at_random()))
@@ -243,9 +271,12 @@ static u32 handle_call(struct context *context)
 			return leave(context);
 	} else {
 		const struct event *next = log_peek(context);
-		while (UNLIKELY(next && (next->kind == EVENT_TURN || next->kind == EVENT_HASH))) {
+		while (UNLIKELY(next && (next->kind == EVENT_TURN || next->kind == EVENT_HASH ||
+						next->kind == EVENT_AFTER))) {
 			if (next->kind == EVENT_TURN)
 				obey_turns(context);
+			else if (next->kind == EVENT_AFTER)
+				after_await(context);
 			else
 				hash_replay(context);
 			next = log_peek(context);

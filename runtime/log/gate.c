@@ -54,7 +54,7 @@ static void progress_end(struct context *context)
 
 void stream_ended(struct context *context)
 {
-	if (has_progress(context))
+	if (context->process->progress_mapped)
 		progress_end(context);
 	if (settles(context))
 		settle_end(context);

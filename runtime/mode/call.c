@@ -120,7 +120,8 @@ static inline __attribute__((always_inline)) void finish_record(
 	if (size > 0xfffffff0UL)
 		fail("one call returned more than 4 GB");
 	*(struct event *)call->start =
-		(struct event){(u32)size, EVENT_CALL, call->flags, (u16)call->number, call->result};
+		(struct event){(u32)size, EVENT_CALL, (u8)(call->flags | context->parallel),
+			(u16)call->number, call->result};
 	ring_publish(context, call->start, ready);
 	if (UNLIKELY(sink.overflown)) {
 		sink.mode = SINK_EMIT;

@@ -9,6 +9,7 @@
 #include "mode/descriptors.h"
 #include "mode/trace.h"
 #include "order/baton.h"
+#include "order/observe.h"
 
 static inline __attribute__((always_inline)) void prepare_record(struct call *call)
 {
@@ -47,12 +48,15 @@ static inline __attribute__((always_inline)) i64 execute_in(
 	struct call *call, window_function *window)
 {
 	u32 console = UNLIKELY(reaches_console(call)) ? console_lock(call) : 0;
-	u32 gives_baton = call->row->may_wait && call->context->process->domain,
+	u32 parallel = call->context->parallel,
+	    gives_baton = call->row->may_wait && !parallel && call->context->process->domain,
 	    lends = gives_baton && lends_baton(call->context);
 	u64 turn;
 	if (gives_baton && !lends)
 		baton_release(call->context);
 	call->result = window(call->number, call->actual);
+	if (UNLIKELY(parallel))
+		call_is_made(call->context);
 	if (UNLIKELY(console))
 		console_unlock(call, console);
 	if (gives_baton && (lends ? baton_take_back(call->context, &turn)

@@ -7,6 +7,7 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "log/settle.h"
+#include "order/turn.h"
 #include "order/waiting.h"
 
 #define LOOK_AGAIN_MS 2
@@ -32,8 +33,8 @@ void note_after(struct context *context, u32 stream, u64 operations, u32 clock)
 		.sections = context->turn_sections,
 		.stream = stream - 1,
 		.clock = clock};
-	ring_event(context, EVENT_AFTER, is_turn_over(context), 0, (i64)operations, &body,
-		sizeof body);
+	u8 flags = is_turn_over(context) | (clock == CLOCKS ? AFTER_OBSERVED : 0);
+	ring_event(context, EVENT_AFTER, flags, 0, (i64)operations, &body, sizeof body);
 }
 
 /* ---- replay ---- */
@@ -44,16 +45,29 @@ static u64 come_to(u32 stream)
 	return __atomic_load_n(&progress_of(stream)->operations, __ATOMIC_ACQUIRE);
 }
 
-/* Until it may have come. Whoever ends the operation that somebody waits for wakes all; should two
- * wait for different ones, the other looks again by itself. */
+/* Whoever ends an operation that somebody waits for wakes all. So it is to be the first of those:
+ * the others come here again. How many operations the thread had ended then, as come_to says. */
+static u64 ask_to_be_woken(struct progress *progress, u64 wanted)
+{
+	for (;;) {
+		u64 come = __atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST),
+		    first = __atomic_load_n(&progress->wake_at, __ATOMIC_SEQ_CST);
+		if ((first <= come || first > wanted) &&
+			!__atomic_compare_exchange_n(&progress->wake_at, &first, wanted, 0,
+				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			continue;
+		if (__atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST) == come)
+			return come;
+	}
+}
+
+/* Until it may have come. */
 static void sleep_until(struct context *context, const struct awaits *awaits)
 {
 	struct progress *progress = progress_of(awaits->stream - 1);
-	u32 *word = (u32 *)&progress->operations;
-	__atomic_store_n(&progress->wake_at, awaits->operations + 1, __ATOMIC_SEQ_CST);
-	u32 seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+	u64 come = ask_to_be_woken(progress, awaits->operations + 1);
 	if (!has_come_for(context, awaits))
-		futex_wait(word, seen, LOOK_AGAIN_MS);
+		futex_wait((u32 *)&progress->operations, (u32)come, LOOK_AGAIN_MS);
 }
 
 /* Whether the thread waits for itself, by way of others; `ended`: how many operations these have
@@ -108,11 +122,11 @@ static SELDOM void wait_for(struct context *context, const struct awaits *awaits
 	u32 before = context->slot->baton.state;
 	if (!settles(context) && comes_soon(context, awaits))
 		return;
-	log_stand_at(context);
 	if (settles(context)) {
 		settle(context, awaits);
 		return;
 	}
+	tell_awaited(context, awaits);
 	context->awaits = *awaits;
 	context->slot->baton.state = BATON_WAITING;
 	wait_side_by_side(context, awaits);
@@ -139,19 +153,35 @@ static u32 is_of_next(struct context *context, const struct event *event)
 	return body->operations == context->operations;
 }
 
-void after_await(struct context *context)
+static void await_those(struct context *context, u8 flags)
 {
 	const struct event *event = log_peek(context);
-	while (event && is_of_next(context, event)) {
+	while (event && is_of_next(context, event) && (event->flags & flags) == flags) {
 		const struct after_body *body = (const struct after_body *)(event + 1);
 		struct awaits awaits = {
 			.stream = body->stream + 1, .operations = (u64)event->value};
-		if (UNLIKELY(!has_come_for(context, &awaits)))
+		if (UNLIKELY(!has_come_for(context, &awaits))) {
+			if (!context->in_section && turn_is_over(context))
+				turn_complete(context);
 			wait_for(context, &awaits);
+		}
 		log_take(context, EVENT_AFTER, 0);
 		event = log_peek(context);
 	}
+}
+
+void after_await_observed(struct context *context) { await_those(context, AFTER_OBSERVED); }
+
+void end_if_over(struct context *context)
+{
+	const struct event *event = log_peek(context);
 	if (UNLIKELY(!event || event->kind == EVENT_END) &&
 		context->operations >= operations_at_end(event))
 		end_of_stream(context); /* the recorded thread came no further */
+}
+
+void after_await(struct context *context)
+{
+	await_those(context, 0);
+	end_if_over(context);
 }

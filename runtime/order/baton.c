@@ -421,7 +421,9 @@ void baton_lock_is_section(struct context *context)
 /* Unlike before a call that waits the thread may be forced: it goes on in its own code. */
 static void leave_section_recorded(struct context *context)
 {
-	context->slot->baton.turn_sections = ++context->turn_sections;
+	/* A call that is made again is one section. */
+	context->turn_sections += !context->undone;
+	context->slot->baton.turn_sections = context->turn_sections;
 	context->in_section = 0;
 	baton_unlock(context);
 }

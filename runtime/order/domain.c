@@ -6,6 +6,7 @@
 #include "log/gate.h"
 #include "order/baton.h"
 #include "order/home.h"
+#include "order/observe.h"
 #include "order/operation.h"
 #include "order/policy.h"
 #include "order/turn.h"
@@ -47,6 +48,7 @@ void baton_create(struct context *context)
 		.identity = context->slot->pid,
 		.epoch = __atomic_add_fetch(&HEADER->last_epoch, 1, __ATOMIC_RELAXED)};
 	begin_domain(context, &process->private_domain, TURN_FIRST_THREAD);
+	observed_create(context);
 }
 
 /* Turns of the process so far are over before the first one among the others begins: its own baton
@@ -80,6 +82,8 @@ void baton_begin(struct context *context)
 		return;
 	if (has_progress(context))
 		progress_begin(context);
+	if (makes_order())
+		observed_begin(context);
 	if (obeys_order())
 		/* A new thread always waits for its turn; it may have died before. */
 		turn_obey_next(context);

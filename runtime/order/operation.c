@@ -25,6 +25,7 @@
 #include "order/after.h"
 #include "order/ahead.h"
 #include "order/baton.h"
+#include "order/observe.h"
 #include "order/policy.h"
 
 #define LINE_BYTES 64
@@ -200,7 +201,8 @@ void operations_join(struct context *context, struct domain *domain)
 		context->clock = &clocks[i];
 		operation_note(context);
 	}
-	__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->process->domain, domain, __ATOMIC_SEQ_CST);
+	observe_all(context);
 	for (u32 i = 0; i < CLOCKS; i++)
 		unlock_clock(&clocks[i]);
 }
@@ -235,13 +237,19 @@ void operation_wakes(struct context *context)
 	futex_wake((u32 *)&progress_of(context->slot->stream)->operations, 0x7fffffff);
 }
 
-static void end_replayed(struct context *context)
+void operation_publish(struct context *context)
 {
 	struct progress *progress = progress_of(context->slot->stream);
-	u64 come = ++context->operations + 1;
+	u64 come = context->operations + 1;
 	__atomic_store_n(&progress->operations, come, __ATOMIC_RELEASE);
 	if (UNLIKELY(__atomic_load_n(&progress->wake_at, __ATOMIC_RELAXED) == come))
 		operation_wakes(context);
+}
+
+static void end_replayed(struct context *context)
+{
+	context->operations++;
+	operation_publish(context);
 	look_ahead(context);
 }
 
@@ -283,5 +291,6 @@ void operations_inherit(struct context *child)
 	child->process->progress_mapped = 0;
 	child->quick = (struct quick){.is_on = 0};
 	child->operand = child->operations = 0;
+	child->known_as = child->parallel = child->undone = child->observes = 0;
 	memset(child->known, 0, sizeof child->known);
 }

@@ -13,6 +13,8 @@ static inline u64 operand_take(struct context *context)
 /* 1: it begins. 0: the process shares memory with others, and the baton orders its operations. */
 u32 operation_begin(struct context *context, u64 operand);
 void operation_end(struct context *context);
+/* Replay: others may wait until the thread has ended so many. */
+void operation_publish(struct context *context);
 /* It did not come to its end: it faulted. Nobody sees that it had begun. */
 void operation_abandon(struct context *context);
 /* Record: as operation_begin, but nothing is logged yet. */

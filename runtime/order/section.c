@@ -1,6 +1,7 @@
 /* Sections: what is in order under the sync policy. Private stack.
  *
- * Threads run user code side by side. Only sections are in order: calls; atomic instructions, and
+ * Threads run user code side by side. Only sections are in order: calls that need the baton
+ * (observe.c tells of the others); atomic instructions, and
  * functions of the C library that synchronise threads, where stubs say so (docs/PATCHING.md). Where
  * the stub says which memory a section is on, the section is an operation (operation.c, object.c);
  * for all others a thread needs the baton. So a program whose threads synchronise by these means
@@ -12,20 +13,36 @@
  * only where the thread comes to its next section, which may be long after. */
 #include "order/section.h"
 #include "base/state.h"
-#include "order/ahead.h"
 #include "order/baton.h"
 #include "order/compare.h"
 #include "order/object.h"
+#include "order/observe.h"
 #include "order/operation.h"
 #include "order/policy.h"
 
-void section_enter(struct context *context)
+static void leave_operations(struct context *context)
 {
 	section_note(context);
 	if (UNLIKELY(context->holds_object))
 		object_leave(context);
-	if (UNLIKELY(context->sections) && !context->in_section && domain_of(context))
+}
+
+void section_enter(struct context *context, u32 may_be_parallel)
+{
+	leave_operations(context);
+	if (LIKELY(!context->sections) || !domain_of(context))
+		return;
+	call_begins(context);
+	context->parallel = call_is_parallel(context, may_be_parallel);
+	if (!context->parallel && !context->in_section)
 		baton_enter_section(context);
+}
+
+void section_take(struct context *context)
+{
+	if (context->parallel)
+		baton_enter_section(context);
+	context->parallel = 0;
 }
 
 static u32 keeps_baton(const struct context *context)
@@ -41,10 +58,17 @@ void section_leave(struct context *context)
 		compare_faulted(context);
 	if (context->in_section && !keeps_baton(context))
 		baton_leave_section(context);
-	if (obeys_order())
-		look_ahead(context);
+	if (!context->in_section)
+		call_ends(context);
 	if (context->object && !context->holds_object)
 		object_enter(context);
+}
+
+static void enter_from_stub(struct context *context)
+{
+	leave_operations(context);
+	if (context->sections && !context->in_section && domain_of(context))
+		baton_enter_section(context);
 }
 
 /* Sections nest where functions that are sections call one another. One that was left by a jump
@@ -73,7 +97,7 @@ void section_begins(struct context *context)
 			return;
 	}
 	if (!nest(context))
-		section_enter(context);
+		enter_from_stub(context);
 }
 
 void section_ends(struct context *context);
@@ -104,7 +128,7 @@ void condition_begins(struct context *context)
 {
 	u64 operand = operand_take(context);
 	if (!nest(context))
-		section_enter(context);
+		enter_from_stub(context);
 	object_begin(context, operand, 1);
 }
 

@@ -4,8 +4,11 @@
 #include "contract/context.h"
 #include "order/compare.h"
 
-/* The runtime: a call. */
-void section_enter(struct context *context);
+/* The runtime: a call. It may go on side by side with others' if it leaves alone what they share.
+ */
+void section_enter(struct context *context, u32 may_be_parallel);
+/* Record: the call is not made without the baton after all. */
+void section_take(struct context *context);
 /* The runtime: on the way back to the program, last of all. */
 void section_leave(struct context *context);
 /* Before whatever else the thread does that is in order. */

@@ -25,8 +25,7 @@ static void be_patient(struct context *context, struct patience *patience)
 static void await_at_gate(struct context *context, const struct awaits *awaits)
 {
 	struct turn_gate *gate = gate_of(context->domain, awaits->turn);
-	log_stand_at(context);
-	context->slot->baton.turn = awaits->turn;
+	tell_awaited(context, awaits);
 	__atomic_add_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 	for (struct patience patience = {0, 0};; be_patient(context, &patience)) {
 		u32 seen = __atomic_load_n(&gate->word, __ATOMIC_SEQ_CST);
@@ -159,7 +158,7 @@ void turn_enter_section(struct context *context)
 
 void turn_leave_section(struct context *context)
 {
-	context->turn_sections++;
+	context->turn_sections += !context->undone;
 	context->in_section = 0;
 	if (turn_is_over(context))
 		turn_complete(context);

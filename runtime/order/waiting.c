@@ -10,6 +10,15 @@
 #define LOOK_AGAIN_MS 1000
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
 
+void tell_awaited(struct context *context, const struct awaits *awaits)
+{
+	struct baton *baton = &context->slot->baton;
+	log_stand_at(context);
+	baton->turn = awaits->turn;
+	baton->awaited_stream = awaits->stream;
+	baton->awaited = awaits->operations;
+}
+
 /* Looking on is in vain where there is only one core, or others compute for long: the more often it
  * was, the shorter it is. */
 u32 comes_soon(struct context *context, const struct awaits *awaits)
@@ -59,6 +68,7 @@ void settle(struct context *context, const struct awaits *awaits)
 	wait_to_run(context, 0);		    /* a new thread has not run yet */
 	while (!has_come_for(context, awaits)) {
 		context->awaits = *awaits;
+		tell_awaited(context, awaits);
 		context->settled = SETTLED_WAITS;
 		u32 polls = !settle_hand_over(context->domain);
 		if (polls && !settle_waits_for_others())

@@ -260,6 +260,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 			log_signal(
 				context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
 			moved = 1;
+			context->observes = 1; /* what its sender did */
 			enter_handler(context, number, &signal.info, &signal.fault);
 		}
 		if (!context->deferred_count) {
@@ -270,8 +271,10 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 	context->temporary_active = 0;
 	if (context->mask_held)
 		set_kernel_mask(context, context->sigmask);
-	if (before_call && !moved)
+	if (before_call && !moved) {
 		back_to_call(context);
+		context->undone = context->sections && domain_of(context);
+	}
 	return LEAVE_FULL;
 }
 
@@ -306,8 +309,10 @@ u32 replay_signals(struct context *context, u32 before_call)
 /* As deliver_deferred for a call that was not made although the log has an event of it. */
 u32 replay_undone(struct context *context)
 {
-	if (replay_signals(context, 1) == LEAVE_FAST)
+	if (replay_signals(context, 1) == LEAVE_FAST) {
 		back_to_call(context);
+		context->undone = context->sections && domain_of(context);
+	}
 	return LEAVE_FULL;
 }
 

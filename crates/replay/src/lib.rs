@@ -24,7 +24,7 @@ mod windows;
 pub use copies::CopySlots;
 pub use report::Report;
 pub use running::{Purpose, Running};
-pub use standstill::{CutOff, Waiting};
+pub use standstill::{Awaited, CutOff, Waiting};
 pub use status::Status;
 pub use wanted::{Held, Wanted};
 

@@ -1,5 +1,6 @@
 //! What is told about a divergence.
 
+use crate::standstill::{self, Waiting};
 use crate::windows::Windows;
 use retake_contract::context::registers;
 use retake_contract::header::Why;
@@ -11,6 +12,8 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+/// So many threads that wait are told.
+const MOST_WAITING: usize = 8;
 /// Of the instruction that makes a call.
 const CALL_BYTES: u64 = 2;
 
@@ -32,6 +35,8 @@ pub struct Report {
     is_of_file: bool,
     attack: Option<String>,
     is_sync: bool,
+    /// Where threads wait for each other: all that do.
+    waiting: Vec<Waiting>,
 }
 
 impl Report {
@@ -54,6 +59,10 @@ impl Report {
             is_of_file: false,
             attack: None,
             is_sync,
+            waiting: standstill::waiting(windows.session.header())
+                .into_iter()
+                .map(|(_, it)| it)
+                .collect(),
         }
     }
 
@@ -164,11 +173,28 @@ fn difference(why: Option<Why>) -> &'static str {
 }
 
 impl Report {
+    fn awaited(&self) -> String {
+        format!("operation {} of stream {}", self.actual, self.expected)
+    }
+
     fn fmt_call(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, argument) in self.arguments.iter().enumerate() {
             write!(f, "{}{argument:#x}", if i == 0 { "(" } else { ", " })?;
         }
         write!(f, ") from {}", self.place)
+    }
+
+    fn fmt_waiting(&self, why: Option<Why>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !matches!(why, Some(Why::Stuck | Why::Deadlock | Why::Late)) {
+            return Ok(());
+        }
+        for waiting in self.waiting.iter().take(MOST_WAITING) {
+            writeln!(f, "  waiting   {waiting}")?;
+        }
+        match self.waiting.len().saturating_sub(MOST_WAITING) {
+            0 => Ok(()),
+            more => writeln!(f, "  waiting   {more} more"),
+        }
     }
 
     fn fmt_attack(&self, call: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,6 +245,8 @@ impl fmt::Display for Report {
             Some(Why::Stuck) => {
                 (format!("turn {}", self.expected), format!("none for {} ms", self.actual))
             }
+            Some(Why::Deadlock) => (self.awaited(), "that thread waits for this one".to_owned()),
+            Some(Why::Late) => (self.awaited(), "it has not come".to_owned()),
             Some(Why::Hash) => {
                 (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual))
             }
@@ -226,6 +254,7 @@ impl fmt::Display for Report {
         };
         writeln!(f, "  differs   {}", difference(why))?;
         writeln!(f, "  expected  {expected}\n  actual    {actual}")?;
+        self.fmt_waiting(why, f)?;
         write!(f, "  at        call {}", self.number)?;
         self.fmt_call(f)?;
         if self.is_sync {

@@ -27,7 +27,25 @@ const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64]
 /// What the kernel calls the runtime that replayed processes execute.
 const EXECUTED: &[u8] = b"/memfd:retake-replay";
 
-/// A thread that waits for its turn, when nobody moves any more.
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// Its turn.
+    Turn(u64),
+    /// That another stream's thread has ended so many operations.
+    Operation { stream: u32, count: u64 },
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(turn) => write!(f, "turn {turn}"),
+            Self::Operation { stream, count } => write!(f, "operation {count} of stream {stream}"),
+        }
+    }
+}
+
+/// A thread that waits for others, when nobody moves any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// The number of its process while recording.
@@ -36,8 +54,14 @@ pub struct Waiting {
     pub stream: u32,
     /// So many of its events lie behind it.
     pub event: u64,
-    /// The turn it waits for.
-    pub turn: u64,
+    pub awaits: Awaited,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, stream, event, awaits } = self;
+        write!(f, "stream {stream} of process {pid}, at event {event}, waits for {awaits}")
+    }
 }
 
 /// Where the replay of a recording that was cut off ends: who had events left.
@@ -59,12 +83,13 @@ impl fmt::Display for CutOff {
         match &self.waiting[..] {
             [] => Ok(()),
             [first, rest @ ..] => {
-                write!(
-                    f,
-                    ": stream {} of process {}, at event {}, waits for turn {} of threads that \
-                    share memory, and the turn before is not in the recording",
-                    first.stream, first.pid, first.event, first.turn
-                )?;
+                write!(f, ": {first}")?;
+                if let Awaited::Turn(_) = first.awaits {
+                    write!(
+                        f,
+                        " of threads that share memory, and the turn before is not in the recording"
+                    )?;
+                }
                 match rest.len() {
                     0 => Ok(()),
                     1 => write!(f, "; another thread waits for a later one"),
@@ -150,8 +175,8 @@ impl Picture {
     }
 }
 
-/// Those that wait for turns, the next one first.
-fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
+/// Those that wait, that with the next turn first.
+pub(crate) fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
     let mut waiting: Vec<_> = (header.used_slots().iter().enumerate())
         .filter(|(_, slot)| waits_for_turn(slot))
         .map(|(index, slot)| {
@@ -159,13 +184,23 @@ fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
                 pid: slot.recorded_pid.load(Relaxed),
                 stream: slot.stream.load(Relaxed),
                 event: slot.divergence.event.load(Relaxed),
-                turn: slot.baton.turn.load(Relaxed),
+                awaits: awaited(slot),
             };
             (index, waiting)
         })
         .collect();
-    waiting.sort_by_key(|(_, waiting)| waiting.turn);
+    waiting.sort_by_key(|(_, waiting)| waiting.awaits);
     waiting
+}
+
+fn awaited(slot: &Slot) -> Awaited {
+    match slot.baton.awaited_stream.load(Relaxed) {
+        0 => Awaited::Turn(slot.baton.turn.load(Relaxed)),
+        stream => Awaited::Operation {
+            stream: stream as u32 - 1,
+            count: slot.baton.awaited.load(Relaxed),
+        },
+    }
 }
 
 fn waits_for_turn(slot: &Slot) -> bool {
