@@ -182,8 +182,8 @@ static inline __attribute__((always_inline)) u32 record_plain(
 	if (UNLIKELY(concerns_file || result == -EFAULT || !put_output(&call, result)))
 		return finish_not_plain(context, call.start, call.position, result);
 	u64 size = (u64)(call.position - call.start);
-	*(struct event *)call.start = (struct event){
-		(u32)size, EVENT_CALL, (u8)context->parallel, (u16)number, result};
+	*(struct event *)call.start =
+		(struct event){(u32)size, EVENT_CALL, (u8)context->parallel, (u16)number, result};
 	ring_publish(context, call.start, size);
 	count_event(context);
 	context->regs.rax = (u64)result;
@@ -236,26 +236,38 @@ static u32 replay_call(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Sync policy: whether a call leaves alone what the threads of the process have in the runtime, and
- * what they share with others. */
-static u32 needs_no_baton(const struct context *context)
+/* Sync policy, recording. */
+static u32 may_be_parallel(const struct context *context, u32 number)
 {
 	const struct process *process = context->process;
-	u32 number = (u32)context->regs.rax;
-	if (number >= CALL_ROW_COUNT || context->slot->filter || HEADER->shared_file_count ||
-		process->packet_rings_shown)
+	if (context->slot->filter || process->packet_rings_shown || HEADER->shared_file_count)
 		return 0;
 	const struct call_row *row = &call_rows[number];
-	enum call_kind kind = call_kinds[number];
-	return row->policy == POLICY_EMULATE && row->selector_argument == NO_SELECTOR &&
-	       (kind == PLAIN || (kind == OUTPUT && !descriptor_use(process, context->regs.rdi)));
+	if (row->policy != POLICY_EMULATE || row->selector_argument != NO_SELECTOR)
+		return 0;
+	switch (call_kinds[number]) {
+	case PLAIN:
+	case CLOCK: return 1;
+	case OUTPUT: return !descriptor_use(process, context->regs.rdi);
+	default: return 0;
+	}
+}
+
+static void enter_section(struct context *context)
+{
+	u32 number = (u32)context->regs.rax, is_known = number < CALL_ROW_COUNT;
+	if (LIKELY(!context->sections))
+		section_enter(context, 0, 0);
+	else
+		section_enter(context, !is_known || !call_rows[number].has_no_order,
+			makes_order() && is_known && may_be_parallel(context, number));
 }
 
 static u32 handle_call(struct context *context)
 {
 	struct call call;
 	context->number = context->regs.rax;
-	section_enter(context, context->sections && needs_no_baton(context));
+	enter_section(context);
 	if (UNLIKELY(context->deferred_count))
 		return give_up(context);
 	if (executes()) {
@@ -359,6 +371,8 @@ u32 runtime_syscall(struct context *context)
 {
 	u32 how = handle_call(context);
 	section_leave(context);
+	if (UNLIKELY(answers() && debug_pauses(context)))
+		how = LEAVE_FULL; /* it may have waited for others, which are events too */
 	if (LIKELY(how == LEAVE_FAST) && executes() && kind_of((u32)context->number) != CLOCK)
 		leave_fast();
 	return how;

@@ -74,6 +74,7 @@ struct call_row {
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
     unsigned char plain /* PLAIN_* */, absent; /* bits of the arguments that are NULL where it is plain */
+    unsigned char has_no_order; /* with what other threads do */
     struct argument_rule arguments[6];
 };
 
@@ -210,6 +211,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0xc78f630dbd5721b3ULL
+#define TABLE_HASH 0x2bc88869b57adbbaULL
 
 #endif

@@ -119,9 +119,8 @@ static inline __attribute__((always_inline)) void finish_record(
 		size += sizeof(struct item) + ALIGN8(extra[i].count);
 	if (size > 0xfffffff0UL)
 		fail("one call returned more than 4 GB");
-	*(struct event *)call->start =
-		(struct event){(u32)size, EVENT_CALL, (u8)(call->flags | context->parallel),
-			(u16)call->number, call->result};
+	*(struct event *)call->start = (struct event){(u32)size, EVENT_CALL,
+		(u8)(call->flags | context->parallel), (u16)call->number, call->result};
 	ring_publish(context, call->start, ready);
 	if (UNLIKELY(sink.overflown)) {
 		sink.mode = SINK_EMIT;

@@ -71,7 +71,8 @@ u32 clock_record(struct context *context)
 		*item = output_item(by_clock, address, bytes);
 		size += sizeof *item + bytes;
 	}
-	*(struct event *)start = (struct event){(u32)size, EVENT_CALL, 0, (u16)number, result};
+	*(struct event *)start =
+		(struct event){(u32)size, EVENT_CALL, (u8)context->parallel, (u16)number, result};
 	ring_publish(context, start, size);
 	count_event(context);
 	context->regs.rax = (u64)result;

@@ -6,8 +6,8 @@
 
 /* A call begins: others that see what it does come behind it. */
 void call_begins(struct context *context);
-/* PARALLEL if the call that has begun needs no baton; at replay its event's flags. Record: `may`, as
- * far as the call is concerned. */
+/* PARALLEL if the call needs no baton; at replay its event's flags. Record: `may`, as far as the
+ * call is concerned. */
 u32 call_is_parallel(struct context *context, u32 may);
 /* Record: the call that needed no baton is made. */
 void call_is_made(struct context *context);

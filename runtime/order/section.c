@@ -27,12 +27,13 @@ static void leave_operations(struct context *context)
 		object_leave(context);
 }
 
-void section_enter(struct context *context, u32 may_be_parallel)
+void section_enter(struct context *context, u32 has_order, u32 may_be_parallel)
 {
 	leave_operations(context);
 	if (LIKELY(!context->sections) || !domain_of(context))
 		return;
-	call_begins(context);
+	if (has_order)
+		call_begins(context);
 	context->parallel = call_is_parallel(context, may_be_parallel);
 	if (!context->parallel && !context->in_section)
 		baton_enter_section(context);

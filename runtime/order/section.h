@@ -4,9 +4,9 @@
 #include "contract/context.h"
 #include "order/compare.h"
 
-/* The runtime: a call. It may go on side by side with others' if it leaves alone what they share.
- */
-void section_enter(struct context *context, u32 may_be_parallel);
+/* The runtime: a call. `has_order`: with what other threads do. Record, `may_be_parallel`: it
+ * leaves alone what the threads of the process have in the runtime. */
+void section_enter(struct context *context, u32 has_order, u32 may_be_parallel);
 /* Record: the call is not made without the baton after all. */
 void section_take(struct context *context);
 /* The runtime: on the way back to the program, last of all. */

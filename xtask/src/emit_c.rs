@@ -85,6 +85,7 @@ struct call_row {
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
     unsigned char plain /* PLAIN_* */, absent; /* bits of the arguments that are NULL where it is plain */
+    unsigned char has_no_order; /* with what other threads do */
     struct argument_rule arguments[6];
 };
 
@@ -212,7 +213,7 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     format!(
         "{{ {policy}, {}, {}, {}, {}, {selector}, {errno}, {handler}, \
-         {}, {}, {}, {plain}, {absent}, {{ {} }} }}",
+         {}, {}, {}, {plain}, {absent}, {}, {{ {} }} }}",
         row.arguments.len(),
         u8::from(row.waits),
         end_of(row, has_inputs),
@@ -220,8 +221,17 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         descriptor_effect(row.descriptors),
         place.first_sub_row,
         place.sub_row_count,
+        u8::from(has_no_order(row)),
         if arguments.is_empty() { "{ 0 }".to_string() } else { arguments.join(", ") },
     )
+}
+
+/// Whether no other thread can learn from the call what this one did, nor this one from it what
+/// others did: it says who and where the thread is, or what time it is.
+fn has_no_order(row: &Row) -> bool {
+    row.policy == Policy::Emulate
+        && row.resources.is_empty()
+        && row.classes.iter().all(|class| matches!(class.as_str(), "clock" | "creds"))
 }
 
 /// Whether a call can be recorded on the short way, and which of its arguments are NULL then.

@@ -36,6 +36,20 @@ fn objects_are_used_in_the_same_order() {
     assert!(repeats_program("objects", &[], 5) > 1, "there was only one order of threads");
 }
 
+/// They synchronise by nothing else, and nobody waits for anybody while they are recorded.
+#[test]
+fn what_calls_tell_threads_is_in_order() {
+    assert!(repeats_program("calls", &[], 5) > 1, "there was only one order of threads");
+    let place = Place::new("sync-calls-looked-on");
+    let executable = compile(&place, "calls", &[]);
+    let recorded = record(&place, &[executable.to_str().unwrap()]);
+    let count = |kind| place.run_well(&["dump", "--kind", kind]).stdout.lines().count();
+    let (calls, turns) = (count("call"), count("turn"));
+    assert!(turns < calls / 10, "{turns} turns, {calls} calls");
+    let replayed = place.run_well(&["replay", "--until", "exit"]);
+    assert_eq!(replayed.stdout, recorded.stdout);
+}
+
 #[test]
 fn threads_join_processes_that_share_memory() {
     assert!(repeats_program("joins", &[], 5) > 1, "there was only one order of threads");

@@ -295,7 +295,12 @@ fn claimed_bytes(event: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use retake_recording::{
+        ChunkEvents, Codec, Exit, Metadata, Outcome, Recording, RecordingWriter, StreamId,
+        StreamInfo, StreamKind,
+    };
     use std::io::BufReader;
+    use std::path::Path;
 
     fn event(bytes: usize) -> Vec<u8> {
         let mut event = vec![7; bytes];
@@ -319,6 +324,66 @@ mod tests {
                 }
                 Err(error) => return (windows, Some(error.to_string())),
             }
+        }
+    }
+
+    /// A recording whose only stream is `stream`, in chunks of `piece` bytes: they end within
+    /// events.
+    fn recorded(folder: &Path, stream: &[u8], piece: usize) -> StreamReader {
+        let writer = RecordingWriter::create(folder, &Metadata::default()).unwrap();
+        let info = StreamInfo {
+            id: StreamId(0),
+            parent: None,
+            pid: 1,
+            tid: 1,
+            kind: StreamKind::Thread,
+            label: String::new(),
+        };
+        writer.declare_stream(&info).unwrap();
+        for (index, chunk) in stream.chunks(piece).enumerate() {
+            let events = match index {
+                0 => ChunkEvents { first: Some(0), count: 1 },
+                _ => ChunkEvents::default(),
+            };
+            writer.append(info.id, chunk, events, Codec::Raw).unwrap();
+        }
+        writer.finish(&Outcome::of_exit(Exit::Exited(0))).unwrap();
+        Recording::open(folder).unwrap().stream(info.id).unwrap()
+    }
+
+    /// The window from `offset`.
+    fn window(feed: &mut Feed, offset: usize) -> Vec<u8> {
+        let (mut got, mut staging) = (Vec::new(), Vec::new());
+        feed.window(offset as u64, &mut staging, |bytes| {
+            got.extend_from_slice(bytes);
+            Ok(true)
+        })
+        .unwrap();
+        got
+    }
+
+    #[test]
+    fn a_jump_leaves_behind_what_was_read_beyond_a_window() {
+        const EVENT: usize = 1000;
+        let numbered = |number: usize| {
+            let mut event = event(EVENT);
+            event[8..16].copy_from_slice(&(number as u64).to_le_bytes());
+            event
+        };
+        let stream: Vec<u8> = (0..9000).flat_map(numbered).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let mut feed =
+            Feed::new(recorded(&folder.path().join("r"), &stream, 65_432), Stock::default());
+        let mut offset = 0;
+        for _ in 0..3 {
+            let got = window(&mut feed, offset);
+            assert_eq!(got, stream[offset..offset + got.len()]);
+            offset += got.len();
+        }
+        assert!(!feed.carry.is_empty() && feed.ready.is_none(), "it is to begin within an event");
+        for place in [7 * EVENT, offset - EVENT, 0] {
+            let got = window(&mut feed, place);
+            assert!(!got.is_empty() && got == stream[place..place + got.len()], "from {place}");
         }
     }
 
