@@ -43,10 +43,10 @@ fn what_calls_tell_threads_is_in_order() {
     let place = Place::new("sync-calls-looked-on");
     let executable = compile(&place, "calls", &[]);
     let recorded = record(&place, &[executable.to_str().unwrap()]);
-    let count = |kind| place.run_well(&["dump", "--kind", kind]).stdout.lines().count();
+    let count = |kind| place.run_well(&["dump", "--kind", kind]).lines().count();
     let (calls, turns) = (count("call"), count("turn"));
     assert!(turns < calls / 10, "{turns} turns, {calls} calls");
-    let replayed = place.run_well(&["replay", "--until", "exit"]);
+    let replayed = place.run(&["replay", "--until", "exit"]);
     assert_eq!(replayed.stdout, recorded.stdout);
 }
 
