@@ -225,7 +225,19 @@ mod tests {
         };
         let empty =
             TracedCall { buffers: vec![input(1, 0x1000, b"")], result: -2, ..openat.clone() };
-        for call in [openat, empty] {
+        let execve = TracedCall {
+            number: table::number::EXECVE.into(),
+            result: -2,
+            arguments: [0x1000, 0x2000, 0, 0, 0, 0],
+            buffers: vec![
+                input(0, 0x1000, b"/bin/echo"),
+                input(1, 0x2000, &[0x30, 0x40, 0, 0].map(u64::to_le_bytes).concat()[..24]),
+                input(1, 0x30, b"echo"),
+                input(1, 0x40, b"x"),
+            ],
+            ..openat.clone()
+        };
+        for call in [openat, empty, execve] {
             let bytes = to_event(&call);
             let (event, size) = parse_event(&bytes).unwrap();
             assert_eq!(size, bytes.len());
