@@ -253,21 +253,19 @@ static u32 may_be_parallel(const struct context *context, u32 number)
 	}
 }
 
-static void enter_section(struct context *context)
+static SELDOM void enter_section(struct context *context)
 {
 	u32 number = (u32)context->regs.rax, is_known = number < CALL_ROW_COUNT;
-	if (LIKELY(!context->sections))
-		section_enter(context, 0, 0);
-	else
-		section_enter(context, !is_known || !call_rows[number].has_no_order,
-			makes_order() && is_known && may_be_parallel(context, number));
+	section_enter(context, !is_known || !call_rows[number].has_no_order,
+		makes_order() && is_known && may_be_parallel(context, number));
 }
 
 static u32 handle_call(struct context *context)
 {
 	struct call call;
 	context->number = context->regs.rax;
-	enter_section(context);
+	if (UNLIKELY(context->sections))
+		enter_section(context);
 	if (UNLIKELY(context->deferred_count))
 		return give_up(context);
 	if (executes()) {

@@ -292,5 +292,6 @@ void operations_inherit(struct context *child)
 	child->quick = (struct quick){.is_on = 0};
 	child->operand = child->operations = 0;
 	child->known_as = child->parallel = child->undone = child->observes = 0;
-	memset(child->known, 0, sizeof child->known);
+	if (child->sections)
+		memset(child->known, 0, sizeof child->known);
 }

@@ -30,7 +30,7 @@ static void leave_operations(struct context *context)
 void section_enter(struct context *context, u32 has_order, u32 may_be_parallel)
 {
 	leave_operations(context);
-	if (LIKELY(!context->sections) || !domain_of(context))
+	if (!domain_of(context))
 		return;
 	if (has_order)
 		call_begins(context);
