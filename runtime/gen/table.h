@@ -67,14 +67,14 @@ struct argument_rule {
 };
 
 struct call_row {
-    unsigned char policy, argument_count, may_wait;
+    unsigned char policy, argument_count;
+    unsigned char may_wait : 1, has_no_order : 1; /* with what other threads do */
     unsigned char inputs_end, outputs_end; /* behind the last argument to look at before the call, and after it; 0: none is */
     unsigned char selector_argument /* NO_SELECTOR: none */;
     short refuse_errno;
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
     unsigned char plain /* PLAIN_* */, absent; /* bits of the arguments that are NULL where it is plain */
-    unsigned char has_no_order; /* with what other threads do */
     struct argument_rule arguments[6];
 };
 
@@ -211,6 +211,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x2bc88869b57adbbaULL
+#define TABLE_HASH 0x0a57d789825009e4ULL
 
 #endif

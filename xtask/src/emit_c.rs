@@ -78,14 +78,14 @@ struct argument_rule {
 };
 
 struct call_row {
-    unsigned char policy, argument_count, may_wait;
+    unsigned char policy, argument_count;
+    unsigned char may_wait : 1, has_no_order : 1; /* with what other threads do */
     unsigned char inputs_end, outputs_end; /* behind the last argument to look at before the call, and after it; 0: none is */
     unsigned char selector_argument /* NO_SELECTOR: none */;
     short refuse_errno;
     unsigned char handler, descriptor_effect;
     unsigned short first_sub_row, sub_row_count;
     unsigned char plain /* PLAIN_* */, absent; /* bits of the arguments that are NULL where it is plain */
-    unsigned char has_no_order; /* with what other threads do */
     struct argument_rule arguments[6];
 };
 
@@ -212,16 +212,16 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
         if place.sub_row_count == 0 { plain(row) } else { ("PLAIN_NOT".to_string(), 0) };
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     format!(
-        "{{ {policy}, {}, {}, {}, {}, {selector}, {errno}, {handler}, \
-         {}, {}, {}, {plain}, {absent}, {}, {{ {} }} }}",
+        "{{ {policy}, {}, {}, {}, {}, {}, {selector}, {errno}, {handler}, \
+         {}, {}, {}, {plain}, {absent}, {{ {} }} }}",
         row.arguments.len(),
         u8::from(row.waits),
+        u8::from(has_no_order(row)),
         end_of(row, has_inputs),
         end_of(row, has_outputs),
         descriptor_effect(row.descriptors),
         place.first_sub_row,
         place.sub_row_count,
-        u8::from(has_no_order(row)),
         if arguments.is_empty() { "{ 0 }".to_string() } else { arguments.join(", ") },
     )
 }
