@@ -21,6 +21,8 @@ static inline u32 repeatable(void) { return HEADER->mode != MODE_TRACE; }
 static inline u32 checks_memory(void) { return !(HEADER->options & OPTION_CHECK_OFF); }
 /* Not only registers and the top of the stack. */
 static inline u32 checks_all_memory(void) { return HEADER->options & OPTION_CHECK_FULL; }
+/* Recording: events say when they happened. */
+static inline u32 stamps_events(void) { return HEADER->options & OPTION_STAMPS; }
 /* Recording: what calls move between descriptors. */
 static inline u32 keeps_moved_data(void) { return HEADER->options & OPTION_MOVED_DATA; }
 /* Reads of the time-stamp counter that are not patched. */

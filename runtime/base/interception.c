@@ -3,6 +3,7 @@
 #include "base/interception.h"
 #include "base/counter.h"
 #include "base/shared.h"
+#include "base/stamp.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -23,6 +24,7 @@ static void trap_counter(struct context *context, u32 wanted)
 		counter_compare(context->process);
 	}
 	context->counter_traps = wanted;
+	stamps_begin(context);
 	if (settable)
 		sys2(NR_prctl, PR_SET_TSC, wanted ? PR_TSC_SIGSEGV : PR_TSC_ENABLE);
 }

@@ -3,6 +3,7 @@
 #include "base/debugged.h"
 #include "base/leave.h"
 #include "base/shared.h"
+#include "base/stamp.h"
 #include "base/state.h"
 #include "base/user.h"
 #include "calls/custom.h"
@@ -101,7 +102,7 @@ static inline __attribute__((always_inline)) void prepare_plain(
 	struct plain_call *call, struct context *context, const struct call_row *row)
 {
 	const struct registers *regs = &context->regs;
-	call->start = ring_reserve(context, INPUT_SPACE + TURN_BYTES);
+	call->start = ring_reserve(context, INPUT_SPACE + TURN_BYTES + STAMP_BYTES);
 	u64 *arguments = (u64 *)(call->start + sizeof(struct event)), bytes;
 	arguments[0] = regs->rdi;
 	arguments[1] = regs->rsi;
@@ -175,15 +176,17 @@ static inline __attribute__((always_inline)) u32 record_plain(
 	struct plain_call call;
 	prepare_plain(&call, context, row);
 	i64 result = execute_plain(&call, context, row->may_wait);
+	u64 when = stamp_read(context);
 	if (UNLIKELY(result == CALL_ABORTED))
 		return give_up(context);
 	u32 concerns_file = HEADER->shared_file_count &&
 			    shared_file_concerns(context->process, number, context->regs.rdi);
 	if (UNLIKELY(concerns_file || result == -EFAULT || !put_output(&call, result)))
 		return finish_not_plain(context, call.start, call.position, result);
-	u64 size = (u64)(call.position - call.start);
+	u8 flags = (u8)context->parallel | stamp_put(context, call.position, when);
+	u64 size = (u64)(call.position - call.start) + stamp_bytes(flags);
 	*(struct event *)call.start =
-		(struct event){(u32)size, EVENT_CALL, (u8)context->parallel, (u16)number, result};
+		(struct event){(u32)size, EVENT_CALL, flags, (u16)number, result};
 	ring_publish(context, call.start, size);
 	count_event(context);
 	context->regs.rax = (u64)result;
@@ -335,12 +338,12 @@ u32 replay_plain(struct context *context)
 	if (UNLIKELY(context->log == context->log_end || number >= CALL_ROW_COUNT))
 		return 0;
 	const struct call_row *row = &call_rows[number];
-	u32 size = sizeof *event + row->argument_count * 8;
+	u32 size = sizeof *event + row->argument_count * 8 + (u32)stamp_bytes(event->flags);
 	const struct event *next = (const struct event *)(context->log + size);
 	if (row->policy != POLICY_EMULATE || row->inputs_end | row->outputs_end ||
 		row->selector_argument != NO_SELECTOR)
 		return 0;
-	if (event->kind != EVENT_CALL || event->flags || event->number != number ||
+	if (event->kind != EVENT_CALL || event->flags & ~EVENT_STAMPED || event->number != number ||
 		event->size != size)
 		return 0;
 	if (UNLIKELY(

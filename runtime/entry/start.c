@@ -7,6 +7,7 @@
 #include "base/interception.h"
 #include "base/leave.h"
 #include "base/shared.h"
+#include "base/stamp.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -235,7 +236,7 @@ static const u8 *fill_area(struct context *context, const u8 *at, const u8 *end)
 void replay_exec(struct context *context, const struct event *event)
 {
 	const struct exec_body *body = (const struct exec_body *)(event + 1);
-	const u8 *end = (const u8 *)event + event->size;
+	const u8 *end = body_end(event);
 	if (event->size < sizeof *event + sizeof *body ||
 		body->mapping_count >
 			(event->size - sizeof *event - sizeof *body) / sizeof(struct exec_mapping))

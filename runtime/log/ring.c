@@ -3,6 +3,7 @@
 #include "log/ring.h"
 #include "base/futex.h"
 #include "base/shared.h"
+#include "base/stamp.h"
 #include "base/user.h"
 
 _Static_assert(RING_SLACK < SMALL_RING_BYTES, "there is room for one piece at a time");
@@ -13,6 +14,7 @@ void ring_begin(struct context *context)
 	context->ring = (u8 *)(POOLS + slot->ring_offset);
 	context->ring_bytes = slot->ring_bytes;
 	context->head = context->tail_seen = slot->producer.head;
+	stamps_begin(context);
 }
 
 void ring_drain(void)
@@ -108,14 +110,23 @@ void ring_item(struct context *context, const struct item *item, const void *byt
 	ring_write(context, &zero, ALIGN8(count) - count);
 }
 
+/* Rare and costly, beside calls. What else there is comes many times as often as a call, and soon
+ * before or behind one. */
+#define STAMPED_KINDS                                                                    \
+	(1u << EVENT_START | 1u << EVENT_EXIT | 1u << EVENT_SIGNAL | 1u << EVENT_FATAL | \
+		1u << EVENT_FORCED)
+
 void ring_event(struct context *context, u8 kind, u8 flags, u16 number, i64 value, const void *body,
 	u64 body_bytes)
 {
 	u64 size = sizeof(struct event) + ALIGN8(body_bytes);
-	u8 *at = ring_reserve(context, size);
-	*(struct event *)at = (struct event){(u32)size, kind, flags, number, value};
+	u8 *at = ring_reserve(context, size + STAMP_BYTES);
 	memcpy(at + sizeof(struct event), body, body_bytes);
 	memset(at + sizeof(struct event) + body_bytes, 0, ALIGN8(body_bytes) - body_bytes);
+	if (STAMPED_KINDS >> kind & 1)
+		flags |= stamp_put(context, at + size, stamp_read(context));
+	size += stamp_bytes(flags);
+	*(struct event *)at = (struct event){(u32)size, kind, flags, number, value};
 	ring_publish(context, at, size);
 	count_event(context);
 }

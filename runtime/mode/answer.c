@@ -1,6 +1,7 @@
 /* Replay: a system call is answered by its event, once what it reads is as recorded. Private stack.
  */
 #include "mode/answer.h"
+#include "base/stamp.h"
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
@@ -25,7 +26,7 @@ static const u8 *verify_inputs(struct call *call)
 	sink.mode = SINK_VERIFY;
 	sink.context = context;
 	sink.item = (const u8 *)(body + count);
-	sink.item_end = (const u8 *)call->event + call->event->size;
+	sink.item_end = body_end(call->event);
 	sink.pointee_before = 0;
 	visit_inputs(&sink, call->row, call->arguments);
 	return sink.item;
@@ -35,7 +36,7 @@ static const u8 *verify_inputs(struct call *call)
 static const u8 *skip_inputs(const struct call *call)
 {
 	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8,
-		 *end = (const u8 *)call->event + call->event->size;
+		 *end = body_end(call->event);
 	while (at + sizeof(struct item) <= end &&
 		((const struct item *)at)->direction == ITEM_INPUT)
 		at += sizeof(struct item) + ALIGN8(((const struct item *)at)->inline_bytes);
@@ -49,7 +50,7 @@ void call_answer(struct call *call)
 		(u8 *)(call->context->inputs_verified ? skip_inputs(call) : verify_inputs(call));
 	call->context->inputs_verified = 0;
 	call->result = call->event->value;
-	call->flags = call->event->flags;
+	call->flags = call->event->flags & (u8)~EVENT_STAMPED;
 }
 
 void call_verify_early(struct call *call)
@@ -89,7 +90,7 @@ static u32 write_forced(u64 address, const u8 *data, u64 count)
  * inputs. */
 void call_finish_answered(struct call *call)
 {
-	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
+	const u8 *at = call->position, *end = body_end(call->event);
 	while (at < end) {
 		const struct item *item = (const struct item *)at;
 		const u8 *data = at + sizeof *item;
@@ -111,7 +112,7 @@ void call_finish_answered(struct call *call)
 
 const struct item *call_find_item(struct call *call, u8 direction, u8 argument)
 {
-	const u8 *at = call->position, *end = (const u8 *)call->event + call->event->size;
+	const u8 *at = call->position, *end = body_end(call->event);
 	while (at + sizeof(struct item) <= end) {
 		const struct item *item = (const struct item *)at;
 		if (item->direction == direction && item->argument == argument)

@@ -2,6 +2,7 @@
 #include "mode/call.h"
 #include "base/futex.h"
 #include "base/shared.h"
+#include "base/stamp.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
@@ -20,7 +21,8 @@
 #include "order/baton.h"
 #include "order/section.h"
 
-_Static_assert(INPUT_SPACE + 2 * TURN_BYTES <= RING_SLACK, "what is staged is in one piece");
+_Static_assert(
+	INPUT_SPACE + 2 * TURN_BYTES + STAMP_BYTES <= RING_SLACK, "what is staged is in one piece");
 #define EBADF 9
 
 void call_prepare(struct call *call)
@@ -101,6 +103,7 @@ static inline __attribute__((always_inline)) void finish_record(
 		return;
 	}
 	struct context *context = call->context;
+	u64 when = stamp_read(context);
 	struct sink sink;
 	sink.mode = SINK_MEASURE;
 	sink.context = context;
@@ -117,17 +120,23 @@ static inline __attribute__((always_inline)) void finish_record(
 		ready = (u64)(call->position - call->start);
 	for (u32 i = 0; i < extra_count; i++)
 		size += sizeof(struct item) + ALIGN8(extra[i].count);
+	u32 follows = UNLIKELY(sink.overflown) || extra_count;
+	u8 flags = call->flags | (u8)context->parallel |
+		   stamp_put(context, follows ? (u8 *)&when : sink.position, when);
+	size += stamp_bytes(flags);
 	if (size > 0xfffffff0UL)
 		fail("one call returned more than 4 GB");
-	*(struct event *)call->start = (struct event){(u32)size, EVENT_CALL,
-		(u8)(call->flags | context->parallel), (u16)call->number, call->result};
-	ring_publish(context, call->start, ready);
+	*(struct event *)call->start =
+		(struct event){(u32)size, EVENT_CALL, flags, (u16)call->number, call->result};
+	ring_publish(context, call->start, ready + (follows ? 0 : stamp_bytes(flags)));
 	if (UNLIKELY(sink.overflown)) {
 		sink.mode = SINK_EMIT;
 		visit_outputs(&sink, call->row, call->arguments, call->result);
 	}
 	for (u32 i = 0; i < extra_count; i++)
 		emit_extra(context, &extra[i]);
+	if (follows)
+		ring_write(context, &when, stamp_bytes(flags));
 	count_event(context);
 	if (UNLIKELY(call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR)))
 		console_logged(context->process);

@@ -5,6 +5,7 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
+#include "base/vdso_clock.h"
 #include "gen/numbers.h"
 #include "gen/table.h"
 #include "log/ring.h"
@@ -12,37 +13,16 @@
 
 #define EFAULT 14
 
-typedef i64 clock_function(u64 first, u64 second);
-
-static const struct vdso_clock *original_of(u32 number)
-{
-	for (u32 i = 0; i < VDSO_CLOCKS && HEADER->vdso_clocks[i].number; i++)
-		if (HEADER->vdso_clocks[i].number == number)
-			return &HEADER->vdso_clocks[i];
-	return NULL;
-}
-
 /* The code reads the counter, and makes system calls for what it does not know: neither may be
  * trapped, for we are not the program. NULL: the kernel is to be asked. */
 static clock_function *function_of(const struct context *context)
 {
 	const struct registers *regs = &context->regs;
 	u32 number = (u32)regs->rax, asks_zone = number == NR_gettimeofday && regs->rsi;
-	if (!context->process->clocks || context->dispatched || context->counter_traps ||
-		traces() || context->slot->filter || asks_zone)
+	if (context->dispatched || context->counter_traps || traces() || context->slot->filter ||
+		asks_zone)
 		return NULL;
-	const struct vdso_clock *clock = original_of(number);
-	return clock ? (clock_function *)(context->process->clocks + clock->offset) : NULL;
-}
-
-static i64 read_clock(struct context *context, clock_function *function, u64 first, u64 second)
-{
-	__atomic_store_n(&context->in_clock, 1, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	i64 result = function(first, second);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&context->in_clock, 0, __ATOMIC_RELAXED);
-	return result;
+	return vdso_clock_of(context, number);
 }
 
 /* Programs ask this so often that there is no struct call: the time goes to the ring, and from
@@ -62,8 +42,8 @@ u32 clock_record(struct context *context)
 	arguments[1] = regs->rsi;
 	struct item *item = (struct item *)(arguments + count);
 	u64 time = (u64)(item + 1), size = (u64)((u8 *)item - start);
-	i64 result = by_clock ? read_clock(context, function, regs->rdi, time)
-			      : read_clock(context, function, time, 0);
+	i64 result = by_clock ? vdso_clock_ask(context, function, regs->rdi, time)
+			      : vdso_clock_ask(context, function, time, 0);
 	u32 is_wanted = result >= 0 && (address || by_clock);
 	if (is_wanted && UNLIKELY(copy_user((void *)address, (const void *)time, bytes))) {
 		result = -EFAULT;

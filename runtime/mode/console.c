@@ -4,6 +4,7 @@
 #include "mode/console.h"
 #include "base/futex.h"
 #include "base/shared.h"
+#include "base/stamp.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
@@ -163,8 +164,7 @@ static void wait_for_turn(struct context *context, u64 ticket)
 static const struct item *console_item(const struct event *event)
 {
 	const struct call_row *row = &call_rows[event->number];
-	const u8 *at = (const u8 *)(event + 1) + row->argument_count * 8,
-		 *end = (const u8 *)event + event->size;
+	const u8 *at = (const u8 *)(event + 1) + row->argument_count * 8, *end = body_end(event);
 	while (at + sizeof(struct item) <= end) {
 		const struct item *item = (const struct item *)at;
 		if (item->direction == ITEM_CONSOLE && item->inline_bytes == 8)

@@ -2,6 +2,7 @@
  * plain. */
 #ifndef RETAKE_MODE_RECORD_H
 #define RETAKE_MODE_RECORD_H
+#include "base/stamp.h"
 #include "log/items.h"
 #include "log/ring.h"
 #include "mode/call.h"
@@ -18,7 +19,7 @@ static inline __attribute__((always_inline)) void prepare_record(struct call *ca
 		return;
 	}
 	u32 count = call->row->argument_count;
-	call->start = ring_reserve(call->context, INPUT_SPACE + TURN_BYTES);
+	call->start = ring_reserve(call->context, INPUT_SPACE + TURN_BYTES + STAMP_BYTES);
 	u64 *body = (u64 *)(call->start + sizeof(struct event));
 	for (u32 i = 0; i < count; i++)
 		body[i] = call->arguments[i];

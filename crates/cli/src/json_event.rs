@@ -3,9 +3,13 @@
 use retake_model::describe::describe_call;
 use retake_model::event::{ThreadAccount, TurnKind};
 use retake_model::print::{TextOptions, event_line};
-use retake_model::{CallRef, Dropped, Event, EventRef, ItemRef, signal};
+use retake_model::{
+    CallRef, Dropped, Event, EventRef, EventTime, ItemRef, TimePoint, TimeScale, signal,
+};
 use retake_recording::{ByteText, StreamInfo};
 use serde::Serialize;
+
+use crate::text::Moment;
 
 /// What every event has, and what its kind adds. Hashes and addresses are hexadecimal text: not
 /// every reader of JSON keeps 64 bits of a number.
@@ -17,9 +21,21 @@ pub struct JsonEvent {
     event: u64,
     kind: String,
     #[serde(flatten)]
+    time: Option<JsonTime>,
+    #[serde(flatten)]
     details: Details,
     /// As `retake dump` prints it.
     text: String,
+}
+
+/// When it happened.
+#[derive(Debug, Serialize)]
+struct JsonTime {
+    time: Moment,
+    /// Since recording began.
+    elapsed_ns: u64,
+    /// Otherwise it happened then or later.
+    time_is_exact: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -91,6 +107,11 @@ enum Details {
         forced: u64,
         waits: u64,
         waited_ms: f64,
+    },
+    Time {
+        counter: u64,
+        unix_ns: u64,
+        monotonic_ns: u64,
     },
     State {
         state: String,
@@ -178,9 +199,20 @@ impl JsonEvent {
             tid: info.tid,
             event: index,
             kind: event.kind().name().to_ascii_lowercase(),
+            time: None,
             details: details(event, text),
             text: event_line(event, text),
         }
+    }
+
+    /// The same, with when it happened.
+    pub fn at(self, time: Option<(&TimeScale, EventTime)>) -> Self {
+        let time = time.map(|(scale, EventTime { ns, is_exact })| JsonTime {
+            time: Moment(scale.unix_ns(ns)),
+            elapsed_ns: ns,
+            time_is_exact: is_exact,
+        });
+        Self { time, ..self }
     }
 
     /// Its number in the stream.
@@ -238,6 +270,9 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         Event::Hash { hash, pages } => Details::Memory { memory_hash: hash_text(hash), pages },
         Event::End { status } => Details::End { wait_status: status },
         Event::Thread { stream, account } => thread(stream.0, &account),
+        Event::Time(TimePoint { counter, unix_ns, monotonic_ns }) => {
+            Details::Time { counter, unix_ns, monotonic_ns }
+        }
         Event::Dropped { .. } => {
             let Dropped { processes, events, bytes, streams, cut, console, .. } =
                 event.as_dropped().unwrap_or_default();

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use retake_model::event::ThreadAccount;
 use retake_model::table::number::{EXECVE, EXECVEAT};
-use retake_model::{CallRef, Dropped, Event, EventKind, EventRef};
+use retake_model::{CallRef, Dropped, Event, EventKind, EventRef, StreamTimes, TimeScale};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::text::Moment;
 
 /// A process: the stream of its first thread, and what its further threads add.
 #[derive(Debug, Clone, Serialize)]
@@ -33,10 +34,14 @@ pub struct Process {
     pub event_count: u64,
     /// How it ended.
     pub end: End,
-    /// When it began, in milliseconds since recording began; absent if the recording was cut.
+    /// When it began, in milliseconds since recording began; absent if nobody knows.
     pub started_ms: Option<f64>,
-    /// When its last thread ended.
+    /// When its last thread ended; if the recording was cut, as far as is known.
     pub ended_ms: Option<f64>,
+    /// When that was.
+    pub started_at: Option<Moment>,
+    /// When that was.
+    pub ended_at: Option<Moment>,
     /// Its threads, the first one first.
     pub threads: Vec<Thread>,
 }
@@ -54,7 +59,7 @@ pub struct Thread {
     pub turns: u64,
     /// How often it was stopped between events.
     pub forced: u64,
-    /// System calls; absent, as all that follows, if the recording was cut.
+    /// System calls; absent, as the other counts that follow, if the recording was cut.
     pub calls: Option<u64>,
     /// Of them, those that were caught by dispatch instead of patched code.
     pub dispatched_calls: Option<u64>,
@@ -64,7 +69,7 @@ pub struct Thread {
     pub waits: Option<u64>,
     /// How long it waited in all.
     pub waited_ms: Option<f64>,
-    /// When it began, in milliseconds since recording began.
+    /// When it began, in milliseconds since recording began; absent if nobody knows.
     pub started_ms: Option<f64>,
     /// When it ended.
     pub ended_ms: Option<f64>,
@@ -73,6 +78,8 @@ pub struct Thread {
 impl Thread {
     fn new(stream: &StreamSummary, scan: &Scan, account: Option<&ThreadAccount>) -> Self {
         let ms = |ns: u64| ns as f64 / 1e6;
+        let noted = account.map(|account| (account.started_ns, account.ended_ns));
+        let span = noted.or(scan.span_ns);
         Self {
             stream: stream.info.id.0,
             tid: stream.info.tid,
@@ -84,8 +91,8 @@ impl Thread {
             signals: account.map(|account| account.signals),
             waits: account.map(|account| account.waits),
             waited_ms: account.map(|account| ms(account.wait_ns)),
-            started_ms: account.map(|account| ms(account.started_ns)),
-            ended_ms: account.map(|account| ms(account.ended_ns)),
+            started_ms: span.map(|span| ms(span.0)),
+            ended_ms: span.map(|span| ms(span.1)),
         }
     }
 }
@@ -136,6 +143,8 @@ struct Scan {
     turns: u64,
     forced: u64,
     end: End,
+    /// Of its first and its last event, since recording began.
+    span_ns: Option<(u64, u64)>,
 }
 
 /// All processes, by stream, and the first damage that was met: a stream is used up to its first
@@ -149,6 +158,7 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
     // What a new process runs is what its parent ran then.
     let mut inherited = HashMap::from([(0, first)]);
     let accounts = accounts(recording);
+    let scale = recording.time_scale();
     let mut failure = None;
     let mut processes: Vec<Process> = Vec::new();
     let mut process_of_stream: HashMap<u32, usize> = HashMap::new();
@@ -159,7 +169,7 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
         }
         let image = inherited.remove(&info.id.0).unwrap_or_default();
         let mut scan = Scan::new(image);
-        if let Err(error) = scan.read(recording, info.id, &mut inherited) {
+        if let Err(error) = scan.read(recording, info.id, scale.as_ref(), &mut inherited) {
             failure.get_or_insert(error);
         }
         let parent = info.parent.and_then(|parent| process_of_stream.get(&parent.0)).copied();
@@ -179,6 +189,8 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
         processes.push(Process {
             started_ms: thread.started_ms,
             ended_ms: thread.ended_ms,
+            started_at: None,
+            ended_at: None,
             threads: vec![thread],
             stream: info.id.0,
             parent_stream: parent.map(|index| processes[index].stream),
@@ -192,12 +204,19 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
             end: if dropped.has_cut(info.id) { End::Dropped } else { scan.end },
         });
     }
+    if let Some(scale) = scale {
+        let at = |ms: f64| Moment(scale.unix_ns((ms * 1e6) as u64));
+        for process in &mut processes {
+            process.started_at = process.started_ms.map(at);
+            process.ended_at = process.ended_ms.map(at);
+        }
+    }
     (processes, failure)
 }
 
 impl Scan {
     fn new(image: Image) -> Self {
-        Self { image, exec_count: 0, turns: 0, forced: 0, end: End::Unknown }
+        Self { image, exec_count: 0, turns: 0, forced: 0, end: End::Unknown, span_ns: None }
     }
 
     /// Reads a stream. What each child begins with goes to `inherited`.
@@ -205,9 +224,11 @@ impl Scan {
         &mut self,
         recording: &Recording,
         stream: StreamId,
+        scale: Option<&TimeScale>,
         inherited: &mut HashMap<u32, Image>,
     ) -> Result<()> {
         let mut reader = EventReader::new(recording, stream)?;
+        let mut times = scale.map(StreamTimes::new);
         let mut asked_for = Image::default();
         while let Some(numbered) = reader.next()? {
             if numbered.kind == Some(EventKind::Exec) {
@@ -220,6 +241,9 @@ impl Scan {
             self.turns += u64::from(numbered.kind == Some(EventKind::Turn));
             self.forced += u64::from(numbered.kind == Some(EventKind::Forced));
             let Ok(event) = numbered.event else { continue };
+            if let Some(time) = times.as_mut().map(|times| times.pass(&event)) {
+                self.span_ns = Some((self.span_ns.map_or(time.ns, |span| span.0), time.ns));
+            }
             match event.decode() {
                 Event::Call(call) if matches!(call.number(), EXECVE | EXECVEAT) => {
                     asked_for = image_of_exec(&call);
@@ -329,6 +353,8 @@ mod tests {
             end: End::Unknown,
             started_ms: None,
             ended_ms: None,
+            started_at: None,
+            ended_at: None,
             threads: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use retake_recording::{ByteText, Exit};
+use serde::{Serialize, Serializer};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -43,6 +44,34 @@ pub fn local_time(unix_milliseconds: u64) -> String {
         let local = timestamp.to_zoned(TimeZone::system());
         local.strftime("%Y-%m-%d %H:%M:%S").to_string()
     })
+}
+
+/// How far local time is ahead of UTC now, in seconds.
+pub fn utc_offset_s() -> i32 {
+    TimeZone::system().to_offset(Timestamp::now()).seconds()
+}
+
+/// Nanoseconds since 1970. More than every reader of JSON keeps, so there it is text:
+/// `2026-11-23T03:30:23.858274177Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    fn timestamp(self) -> Timestamp {
+        Timestamp::from_nanosecond(i128::from(self.0)).expect("64 bits of them end in 2554")
+    }
+
+    /// `2026-11-23 03:30:23.858274`, in local time.
+    pub fn local(self) -> String {
+        let local = self.timestamp().to_zoned(TimeZone::system());
+        local.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:.9}", self.timestamp()))
+    }
 }
 
 /// `1 234 567`, so that large counts can be read.

@@ -7,8 +7,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use retake_trace::many_files::ManyFiles;
 use retake_trace::summary::{Column, Order, Summary};
 use retake_trace::text::{Printer, Style};
@@ -16,6 +14,7 @@ use retake_trace::{Filter, Observation, Tracker, numbered};
 use retake_trace_format::{TraceRecord, TraceWriter, TraceWriterOptions};
 
 use crate::failure::{Failure, Result};
+use crate::text::utc_offset_s;
 
 /// Where lines go.
 pub type Destination = Box<dyn Write + Send>;
@@ -163,8 +162,7 @@ impl TraceOutput {
 }
 
 fn printer(style: Style) -> Printer {
-    let offset = TimeZone::system().to_offset(Timestamp::now()).seconds();
-    Printer::new(style, offset)
+    Printer::new(style, utc_offset_s())
 }
 
 /// Lines of each thread in a file of its own.

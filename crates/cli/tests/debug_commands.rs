@@ -94,7 +94,7 @@ fn it_begins_at_the_crash_or_the_end() {
         );
     }
     let text = gdb(&place, &["--at", "12"], &["when"]);
-    in_order(&text, &["event 12 of thread"]);
+    in_order(&text, &["event 12 of thread", "at 20", " s after recording began"]);
     // Nothing that gdb reads from the recording is worth a word.
     assert!(!text.contains("File transfers"), "{text}");
 }

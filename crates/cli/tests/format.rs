@@ -19,6 +19,9 @@ const TURN: u8 = 8;
 const FORCED: u8 = 9;
 const THREAD: u8 = 12;
 const DROPPED: u8 = 14;
+const TIME: u8 = 18;
+/// A flag of all kinds.
+const STAMPED: u8 = 0x80;
 /// The supervisor's own stream.
 const SUPERVISOR: u32 = u32::MAX - 1;
 
@@ -58,6 +61,7 @@ struct Event {
     number: u64,
     value: u64,
     body: Vec<u8>,
+    stamp: Option<u64>,
 }
 
 impl Event {
@@ -74,12 +78,14 @@ fn events(recording: &Recording, stream: u32) -> Vec<Event> {
     while at < bytes.len() {
         let size = number(&bytes, at, 4) as usize;
         assert!(size >= 16 && size.is_multiple_of(8));
-        let body = bytes[at + 16..at + size].to_vec();
+        let is_stamped = bytes[at + 5] & STAMPED != 0;
+        let end = at + size - if is_stamped { 8 } else { 0 };
         events.push(Event {
             kind: bytes[at + 4],
             number: number(&bytes, at + 6, 2),
             value: number(&bytes, at + 8, 8),
-            body,
+            body: bytes[at + 16..end].to_vec(),
+            stamp: is_stamped.then(|| number(&bytes, end, 8)),
         });
         at += size;
     }
@@ -126,6 +132,35 @@ fn calls_have_their_arguments_and_data() {
     assert!(written.iter().any(|item| item.1 == 4), "the number of the output: {written:?}");
     let end = events.last().unwrap();
     assert_eq!((end.kind, end.value, end.body.len()), (EXIT, 0, 16));
+}
+
+/// Stamps added up are the time-stamp counter.
+#[test]
+fn stamps_are_read_with_the_metadata() {
+    let place = Place::new("format-stamps");
+    place.run_well(&["record", "-o", "made", "sleep", "0.3"]);
+    let recording = Recording::open(&place.work("made")).unwrap();
+    let metadata = recording.metadata();
+    if metadata.ticks_per_second == 0 {
+        eprintln!("skipped: this processor's counter is no clock");
+        return;
+    }
+    let [began, _, began_ns] = metadata.began.unwrap();
+    let [ended, _, ended_ns] = metadata.outcome.as_ref().unwrap().ended.unwrap();
+    let points: Vec<Event> =
+        events(&recording, SUPERVISOR).into_iter().filter(|event| event.kind == TIME).collect();
+    assert!(!points.is_empty(), "there is one after 0.2 seconds");
+    for point in &points {
+        assert!((began..ended).contains(&point.value), "{point:?}");
+        assert!((began_ns..ended_ns).contains(&point.word(8)), "{point:?}");
+    }
+    let mut counter = 0_u64;
+    for event in events(&recording, 0) {
+        let Some(stamp) = event.stamp else { continue };
+        counter = counter.wrapping_add(stamp << 10);
+        assert!((began..ended).contains(&(counter + 1024)), "{counter}: {event:?}");
+    }
+    assert!(counter > 0);
 }
 
 #[test]
@@ -218,6 +253,7 @@ fn the_supervisor_notes_threads_and_what_was_dropped() {
     for range in dropped.body[56..].chunks(16) {
         assert!(number(range, 0, 8) < number(range, 8, 8));
     }
+    assert!(events.iter().any(|event| event.kind == TIME), "what tells the time stays");
     let left = streams(&recording);
     // A program that the shell executed began in the shell's memory: its beginning is left.
     let is_cut = |stream: u64| {

@@ -1,6 +1,6 @@
 //! Clocks: the system's, which the runtime uses too, and the time-stamp counter as one.
 
-use crate::check;
+use crate::{check, cpuid};
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::io;
 use std::time::Duration;
@@ -39,13 +39,22 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Whether the counter runs at one rate, on all processors and while they sleep.
+pub fn counter_is_steady() -> bool {
+    __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+}
+
+/// How fast it runs then, as good as CPUID knows it.
+pub fn steady_ticks_per_second() -> Option<u64> {
+    counter_is_steady().then(cpuid::ticks_per_second)
+}
+
 /// Measures the counter; takes 10 milliseconds. `None` where it does not run at one rate on all
 /// processors, or has no RDTSCP.
 pub fn measure() -> Option<CounterClock> {
     let highest = __cpuid(0x8000_0000).eax;
-    let invariant = highest >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0;
     let rdtscp = highest >= 0x8000_0001 && __cpuid(0x8000_0001).edx & 1 << 27 != 0;
-    if !invariant || !rdtscp {
+    if !counter_is_steady() || !rdtscp {
         return None;
     }
     let (first_counter, first_ns) = pair().ok()?;
@@ -63,19 +72,35 @@ pub fn measure() -> Option<CounterClock> {
 
 /// Counter and time of the same moment, as near as it gets.
 fn pair() -> io::Result<(u64, u64)> {
-    let mut best = (u64::MAX, 0, 0);
-    for _ in 0..ATTEMPTS {
-        // SAFETY: reads a register; this process has not asked for it to fault.
-        let before = unsafe { _rdtsc() };
-        let ns = real_time_ns()?;
-        // SAFETY: as above.
-        let after = unsafe { _rdtsc() };
-        let width = after.wrapping_sub(before);
-        if width < best.0 {
-            best = (width, before.wrapping_add(width / 2), ns);
-        }
-    }
-    Ok((best.1, best.2))
+    let (counter, ns) = at_once(real_time_ns);
+    Ok((counter, ns?))
+}
+
+/// Ticks of the counter.
+pub fn counter() -> u64 {
+    // SAFETY: reads a register; this process has not asked for it to fault.
+    unsafe { _rdtsc() }
+}
+
+/// What the counter, the time of day and the monotonic clock show at the same moment, as near as it
+/// gets: ticks, nanoseconds since 1970, nanoseconds.
+pub fn moment() -> [u64; 3] {
+    let (counter, (unix_ns, monotonic_ns)) =
+        at_once(|| (real_time_ns().unwrap_or(0), monotonic_ns()));
+    [counter, unix_ns, monotonic_ns]
+}
+
+/// The counter, and what was read meanwhile.
+fn at_once<T>(read: impl Fn() -> T) -> (u64, T) {
+    let attempt = |_| {
+        let before = counter();
+        let value = read();
+        let width = counter().wrapping_sub(before);
+        (width, before.wrapping_add(width / 2), value)
+    };
+    let best = (0..ATTEMPTS).map(attempt).min_by_key(|attempt| attempt.0);
+    let (_, counter, value) = best.expect("there are some attempts");
+    (counter, value)
 }
 
 #[cfg(test)]

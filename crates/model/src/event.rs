@@ -6,8 +6,8 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED,
-    after_body, event as layout,
+    EVENT_STAMPED, STAMP_SHIFT, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN,
+    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -18,6 +18,7 @@ use crate::ids::{Pid, StreamId};
 use crate::item;
 use crate::signal::SIGINFO_BYTES;
 use crate::table::number;
+use crate::time_point::TimePoint;
 
 pub use crate::account::ThreadAccount;
 pub use crate::call::{CallRef, Console};
@@ -30,6 +31,9 @@ pub use retake_contract::events::{
 /// Bytes of the header; the smallest event.
 pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
+/// Bytes of a stamp, behind the body.
+const STAMP_BYTES: usize = 8;
+
 /// One event, checked.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRef<'log> {
@@ -38,6 +42,8 @@ pub struct EventRef<'log> {
     number: u16,
     value: i64,
     bytes: &'log [u8],
+    /// Where in `bytes` the body ends.
+    body_end: usize,
 }
 
 /// An event by kind.
@@ -108,6 +114,8 @@ pub enum Event<'log> {
         stream: StreamId,
         account: ThreadAccount,
     },
+    /// In the supervisor's stream: what counter and clocks showed at a moment.
+    Time(TimePoint),
     /// In traces: what a process starts with, as the tracer writes it.
     State {
         text: &'log [u8],
@@ -184,7 +192,13 @@ pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
     let flags = header[layout::FLAGS];
     let number = u16::from_le_bytes([header[layout::NUMBER], header[layout::NUMBER + 1]]);
     let value = read_i64(header, layout::VALUE);
-    let event = EventRef { kind, flags, number, value, bytes };
+    let is_stamped = flags & EVENT_STAMPED != 0;
+    let body_end = needed - if is_stamped { STAMP_BYTES } else { 0 };
+    if body_end < HEADER_BYTES {
+        return Err(EventError::Size { size: needed as u32 });
+    }
+    let flags = flags & !EVENT_STAMPED;
+    let event = EventRef { kind, flags, number, value, bytes, body_end };
     event.check_body()?;
     Ok((event, needed))
 }
@@ -217,8 +231,16 @@ impl<'log> EventRef<'log> {
         self.kind
     }
 
+    /// Those of its kind.
     pub fn flags(&self) -> u8 {
         self.flags
+    }
+
+    /// Ticks of the time-stamp counter since the stream's stamp before, if the event has one. The
+    /// first stamp of a stream counts from 0.
+    pub fn stamp(&self) -> Option<u64> {
+        let stamp = self.bytes.get(self.body_end..).filter(|bytes| !bytes.is_empty())?;
+        Some(read_u64(stamp, 0) << STAMP_SHIFT)
     }
 
     /// System call number or signal number.
@@ -236,9 +258,9 @@ impl<'log> EventRef<'log> {
         self.bytes
     }
 
-    /// What comes behind the header.
+    /// What comes behind the header, without the stamp.
     pub fn body(&self) -> &'log [u8] {
-        &self.bytes[HEADER_BYTES..]
+        &self.bytes[HEADER_BYTES..self.body_end]
     }
 
     /// The event by kind.
@@ -280,6 +302,7 @@ impl<'log> EventRef<'log> {
             EventKind::Thread => {
                 Event::Thread { stream: StreamId(value as u32), account: ThreadAccount::read(body) }
             }
+            EventKind::Time => Event::Time(TimePoint::read(value, body)),
             EventKind::State => Event::State { text: body },
             EventKind::Dropped => Event::Dropped { body },
             EventKind::Compare => Event::Compare { low: value, high: read_u64(body, 0) },
@@ -330,6 +353,7 @@ impl<'log> EventRef<'log> {
             EventKind::Tsc if self.number == TSC_RDTSCP => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
+            EventKind::Time => time_body::LAYOUT_BYTES,
             EventKind::Dropped => Dropped::body_bytes(body),
             EventKind::Tsc
             | EventKind::Turn

@@ -35,6 +35,8 @@ mod signal_event;
 mod status;
 pub mod table;
 pub mod text;
+mod time_point;
+mod times;
 
 pub use contents::contents_of;
 pub use divergence::{Divergence, Mismatch};
@@ -43,3 +45,5 @@ pub use event::{CallRef, Event, EventError, EventKind, EventRef, parse_event};
 pub use ids::{ContentId, EventIndex, Pid, StreamId};
 pub use item::{Direction as ItemDirection, ItemRef};
 pub use table::TABLE_HASH;
+pub use time_point::TimePoint;
+pub use times::{EventTime, StreamTimes, TimeScale};

@@ -5,7 +5,7 @@ use crate::event::{CallRef, Event, EventRef, ThreadAccount, TurnKind};
 use crate::signal;
 
 pub use crate::text::{Hexadecimal, TextOptions};
-use crate::{Dropped, StreamId};
+use crate::{Dropped, StreamId, TimePoint};
 
 /// `read(3, "\177ELF"..., 832) = 832`.
 pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
@@ -72,6 +72,9 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         }
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => thread_line(stream, account),
+        Event::Time(TimePoint { counter, unix_ns, monotonic_ns }) => {
+            format!("counter {counter} at {unix_ns} ns since 1970, {monotonic_ns} ns monotonic")
+        }
     }
 }
 

@@ -206,6 +206,14 @@ fn of_the_recorder() -> Vec<Case> {
             words(&[4, 2, 3 | 9 << 32]),
             "operation 4 after 7 of stream 3, by clock 9",
         ),
+        (
+            EventKind::Time,
+            0,
+            0,
+            7,
+            words(&[1000, 30]),
+            "counter 7 at 1000 ns since 1970, 30 ns monotonic",
+        ),
         (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
         (
             EventKind::Dropped,
@@ -255,6 +263,38 @@ fn every_kind_is_decoded_and_has_a_line() {
     }
 }
 
+/// A stamp is the last word, and belongs neither to the body nor to the items of a call.
+#[test]
+fn stamps_lie_behind_the_body() {
+    const STAMPED: u8 = 0x80;
+    let plain = call("read", &[3, 0x1000, 832], 4, &[output(1, 0x1000, b"\x7fELF")]);
+    let stamped = |flags: u8| {
+        let mut bytes = plain.clone();
+        bytes.extend(3_u64.to_le_bytes());
+        let size = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&size.to_le_bytes());
+        bytes[5] = flags;
+        bytes
+    };
+    let bytes = stamped(STAMPED | 1);
+    let (event, size) = parse_event(&bytes).unwrap();
+    let (without, _) = parse_event(&plain).unwrap();
+    assert_eq!((size, event.flags()), (bytes.len(), 1));
+    assert_eq!((event.stamp(), without.stamp()), (Some(3 << 10), None));
+    assert_eq!(event.body(), without.body());
+    let options = TextOptions::default();
+    assert_eq!(event_line(&event, &options), event_line(&without, &options));
+    assert!(parse_event(&stamped(1)).is_err(), "without the flag it would be an item");
+    // There must be room for it.
+    let mut short = event_of_turn();
+    short[5] = STAMPED;
+    assert_eq!(parse_event(&short).unwrap_err(), EventError::Size { size: 16 });
+}
+
+fn event_of_turn() -> Vec<u8> {
+    event(EventKind::Turn, 0, 0, 12, &[])
+}
+
 #[test]
 fn malformed_events_name_what_is_wrong() {
     let good = call("read", &[3, 0x1000, 832], 4, &[output(1, 0x1000, b"\x7fELF")]);
@@ -272,7 +312,7 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(0, &[17, 0, 0, 0]), EventError::Size { size: 17 });
     assert!(matches!(with(0, &[0xf8, 0xff, 0xff, 0xff]), EventError::Truncated { .. }));
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
-    assert_eq!(with(4, &[18]), EventError::Kind { kind: 18 });
+    assert_eq!(with(4, &[19]), EventError::Kind { kind: 19 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
     assert_eq!(with(41, &[200]), EventError::ItemDirection { offset: 40, direction: 200 });
     assert_eq!(

@@ -19,6 +19,10 @@ const PERIOD: Duration = Duration::from_millis(25);
 const BUSY_PERIOD: Duration = Duration::from_millis(3);
 /// How often it looks whether threads are still there.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
+/// How long after the last time the clocks are read again. The first time is sooner: where the
+/// recorder is killed, nothing else may say how fast the time-stamp counter runs.
+const CLOCK_PERIOD: Duration = Duration::from_secs(10);
+const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(200);
 /// It keeps at least this many slots ready.
 const READY_SLOTS: usize = 8;
 
@@ -55,6 +59,7 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
     let mut slices = Slices::default();
     let mut homes = Homes::new(recorder);
     let mut slice_end = BUSY_PERIOD;
+    let mut next_clock = Instant::now() + FIRST_CLOCK_PERIOD;
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.is_told();
@@ -62,6 +67,11 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
         if drain_all(recorder, last)? == Drained::WhatFits && !was_ended {
             was_ended = true;
             crate::end_everything(header);
+        }
+        if header.mode.load(Relaxed) == shared::MODE_RECORD && Instant::now() >= next_clock {
+            // what fails here fails where rings are drained
+            let _ = recorder.accounts.note_time();
+            next_clock = Instant::now() + CLOCK_PERIOD;
         }
         if let Err(error) = room {
             refuse_threads(recorder, &error, &mut is_short);

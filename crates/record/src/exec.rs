@@ -2,7 +2,7 @@
 //! address space is described in its stream, nine bytes of bootstrap are written into the padding
 //! of its vDSO, and it is let go for good.
 
-use crate::exec_event::{ExecEvent, start_event};
+use crate::exec_event::{ExecEvent, stamped, start_event};
 use crate::shared_state::Recorder;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{self, Header};
@@ -103,9 +103,9 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let first = add_mappings(recorder, pid, &mappings, &registers, &mut event)?;
     let mut bytes = Vec::new();
     if shared_slot.parent_stream.load(Relaxed) == NO_PARENT && recorder.first_exec() {
-        bytes.extend(start_event(pid));
+        bytes.extend(stamped(start_event(pid), recorder.header(), shared_slot));
     }
-    bytes.extend(event.encode());
+    bytes.extend(stamped(event.encode(), recorder.header(), shared_slot));
     bytes.extend(recorder.log.at_exec(pid));
     recorder.append_in_ring(slot, &bytes)?;
     let ((program, program_bias), (interpreter, interpreter_bias)) =

@@ -1,13 +1,14 @@
 //! The bodies of the events that the supervisor writes itself.
 
 use retake_contract::events::{
-    END_ANYWHERE, END_IN_TURN, EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_START, EVENT_TURN,
-    EXEC_MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN, ITEM_TIMES, TURN_SHARED, call_times, event,
-    exec_area, exec_body, exec_mapping, item,
+    END_ANYWHERE, END_IN_TURN, EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_STAMPED, EVENT_START,
+    EVENT_TURN, EXEC_MAPPING_CONTENT, EXEC_MAPPING_GROWS_DOWN, ITEM_TIMES, STAMP_SHIFT,
+    TURN_SHARED, call_times, event, exec_area, exec_body, exec_mapping, item,
 };
 use retake_contract::put;
+use retake_kernel::clock;
 use retake_kernel::maps::Mapping;
-use retake_kernel::shared::{Header, ImagePart, Slot, load_content};
+use retake_kernel::shared::{Header, ImagePart, OPTION_STAMPS, Slot, load_content};
 use std::sync::atomic::Ordering::Relaxed;
 
 const READ_EXECUTE: u32 = (libc::PROT_READ | libc::PROT_EXEC) as u32;
@@ -20,6 +21,20 @@ fn encode(kind: u8, number: u16, value: u64, body: &[u8]) -> Vec<u8> {
     put(&mut bytes, event::NUMBER, &number.to_le_bytes());
     put(&mut bytes, event::VALUE, &value.to_le_bytes());
     put(&mut bytes, event::LAYOUT_BYTES, body);
+    bytes
+}
+
+/// Gives an event a stamp, as that of a thread that stands still.
+pub(crate) fn stamped(mut bytes: Vec<u8>, header: &Header, slot: &Slot) -> Vec<u8> {
+    if header.options.load(Relaxed) & OPTION_STAMPS == 0 {
+        return bytes;
+    }
+    let now = clock::counter() >> STAMP_SHIFT;
+    let before = slot.producer.stamped.swap(now, Relaxed);
+    bytes.extend(now.wrapping_sub(before).to_le_bytes());
+    let size = bytes.len() as u32;
+    put(&mut bytes, event::SIZE, &size.to_le_bytes());
+    bytes[event::FLAGS] |= EVENT_STAMPED;
     bytes
 }
 

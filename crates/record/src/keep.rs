@@ -12,7 +12,7 @@ use crate::thread_account::{Accounts, supervisor_info};
 use plan::{End, Kept, Need, Plan, plan};
 use retake_kernel::clock;
 use retake_model::event::ThreadAccount;
-use retake_model::{ContentId, Dropped, StreamId};
+use retake_model::{ContentId, Dropped, StreamId, TimePoint};
 use retake_recording::{ChunkEvents, Keep, RecordingWriter, Replaced, StreamInfo, StreamKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -257,11 +257,11 @@ impl Keeper {
         if plan.saved_bytes < demand.least_bytes {
             return Ok(false);
         }
-        let (rewrite, batch) = accounts.begin_rewrite(&self.writer)?;
+        let (rewrite, held) = accounts.begin_rewrite(&self.writer)?;
         let (dropped, chunks) = {
             let state = self.lock();
             let dropped = state.dropped_after(&plan);
-            let chunks = state.supervisor_stream(&plan, &dropped);
+            let chunks = state.supervisor_stream(&plan, &dropped, &held.points);
             (dropped, chunks)
         };
         let keep = |stream: StreamId| match plan.cut.get(&stream.0) {
@@ -272,7 +272,7 @@ impl Keeper {
         if let Err(error) =
             rewrite.run(&keep, &Replaced { info: &supervisor_info(), chunks: &chunks })
         {
-            accounts.put_back(batch);
+            accounts.put_back(held);
             return Err(error);
         }
         self.lock().apply(&plan, dropped, &self.writer);
@@ -319,9 +319,14 @@ impl State {
         dropped
     }
 
-    /// What the supervisor's own stream holds then: the note, and the accounts of threads that are
-    /// left.
-    fn supervisor_stream(&self, plan: &Plan, dropped: &Dropped) -> Vec<(Vec<u8>, ChunkEvents)> {
+    /// What the supervisor's own stream holds then: the note, the points of the clock, and the
+    /// accounts of threads that are left.
+    fn supervisor_stream(
+        &self,
+        plan: &Plan,
+        dropped: &Dropped,
+        points: &[u8],
+    ) -> Vec<(Vec<u8>, ChunkEvents)> {
         let one = ChunkEvents { first: Some(0), count: 1 };
         let note = dropped.event();
         let mut chunks: Vec<_> = note
@@ -329,6 +334,11 @@ impl State {
             .enumerate()
             .map(|(at, bytes)| (bytes.to_vec(), if at == 0 { one } else { ChunkEvents::default() }))
             .collect();
+        let whole = CHUNK_BYTES / TimePoint::BYTES * TimePoint::BYTES;
+        chunks.extend(points.chunks(whole).map(|part| {
+            let count = (part.len() / TimePoint::BYTES) as u32;
+            (part.to_vec(), ChunkEvents { count, ..one })
+        }));
         let left = self.streams.iter().filter(|(stream, _)| !plan.gone.contains(stream));
         let accounts: Vec<Vec<u8>> = left
             .filter_map(|(&stream, kept)| Some(kept.end.as_ref()?.account.event(StreamId(stream))))

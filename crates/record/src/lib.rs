@@ -44,6 +44,7 @@ use exec::Attended;
 use foresight::Foresight;
 use keep::{Keeper, Keeping};
 use rescue::Ward;
+use retake_kernel::clock;
 use retake_kernel::guardian::{Forked, Guardian};
 use retake_kernel::inheritance::{self, Limits};
 use retake_kernel::process::{self, Prepared, Program};
@@ -88,6 +89,8 @@ pub struct Request {
     pub keep_last: Option<KeepLast>,
     /// What to do when the disk is full.
     pub on_full: OnFull,
+    /// When recording began, on the monotonic clock.
+    pub began_ns: u64,
 }
 
 /// How a recorded program ended.
@@ -200,7 +203,7 @@ fn run(
     let linking = Arc::clone(&log);
     let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
     let space = Space::new(request.on_full);
-    let mut recorder = Recorder::new(session, plan, files, log, space, keeper);
+    let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
     recorder.guardian = Some(guardian.line());
     let recorder = Arc::new(recorder);
     let foresight =
@@ -246,6 +249,7 @@ fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), Reco
             changed_files: changed_files(recorder.header()),
             serial_because: recorder.files.code(recorder.header().serial_because.load(Relaxed)),
             untold_late: recorder.files.code(recorder.header().untold_late.load(Relaxed)),
+            ended: Some(clock::moment()),
         };
         recorder.space.wait(|| recorder.log.finish(&outcome))
     });

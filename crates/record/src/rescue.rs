@@ -6,6 +6,7 @@ use crate::rings::{self, Plan, Ring, Shape};
 use crate::shared_state::{Recorder, RingState};
 use crate::space::{OnFull, Space};
 use crate::{deadline::Deadline, end_everything, job_control};
+use retake_kernel::clock;
 use retake_kernel::guardian::{self, Vigil, Word};
 use retake_kernel::segment::Segment;
 use retake_kernel::shared;
@@ -71,7 +72,8 @@ fn complete(directory: &Path, ward: Ward<'_>, pools: Pools) -> io::Result<()> {
     let writer = Arc::new(RecordingWriter::resume(directory)?);
     let files = FileTable::new(ward.store, |_, _| Ok(()));
     let (log, space) = (Arc::clone(&writer), Space::new(OnFull::End));
-    let recorder = Recorder::new(ward.session, ward.plan, files, log, space, None);
+    let recorder =
+        Recorder::new(ward.session, ward.plan, clock::monotonic_ns(), files, log, space, None);
     for (shape, pool) in pools {
         // Without its ring a stream ends where it was written to; those behind it in the order of
         // the slots are as they were.
@@ -100,6 +102,7 @@ fn complete(directory: &Path, ward: Ward<'_>, pools: Pools) -> io::Result<()> {
     writer.finish(&Outcome {
         duration_ms: ward.started.elapsed().as_millis() as u64,
         changed_files: crate::changed_files(recorder.header()),
+        ended: Some(clock::moment()),
         ..Outcome::of_exit(Exit::Killed(libc::SIGKILL))
     })?;
     Ok(())

@@ -86,6 +86,7 @@ impl Recorder {
     pub fn new(
         session: Session,
         plan: Plan,
+        began_ns: u64,
         files: FileTable,
         log: Arc<dyn EventLog>,
         space: Space,
@@ -96,7 +97,7 @@ impl Recorder {
             session,
             files,
             counters: Counters::default(),
-            accounts: Arc::new(Accounts::new(Arc::clone(&log), Arc::clone(&space))),
+            accounts: Arc::new(Accounts::new(began_ns, Arc::clone(&log), Arc::clone(&space))),
             log,
             space,
             guardian: None,
@@ -342,6 +343,7 @@ impl Recorder {
         slot.baton.slice_us.store(0, Relaxed);
         slot.baton.stop_us.store(0, Relaxed);
         slot.producer.kicked.store(0, Relaxed);
+        slot.producer.stamped.store(0, Relaxed);
         shared::push_ready(header, index);
         header.ready_futex.fetch_add(1, AcqRel);
         futex::wake(&header.ready_futex, i32::MAX);

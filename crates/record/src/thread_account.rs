@@ -4,8 +4,8 @@
 use crate::event_log::EventLog;
 use crate::space::Space;
 use retake_kernel::{clock, shared};
-use retake_model::event::{HEADER_BYTES, ThreadAccount};
-use retake_model::{EventKind, StreamId};
+use retake_model::event::ThreadAccount;
+use retake_model::{EventKind, StreamId, TimePoint};
 use retake_recording::{ChunkEvents, RecordingWriter, Rewrite, StreamInfo, StreamKind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +43,15 @@ pub(crate) struct Accounts {
     state: Mutex<State>,
 }
 
+/// What is held while the recording is written anew.
+#[derive(Debug)]
+pub(crate) struct Held {
+    batch: Vec<u8>,
+    events: u32,
+    /// Events of all points of the clock. They stay.
+    pub points: Vec<u8>,
+}
+
 /// Where they are written.
 #[derive(Debug)]
 struct Output {
@@ -56,14 +65,18 @@ struct State {
     threads: u64,
     /// Events that are not in the stream yet.
     batch: Vec<u8>,
+    batch_events: u32,
+    /// Events of all points of the clock so far.
+    points: Vec<u8>,
     is_declared: bool,
 }
 
 impl Accounts {
-    /// None so far. Their stream goes to that log, and waits for space on its disk.
-    pub fn new(log: Arc<dyn EventLog>, space: Arc<Space>) -> Self {
+    /// None so far. Recording began then, on the monotonic clock. Their stream goes to that log,
+    /// and waits for space on its disk.
+    pub fn new(base_ns: u64, log: Arc<dyn EventLog>, space: Arc<Space>) -> Self {
         let output = Output { log, space };
-        Self { base_ns: clock::monotonic_ns(), output, state: Mutex::default() }
+        Self { base_ns, output, state: Mutex::default() }
     }
 
     /// What is known of a thread that has ended.
@@ -89,9 +102,21 @@ impl Accounts {
         state.threads += 1;
         state.total.add(account);
         state.batch.extend(account.event(stream));
+        state.batch_events += 1;
         if state.batch.len() < BATCH_BYTES {
             return Ok(());
         }
+        state.write(&self.output)
+    }
+
+    /// Notes what the clocks show. It is written at once: should the recorder be killed, times are
+    /// known up to here.
+    pub fn note_time(&self) -> retake_recording::Result<()> {
+        let point = TimePoint::from(clock::moment()).event();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.points.extend(&point);
+        state.batch.extend(point);
+        state.batch_events += 1;
         state.write(&self.output)
     }
 
@@ -100,17 +125,20 @@ impl Accounts {
     pub fn begin_rewrite<'a>(
         &self,
         writer: &'a RecordingWriter,
-    ) -> retake_recording::Result<(Rewrite<'a>, Vec<u8>)> {
+    ) -> retake_recording::Result<(Rewrite<'a>, Held)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.declare(&self.output)?;
         let rewrite = writer.begin_rewrite()?;
-        Ok((rewrite, std::mem::take(&mut state.batch)))
+        let batch = std::mem::take(&mut state.batch);
+        let events = std::mem::take(&mut state.batch_events);
+        Ok((rewrite, Held { batch, events, points: state.points.clone() }))
     }
 
     /// The rewrite failed.
-    pub fn put_back(&self, batch: Vec<u8>) {
+    pub fn put_back(&self, held: Held) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.batch.splice(0..0, batch);
+        state.batch.splice(0..0, held.batch);
+        state.batch_events += held.events;
     }
 
     /// Writes what is kept back. Returns the number of threads and the sum of their accounts.
@@ -148,10 +176,10 @@ impl State {
             return Ok(());
         }
         self.declare(output)?;
-        let event_bytes = HEADER_BYTES + ThreadAccount::BYTES;
-        let events = ChunkEvents { first: Some(0), count: (self.batch.len() / event_bytes) as u32 };
+        let events = ChunkEvents { first: Some(0), count: self.batch_events };
         output.space.wait(|| output.log.append(SUPERVISOR_STREAM, &self.batch, events))?;
         self.batch.clear();
+        self.batch_events = 0;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use crate::error::FramePlace;
 use crate::stream_info::StreamId;
 
 /// The format this version writes, and the only one it reads.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// The most uncompressed bytes a frame may carry.
 pub const MAX_CHUNK_BYTES: usize = 16 << 20;

@@ -42,6 +42,7 @@ mod storage;
 mod store;
 mod stream_info;
 mod stream_reader;
+mod times;
 mod warning;
 mod writer;
 

@@ -205,6 +205,9 @@ pub struct Outcome {
     /// exact is not known.
     #[serde(default)]
     pub untold_late: Option<String>,
+    /// As [`Metadata::began`], at the end.
+    #[serde(default)]
+    pub ended: Option<[u64; 3]>,
 }
 
 impl Outcome {
@@ -217,6 +220,7 @@ impl Outcome {
             changed_files: None,
             serial_because: None,
             untold_late: None,
+            ended: None,
         }
     }
 }
@@ -241,6 +245,11 @@ pub struct Metadata {
     pub environment_count: u32,
     /// When it started, in milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
+    /// When recording began: ticks of the time-stamp counter, nanoseconds since 1970, nanoseconds
+    /// on the monotonic clock.
+    pub began: Option<[u64; 3]>,
+    /// How fast the time-stamp counter runs; 0: not evenly, so that events have no stamps.
+    pub ticks_per_second: u64,
     /// Where it ran.
     pub machine: Machine,
     /// Hash of the system-call table.
@@ -320,6 +329,7 @@ mod tests {
                 changed_files: Some(vec![(1, 2)]),
                 serial_because: Some("code made at run time".to_owned()),
                 untold_late: None,
+                ended: Some([5, 6, u64::MAX]),
             }),
             ..Metadata::default()
         }

@@ -65,7 +65,7 @@ fn frames(file: &Path) -> Vec<Frame> {
     while at < bytes.len() {
         let header = bytes[at..at + 64].to_vec();
         assert_eq!(&header[..4], b"RTKF");
-        assert_eq!(number(&header, 4, 2), 1);
+        assert_eq!(number(&header, 4, 2), 2);
         assert_eq!(
             number(&header, 56, 8),
             xxh3_64_with_seed(&header[..56], at as u64),
@@ -212,7 +212,7 @@ fn metadata_begin_with_their_checksum() {
     assert_eq!(value["recording_id"], format!("{:016x}", number(&frames[0].header, 48, 8)));
     assert_eq!(
         (&value["format_version"], &value["outcome"]["exit"]["exited"]),
-        (&1.into(), &0.into())
+        (&2.into(), &0.into())
     );
     for field in [
         "retake_version",
@@ -223,6 +223,7 @@ fn metadata_begin_with_their_checksum() {
         "arguments",
         "working_directory",
         "environment_count",
+        "ticks_per_second",
     ] {
         assert!(!value[field].is_null(), "{field}");
     }

@@ -142,9 +142,8 @@ fn kind_name(kind: u64) -> &'static str {
         Some(EventKind::Compare) => "a compare-and-exchange that failed",
         Some(EventKind::Passage) => "a passage",
         Some(EventKind::After) => "an operation behind another thread's",
-        Some(EventKind::Thread | EventKind::State | EventKind::Dropped) | None => {
-            "something unknown"
-        }
+        Some(EventKind::Thread | EventKind::State | EventKind::Dropped | EventKind::Time)
+        | None => "something unknown",
     }
 }
 

@@ -126,6 +126,10 @@ impl Session {
             (options.auto, shared::OPTION_AUTO),
             (options.settled, shared::OPTION_SETTLED),
             (!processor.traps_cpuid, shared::OPTION_NO_CPUID_FAULT),
+            (
+                mode == shared::MODE_RECORD && retake_kernel::clock::counter_is_steady(),
+                shared::OPTION_STAMPS,
+            ),
         ] {
             bits |= if chosen { bit } else { 0 };
         }

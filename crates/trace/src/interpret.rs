@@ -121,6 +121,7 @@ impl Interpreter {
             | Event::Forced { .. }
             | Event::Hash { .. }
             | Event::Thread { .. }
+            | Event::Time(_)
             | Event::Dropped { .. }
             | Event::Compare { .. }
             | Event::After { .. } => {}

@@ -1,18 +1,21 @@
 //! `retake dump`: the events of a recording, as text or JSON.
 
+mod times;
+
 use std::ffi::OsString;
 
 use clap::{ArgGroup, Args};
 use retake_model::print::{TextOptions, event_line};
-use retake_model::{EventKind, EventRef, table};
+use retake_model::{EventKind, EventRef, EventTime, StreamTimes, TimeScale, table};
 use retake_recording::{
-    Error, EventReader, Numbered, Recording, StreamId, StreamKind, StreamSummary,
+    Error, EventReader, Numbered, Recording, StreamId, StreamInfo, StreamKind, StreamSummary,
 };
 
 use crate::failure::{Failure, Result};
 use crate::json_event::JsonEvent;
 use crate::output::{Output, Style};
 use crate::recordings;
+use times::{Column, Times};
 
 /// How many events before and after the one that `--around` names are shown.
 const AROUND: u64 = 10;
@@ -25,11 +28,15 @@ Each thread of the program has a stream of events, mostly system calls. They are
 event, then the event in the manner of strace. With --json there is one object a line instead, with all the data that were \
 recorded.
 
+With -t, -tt, -ttt, -r or --elapsed, each event has its time, a call that of its return. A + behind it means then or later, up to \
+the time of the next event: events that cost little have no time of their own.
+
 Examples:
   retake dump                            everything in the latest recording
   retake dump make-1 --call openat,execve
   retake dump --stream 0 --around 48213  what led to a divergence, and what should have followed
   retake dump --pid 4711 --kind signal,exit
+  retake dump -r --call read,poll        how long each took
   retake dump --json | jq 'select(.error == \"ENOENT\") | .arguments'
 ")]
 pub struct Options {
@@ -54,7 +61,7 @@ pub struct Options {
     call: Vec<u16>,
 
     /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash,
-    /// end, compare; and of what the supervisor notes: thread, dropped
+    /// end, compare; and of what the supervisor notes: thread, time, dropped
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
 
@@ -69,6 +76,9 @@ pub struct Options {
     /// Show up to this many bytes of each string and buffer
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     strings: usize,
+
+    #[command(flatten)]
+    times: Times,
 
     /// One JSON object a line
     #[arg(long)]
@@ -127,79 +137,138 @@ pub fn run(options: &Options) -> Result<()> {
         return Err(Failure::new("no thread of the recording is one of those chosen")
             .attempt("retake ps, which lists the processes"));
     }
+    let scale = recording.time_scale();
+    if options.times.are_wanted() && scale.as_ref().is_some_and(|scale| !scale.has_stamps()) {
+        eprintln!(
+            "note: times are coarse: the processor's time-stamp counter did not run evenly, so \
+            only clocks that the program read tell the time"
+        );
+    }
+    let dump = Dump { options, recording: &recording, scale };
     let mut output = Output::new();
     let mut failure = None;
     for (index, stream) in chosen.iter().enumerate() {
         if index > 0 && !options.json {
             output.line("")?;
         }
-        let problem = dump_stream(options, &recording, stream, &mut output)?;
+        let problem = dump.stream(stream, &mut output)?;
         failure = failure.or(problem);
     }
     output.finish()?;
     failure.map_or(Ok(()), Err)
 }
 
-/// Prints one stream as far as it can be read. Returns the first thing that is wrong with it.
-fn dump_stream(
-    options: &Options,
-    recording: &Recording,
-    stream: &StreamSummary,
-    output: &mut Output,
-) -> Result<Option<Failure>> {
-    let range = options.event_range();
-    let text = TextOptions {
-        string_bytes: options.strings,
-        unabbreviated: true,
-        ..TextOptions::default()
-    };
-    let info = &stream.info;
-    if !options.json {
-        let heading = format!(
-            "# stream {}: process {}, thread {}, {} events",
-            info.id, info.pid, info.tid, stream.event_count
-        );
-        output.line(output.styled(Style::Bold, heading))?;
-    }
-    let mut reader = EventReader::new(recording, info.id)?;
-    if range.first > 0 {
-        reader.seek_before(range.first)?;
-    }
-    let mut problem = None;
-    while reader.next_index() < range.end {
-        let Numbered { index, event, .. } = match reader.next() {
-            Ok(Some(numbered)) => numbered,
-            Ok(None) => break,
-            Err(error) => {
-                problem.get_or_insert(error.into());
-                break;
-            }
-        };
-        if index < range.first {
-            continue;
+/// What is dumped, and how.
+struct Dump<'dump> {
+    options: &'dump Options,
+    recording: &'dump Recording,
+    scale: Option<TimeScale>,
+}
+
+impl Dump<'_> {
+    /// Prints one stream as far as it can be read. Returns the first thing that is wrong with it.
+    fn stream(&self, stream: &StreamSummary, output: &mut Output) -> Result<Option<Failure>> {
+        let range = self.options.event_range();
+        let info = &stream.info;
+        let mut lines = Lines::begin(self, stream, output)?;
+        let mut reader = EventReader::new(self.recording, info.id)?;
+        // Times add up from the beginning.
+        if range.first > 0 && lines.times.is_none() {
+            reader.seek_before(range.first)?;
         }
-        let event = match event {
-            Ok(event) if options.wants_event(&event) => event,
-            Ok(_) => continue,
-            Err(error) => {
-                problem.get_or_insert_with(|| {
-                    Error::Malformed { stream: info.id, index, error }.into()
-                });
-                continue;
+        let mut problem = None;
+        while reader.next_index() < range.end {
+            let Numbered { index, event, .. } = match reader.next() {
+                Ok(Some(numbered)) => numbered,
+                Ok(None) => break,
+                Err(error) => {
+                    problem.get_or_insert(error.into());
+                    break;
+                }
+            };
+            let is_in_range = index >= range.first;
+            match event {
+                Ok(event) => {
+                    let time = lines.times.as_mut().map(|times| times.pass(&event));
+                    if is_in_range && self.options.wants_event(&event) {
+                        lines.show(index, &event, time, output)?;
+                    }
+                }
+                Err(error) if is_in_range => {
+                    problem.get_or_insert_with(|| {
+                        Error::Malformed { stream: info.id, index, error }.into()
+                    });
+                }
+                Err(_) => {}
             }
-        };
-        if options.json {
-            output.json_line(&JsonEvent::new(info, index, &event, &text))?;
-        } else {
-            let number = output.styled(Style::Faint, format!("{index:>7}"));
-            output.line(format!("{number}  {}", event_line(&event, &text)))?;
         }
+        if reader.is_cut() && !self.options.json {
+            let index = reader.next_index();
+            output.line(format!("# the stream ends in the middle of event {index}"))?;
+        }
+        Ok(problem)
     }
-    if reader.is_cut() && !options.json {
-        let index = reader.next_index();
-        output.line(format!("# the stream ends in the middle of event {index}"))?;
+}
+
+/// The lines of one stream.
+struct Lines<'dump> {
+    info: &'dump StreamInfo,
+    text: TextOptions,
+    is_json: bool,
+    scale: Option<&'dump TimeScale>,
+    column: Option<Column<'dump>>,
+    /// If times are wanted.
+    times: Option<StreamTimes<'dump>>,
+}
+
+impl<'dump> Lines<'dump> {
+    fn begin(
+        dump: &'dump Dump<'_>,
+        stream: &'dump StreamSummary,
+        output: &mut Output,
+    ) -> Result<Self> {
+        let (options, info, scale) = (dump.options, &stream.info, dump.scale.as_ref());
+        if !options.json {
+            let heading = format!(
+                "# stream {}: process {}, thread {}, {} events",
+                info.id, info.pid, info.tid, stream.event_count
+            );
+            output.line(output.styled(Style::Bold, heading))?;
+        }
+        // What the supervisor notes says itself when it was.
+        let has_times = info.kind != StreamKind::Supervisor;
+        let column = options.times.column(scale)?.filter(|_| has_times);
+        let wants_times = has_times && (options.json || column.is_some());
+        Ok(Self {
+            info,
+            text: TextOptions {
+                string_bytes: options.strings,
+                unabbreviated: true,
+                ..TextOptions::default()
+            },
+            is_json: options.json,
+            scale,
+            column,
+            times: scale.filter(|_| wants_times).map(StreamTimes::new),
+        })
     }
-    Ok(problem)
+
+    fn show(
+        &mut self,
+        index: u64,
+        event: &EventRef<'_>,
+        time: Option<EventTime>,
+        output: &mut Output,
+    ) -> Result<()> {
+        if self.is_json {
+            let event = JsonEvent::new(self.info, index, event, &self.text);
+            return output.json_line(&event.at(self.scale.zip(time)));
+        }
+        let number = output.styled(Style::Faint, format!("{index:>7}"));
+        let time = self.column.as_mut().zip(time);
+        let time = time.map_or(String::new(), |(column, time)| column.text(time) + " ");
+        output.line(format!("{number}  {time}{}", event_line(event, &self.text)))
+    }
 }
 
 impl Options {
@@ -212,7 +281,9 @@ impl Options {
         // What the supervisor notes is no event of the program.
         if info.kind == StreamKind::Supervisor
             && self.stream.is_empty()
-            && !self.kind.iter().any(|kind| matches!(kind, EventKind::Thread | EventKind::Dropped))
+            && !self.kind.iter().any(|kind| {
+                matches!(kind, EventKind::Thread | EventKind::Time | EventKind::Dropped)
+            })
         {
             return false;
         }

@@ -9,20 +9,21 @@ use crate::failure::Result;
 use crate::output::{Output, Table};
 use crate::processes::{self, End, Placed, Process};
 use crate::recordings;
-use crate::text;
+use crate::text::{self, Moment};
 
 /// Options of `retake ps`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A process is shown with the number it had while recording, how many events its threads have, how it ended (a status, or the \
 signal that killed it; `-` if it had not ended when the recording did, `dropped` if --keep-last has left only its beginning), when it began, counted from the beginning of the \
-recording, how long it ran, and the program it ran last.
+recording, how long it ran, and the program it ran last. With -w the times of day at which it began and ended are shown instead.
 
 Of threads, --threads shows how many system calls each made and how many signals it got, how often it got its turn from another thread of the process, how often it was stopped between \
 events, and how often and how long it waited for its turn.
 
 Examples:
   retake ps
+  retake ps -w
   retake ps make-1 --json | jq -r '.[] | select(.end.exited != 0) | .program'
 ")]
 pub struct Options {
@@ -33,6 +34,10 @@ pub struct Options {
     /// Show the threads of each process
     #[arg(short, long)]
     threads: bool,
+
+    /// Show at what time of day processes began and ended
+    #[arg(short, long, conflicts_with = "threads")]
+    wall_clock: bool,
 
     /// As JSON
     #[arg(long)]
@@ -57,7 +62,9 @@ pub fn run(options: &Options) -> Result<()> {
         output.finish()?;
         return failure.map_or(Ok(()), Err);
     }
-    table_of(&processes::tree(&processes)).print(&mut output)?;
+    let tree = processes::tree(&processes);
+    let table = if options.wall_clock { table_of_times(&tree) } else { table_of(&tree) };
+    table.print(&mut output)?;
     output.finish()?;
     failure.map_or(Ok(()), Err)
 }
@@ -80,6 +87,22 @@ pub fn table_of(tree: &[Placed<'_>]) -> Table {
                 .started_ms
                 .zip(process.ended_ms)
                 .map_or("-".to_owned(), |(start, end)| duration_text(end - start)),
+            end_text(process.end),
+            prefix.clone() + &command_text(process),
+        ]);
+    }
+    table
+}
+
+fn table_of_times(tree: &[Placed<'_>]) -> Table {
+    let mut table = Table::new(&["PID", "PARENT", "START", "END", "EXIT", "PROGRAM"], &[0, 1]);
+    let time = |time: Option<Moment>| time.map_or("-".to_owned(), Moment::local);
+    for Placed { process, prefix } in tree {
+        table.row([
+            process.pid.to_string(),
+            process.parent_pid.map_or("-".to_owned(), |parent| parent.to_string()),
+            time(process.started_at),
+            time(process.ended_at),
             end_text(process.end),
             prefix.clone() + &command_text(process),
         ]);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use retake_kernel::clock;
 use retake_kernel::inheritance::{Limits, Shortage};
 use retake_patch::{is_declared, tells_all};
 use retake_record::{Ended, KeepLast, RecordError, Request};
@@ -248,6 +249,7 @@ impl Recorder<'_> {
         let store = Store::open(&self.location.store)?;
         let metadata = describe(options, &self.found, self.environment.len(), seed);
         let policy = metadata.policy;
+        let began_ns = metadata.began.map_or(0, |[_, _, monotonic_ns]| monotonic_ns);
         let writer = start(options, &self.location, &metadata)?;
         let directory = writer.directory().to_path_buf();
         let request = Request {
@@ -264,6 +266,7 @@ impl Recorder<'_> {
                 OnFull::End => retake_record::OnFull::End,
                 OnFull::Stop | OnFull::DropOldest => retake_record::OnFull::Stop,
             },
+            began_ns,
             processor: metadata.machine.processor,
             options: retake_supervisor::Options {
                 no_fast_path: options.no_fast_path,
@@ -322,6 +325,8 @@ fn describe(
     Metadata {
         check_level: options.check.into(),
         policy: options.policy(&found.program),
+        began: Some(clock::moment()),
+        ticks_per_second: clock::steady_ticks_per_second().unwrap_or(0),
         settings: [
             ("fast_path", Some(fast_path.to_owned())),
             ("chaos seed", seed.map(|seed| seed.to_string())),

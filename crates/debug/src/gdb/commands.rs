@@ -9,12 +9,14 @@ use crate::inferior::Fate;
 use crate::lines::loops::{Function, GoneOver};
 use crate::state::hash_of_state;
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use retake_model::event::Console;
 use std::fmt::Write;
 
 const HELP: &str = "\
-when                  where the program is in the recording
-elapsed               when that was
+when                  where the program is in the recording, and when that was
+elapsed               how long after recording began that was, and the end of the process
 seek PLACE            go to EVENT, THREAD:EVENT, a time such as 1.5s, begin, exit or crash
 checkpoint            remember this place
 checkpoints           list them
@@ -78,6 +80,7 @@ impl Remote {
         let argument = argument.trim();
         Ok(match name {
             "when" => self.when(),
+            "place" => self.place(),
             "elapsed" => self.elapsed(),
             "seek" => match argument.parse::<Destination>() {
                 Ok(destination) => self.go_next(destination),
@@ -89,7 +92,7 @@ impl Remote {
                 .bookmarks
                 .add(&mut self.session.travel.timeline)?
             {
-                Some(number) => format!("checkpoint {number} at {}", self.when()),
+                Some(number) => format!("checkpoint {number} at {}", self.place()),
                 None => {
                     "error: no copy of the process can be made here: it shares memory with others"
                         .to_owned()
@@ -141,21 +144,34 @@ impl Remote {
         })
     }
 
-    fn when(&self) -> String {
+    fn place(&self) -> String {
         let context = self.session.inferior().context();
         format!("event {} of thread {}", context.event_count, context.tid)
     }
 
+    fn when(&self) -> String {
+        let replay = self.session.replay();
+        let time = replay.here().and_then(|here| replay.history.time(here));
+        match time {
+            Some((ns, unix_ns)) => format!(
+                "{}\nat {}, {} after recording began",
+                self.place(),
+                local_time(unix_ns),
+                seconds(ns, 6)
+            ),
+            None => self.place(),
+        }
+    }
+
     fn elapsed(&self) -> String {
-        let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
         let replay = self.session.replay();
         match replay.here().and_then(|here| replay.history.elapsed(here)) {
             Some((now, end)) => format!(
                 "about {} after recording began; the process ended at {}",
-                seconds(now),
-                seconds(end)
+                seconds(now, 3),
+                seconds(end, 3)
             ),
-            None => "error: the recording does not say when: it was cut off".to_owned(),
+            None => "error: the recording does not say when".to_owned(),
         }
     }
 
@@ -214,6 +230,17 @@ impl Remote {
             Err(error) => format!("error: {error}"),
         }
     }
+}
+
+fn seconds(ns: u64, digits: usize) -> String {
+    format!("{:.digits$} s", ns as f64 / 1e9)
+}
+
+/// `2026-11-23 03:30:23.858274`
+fn local_time(unix_ns: u64) -> String {
+    Timestamp::from_nanosecond(i128::from(unix_ns)).map_or(String::new(), |time| {
+        time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
+    })
 }
 
 fn yes_or_no(is_so: bool) -> String {

@@ -105,10 +105,10 @@ def back_to_write(argument):
         try:
             # Signals on the way are no writes.
             while True:
-                before = ask("when")
+                before = ask("place")
                 gdb.execute("reverse-continue", to_string=True)
                 hit = watch.hit_count > 0
-                if hit or ask("when") == before or ask("begins") == "yes":
+                if hit or ask("place") == before or ask("begins") == "yes":
                     break
         finally:
             watch.delete()
@@ -172,7 +172,7 @@ If it was a system call: which, with its arguments, and which bytes of what it r
         show()
 
 
-Simple("when", "when", "Show where in the recording the program is: how many events which thread has consumed.")
+Simple("when", "when", "Show where in the recording the program is: how many events which thread has consumed, and when that was.")
 Simple("elapsed", "elapsed", "Show how long after recording began the program is here, as near as the recording knows.")
 Simple("events", "events", """Show the events of the thread before and after here, mostly system calls: events [COUNT].
 The numbers are those of `retake dump`.""")

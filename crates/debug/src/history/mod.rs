@@ -2,13 +2,12 @@
 //!
 //! * `target`: which process of it that is; `path`: what it executed; `crash`: how it died.
 //! * `events`, `outputs`: what lies around a place, and what was printed up to there.
-//! * `clock`: when things happened; `thread_names`: what its threads are called.
+//! * `times`: when things happened; `thread_names`: what its threads are called.
 //! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
 //!   run.
 //! * `scan`: walking over events without looking into them.
 
 pub(crate) mod alone;
-mod clock;
 pub(crate) mod crash;
 mod events;
 pub(crate) mod one_core;
@@ -17,10 +16,10 @@ pub(crate) mod path;
 mod scan;
 pub(crate) mod target;
 mod thread_names;
+mod times;
 
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
-use clock::Clock;
 use crash::{Crash, has_end};
 use path::program_path;
 use retake_model::EventKind;
@@ -30,6 +29,7 @@ use std::cell::OnceCell;
 use std::time::Duration;
 use target::Target;
 use thread_names::ThreadNames;
+use times::Times;
 
 /// A thread's stream, and how many events it has consumed.
 pub(crate) type Consumed = (StreamId, u64);
@@ -43,7 +43,7 @@ pub(crate) struct History {
     /// How the process died, if it did.
     pub crash: Option<Crash>,
     /// Made when somebody asks for a time.
-    clock: OnceCell<Clock>,
+    times: OnceCell<Option<Times>>,
     names: OnceCell<ThreadNames>,
 }
 
@@ -58,7 +58,7 @@ impl History {
             path: program_path(recording, &target),
             crash: target.crash(recording)?,
             target,
-            clock: OnceCell::new(),
+            times: OnceCell::new(),
             names: OnceCell::new(),
         })
     }
@@ -163,30 +163,37 @@ impl History {
 
     // ---- times ----
 
-    fn clock(&self) -> &Clock {
-        self.clock.get_or_init(|| Clock::of(&self.recording, self.target.pid))
+    fn times(&self) -> Option<&Times> {
+        self.times.get_or_init(|| Times::of(&self.recording, self.target.pid)).as_ref()
+    }
+
+    /// When a thread had consumed so many events: nanoseconds since recording began, and since
+    /// 1970.
+    pub fn time(&self, (stream, events): Consumed) -> Option<(u64, u64)> {
+        let times = self.times()?;
+        let ns = times.time(stream, events)?;
+        Some((ns, times.unix_ns(ns)))
     }
 
     /// Nanoseconds from when recording began to where a thread has consumed so many events, and to
-    /// the end of the process; as near as is known.
+    /// the end of the process.
     pub fn elapsed(&self, (stream, events): Consumed) -> Option<(u64, u64)> {
-        let clock = self.clock();
-        Some((clock.time(stream, events)?, clock.end()?))
+        let times = self.times()?;
+        Some((times.time(stream, events)?, times.end()?))
     }
 
     /// Where the process was then.
     fn event_at(&self, time: Duration) -> Result<Destination> {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let clock = self.clock();
-        let Some(end) = clock.end() else {
+        let Some((times, end)) = self.times().and_then(|times| Some((times, times.end()?))) else {
             return Err(DebugError::NoPlace(
-                "the recording does not say when anything happened: it was cut off".to_owned(),
+                "the recording does not say when anything happened".to_owned(),
             ));
         };
         if ns >= end {
             return Ok(Destination::End);
         }
-        let Some((stream, events)) = clock.place(ns) else { return Ok(Destination::Begin) };
+        let Some((stream, events)) = times.place(ns) else { return Ok(Destination::Begin) };
         let info =
             self.recording.streams().find(|known| known.info.id == stream).map(|known| known.info);
         Ok(info

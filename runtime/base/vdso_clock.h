@@ -1,0 +1,13 @@
+/* What vdso_clock.c offers. */
+#ifndef RETAKE_BASE_VDSO_CLOCK_H
+#define RETAKE_BASE_VDSO_CLOCK_H
+#include "contract/context.h"
+
+typedef i64 clock_function(u64 first, u64 second);
+
+/* Record: what answers that system call in the vDSO; NULL: nothing, or it is not there any more. */
+clock_function *vdso_clock_of(const struct context *context, u32 number);
+/* Its result. */
+i64 vdso_clock_ask(struct context *context, clock_function *function, u64 first, u64 second);
+
+#endif
