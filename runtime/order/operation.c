@@ -168,16 +168,6 @@ void operation_note(struct context *context)
 		note_after(context, clock->last, clock->operations, (u32)(clock - HEADER->clocks));
 }
 
-void operation_seen(const struct context *context, struct failed *failed)
-{
-	const struct clock *clock = context->clock;
-	if (!comes_behind(context, clock))
-		return;
-	failed->after_stream = clock->last;
-	failed->after = clock->operations;
-	failed->clock = (u32)(clock - HEADER->clocks);
-}
-
 static void end_recorded(struct context *context)
 {
 	struct clock *clock = context->clock;

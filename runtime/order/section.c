@@ -114,6 +114,6 @@ void section_inherit(struct context *child)
 	child->object = 0;
 	child->in_section = 0;
 	child->turn_sections = 0;
-	child->comparing = child->failed.site = 0;
+	child->comparing = 0;
 	operations_inherit(child);
 }

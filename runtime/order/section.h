@@ -11,7 +11,7 @@ void section_leave(struct context *context);
 /* Before whatever else the thread does that is in order. */
 static inline void section_note(struct context *context)
 {
-	if (UNLIKELY(context->failed.site | context->comparing))
+	if (UNLIKELY(context->comparing))
 		compare_given_up(context);
 }
 /* In a process or thread of its own. */
