@@ -99,35 +99,38 @@ static void see_failure(
 	look_ahead(context);
 }
 
-static void begin_replayed(struct context *context, u64 operand)
+/* 1: it is said to have failed. */
+static u32 begin_replayed(struct context *context, u64 operand)
 {
 	if (context->comparing)
-		return; /* once more */
+		return 0; /* once more */
 	u32 operates = operand && operation_is_next(context);
 	const struct event *event = log_peek(context);
 	const struct compare_body *body = failed_here(context, event);
 	if (body) {
 		see_failure(context, event, body);
-		return;
+		return 1;
 	}
 	if (operates)
 		context->operating = 1;
 	else
 		baton_enter_section(context);
 	context->comparing = context->regs.rip;
+	return 0;
 }
 
-static void end_replayed(struct context *context)
+static u32 end_replayed(struct context *context)
 {
 	if (!(context->regs.eflags & ZERO_FLAG))
-		return;
+		return 0;
 	context->comparing = 0;
 	if (context->operating) {
 		operation_end(context);
-		return;
+		return 1;
 	}
 	baton_leave_section(context);
 	look_ahead(context);
+	return 1;
 }
 
 /* ---- both ---- */
@@ -151,14 +154,14 @@ void compare_given_up(struct context *context)
 		diverge(context, WHY_SECTIONS, 1, 0);
 }
 
-void compare(struct context *context, u32 begins)
+u32 compare(struct context *context, u32 begins)
 {
 	u64 operand = operand_take(context);
 	if ((context->section_depth && !operand && !context->operating) || !domain_of(context) ||
 		(!begins && !context->comparing))
-		return;
-	if (makes_order())
-		begins ? begin_recorded(context, operand) : end_recorded(context);
-	else
-		begins ? begin_replayed(context, operand) : end_replayed(context);
+		return 0;
+	if (obeys_order())
+		return begins ? begin_replayed(context, operand) : end_replayed(context);
+	begins ? begin_recorded(context, operand) : end_recorded(context);
+	return !begins;
 }

@@ -125,8 +125,8 @@ _Static_assert(sizeof(struct clock) == 64 && CLOCKS == 1024, "operation.inc");
 
 static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 {
-	context->quick = (struct quick){
-		.is_on = domain == &HEADER->shared_domain ? QUICK_NONE : QUICK_RECORDED,
+	u32 is_slow = domain == &HEADER->shared_domain || context->sections & SECTIONS_SIGNALLED;
+	context->quick = (struct quick){.is_on = is_slow ? QUICK_NONE : QUICK_RECORDED,
 		.domain = domain,
 		.seed = domain->identity,
 		.own = (u64)domain->epoch << 32 | as_holder(context),
@@ -143,7 +143,7 @@ u32 operation_lock(struct context *context, u64 operand)
 		struct domain *domain = __atomic_load_n(of_process, __ATOMIC_ACQUIRE);
 		if (UNLIKELY(context->quick.domain != domain))
 			go_by_clocks(context, domain);
-		if (UNLIKELY(!context->quick.is_on))
+		if (UNLIKELY(domain == &HEADER->shared_domain))
 			return 0;
 		context->clock = clock_of(domain, address);
 		lock_clock(context, context->clock);

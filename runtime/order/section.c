@@ -12,6 +12,7 @@
  * only where the thread comes to its next section, which may be long after. */
 #include "order/section.h"
 #include "base/state.h"
+#include "log/window.h"
 #include "order/ahead.h"
 #include "order/baton.h"
 #include "order/compare.h"
@@ -63,8 +64,7 @@ static u32 nest(struct context *context)
 	return 0;
 }
 
-void section_begins(struct context *context);
-void section_begins(struct context *context)
+static void begin(struct context *context)
 {
 	u64 operand = operand_take(context);
 	if (operand && domain_of(context)) {
@@ -76,19 +76,36 @@ void section_begins(struct context *context)
 		section_enter(context);
 }
 
-void section_ends(struct context *context);
-void section_ends(struct context *context)
+void section_begins(struct context *context);
+void section_begins(struct context *context)
+{
+	begin(context);
+	section_expect_signal(context);
+}
+
+u32 section_ends(struct context *context)
 {
 	if (context->operating) {
 		operation_end(context);
-		return;
+		return 1;
 	}
 	if (!context->section_depth)
-		return;
+		return 0;
 	if (context->section_depth == context->object_depth)
 		object_forget(context);
-	if (!--context->section_depth)
-		section_leave(context);
+	if (--context->section_depth)
+		return 0;
+	section_leave(context);
+	return 1;
+}
+
+void section_expect_signal(struct context *context)
+{
+	if (!obeys_order() || !runs_in_parallel(context))
+		return;
+	const struct event *event = log_peek(context);
+	if (event && event->kind == EVENT_BEHIND)
+		context->sections |= SECTIONS_SIGNALLED;
 }
 
 void object_begins(struct context *context);

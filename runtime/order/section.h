@@ -14,6 +14,10 @@ static inline void section_note(struct context *context)
 	if (UNLIKELY(context->comparing))
 		compare_given_up(context);
 }
+/* The end of a section, or of an operation. 1: of the outermost. From entry.S, too. */
+u32 section_ends(struct context *context);
+/* Replay: whether a signal is to be delivered where the section ends that has begun. */
+void section_expect_signal(struct context *context);
 /* In a process or thread of its own. */
 void section_inherit(struct context *child);
 

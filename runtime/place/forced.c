@@ -404,10 +404,20 @@ static void stand_replayed(struct context *context)
 		baton_offer(context);
 }
 
+/* Replay does not find the place. */
+static void stand_anywhere(const struct context *context)
+{
+	u32 number = context->deferred_count ? (u32)context->deferred[0].info.number : 0;
+	if (logs() && context->process->actions[number].handler > 1 /* SIG_IGN */)
+		__atomic_add_fetch(&HEADER->signals_between, 1, __ATOMIC_RELAXED);
+}
+
 void forced_stand(struct context *context)
 {
-	if (stops_anywhere(context))
+	if (stops_anywhere(context)) {
+		stand_anywhere(context);
 		return;
+	}
 	if (logs())
 		stand_recorded(context);
 	else

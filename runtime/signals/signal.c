@@ -24,6 +24,7 @@
 #include "order/yield.h"
 #include "place/forced.h"
 #include "place/watch.h"
+#include "signals/behind.h"
 #include "signals/frame.h"
 
 enum { SIG_DFL = 0, SIG_IGN = 1 };
@@ -264,6 +265,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 		}
 		if (!context->deferred_count) {
 			force_settle(context);
+			signals_settle(context);
 			set_kernel_mask(context, context->sigmask);
 		}
 	}

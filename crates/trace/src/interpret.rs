@@ -123,7 +123,8 @@ impl Interpreter {
             | Event::Thread { .. }
             | Event::Dropped { .. }
             | Event::Compare { .. }
-            | Event::After { .. } => {}
+            | Event::After { .. }
+            | Event::Behind { .. } => {}
         }
         meaning
     }
