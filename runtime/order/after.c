@@ -44,16 +44,28 @@ static u64 come_to(u32 stream)
 	return __atomic_load_n(&progress_of(stream)->operations, __ATOMIC_ACQUIRE);
 }
 
-/* Until it may have come. Whoever ends the operation that somebody waits for wakes all; should two
- * wait for different ones, the other looks again by itself. */
+/* Whoever ends the operation `wake_at` wakes all that wait for the stream; who waits for a later
+ * one says so then. 0: the stream has come further than `come`. */
+static u32 is_woken_by(struct progress *progress, u64 come, u64 target)
+{
+	u64 at = __atomic_load_n(&progress->wake_at, __ATOMIC_SEQ_CST);
+	while (at <= come || at > target)
+		if (__atomic_compare_exchange_n(
+			    &progress->wake_at, &at, target, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			break;
+	return __atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST) == come;
+}
+
+/* Until it may have come. A thread that ends an operation looks without a fence whether it is to
+ * wake somebody: so who sleeps looks again by itself, too. */
 static void sleep_until(struct context *context, const struct awaits *awaits)
 {
 	struct progress *progress = progress_of(awaits->stream - 1);
-	u32 *word = (u32 *)&progress->operations;
-	__atomic_store_n(&progress->wake_at, awaits->operations + 1, __ATOMIC_SEQ_CST);
-	u32 seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-	if (!has_come_for(context, awaits))
-		futex_wait(word, seen, LOOK_AGAIN_MS);
+	u64 come = come_to(awaits->stream - 1);
+	/* The supervisor sees that the replay goes on. */
+	context->slot->baton.operations = context->operations;
+	if (come <= awaits->operations && is_woken_by(progress, come, awaits->operations + 1))
+		futex_wait((u32 *)&progress->operations, (u32)come, LOOK_AGAIN_MS);
 }
 
 /* Whether the thread waits for itself, by way of others; `ended`: how many operations these have
