@@ -125,6 +125,28 @@ void condition_begins(struct context *context)
 	object_begin(context, operand, 1);
 }
 
+void section_interrupt(struct context *context, struct interrupted *interrupted)
+{
+	if (context->holds_object)
+		object_leave(context);
+	*interrupted = (struct interrupted){.object = context->object,
+		.stack = context->section_stack,
+		.depth = context->section_depth,
+		.object_depth = context->object_depth,
+		.is_condition = context->is_condition};
+	context->object = 0;
+	context->section_depth = context->object_depth = context->is_condition = 0;
+}
+
+void section_resume(struct context *context, const struct interrupted *interrupted)
+{
+	context->object = interrupted->object;
+	context->section_stack = interrupted->stack;
+	context->section_depth = interrupted->depth;
+	context->object_depth = interrupted->object_depth;
+	context->is_condition = interrupted->is_condition;
+}
+
 void section_inherit(struct context *child)
 {
 	child->section_depth = child->object_depth = child->holds_object = 0;

@@ -72,11 +72,12 @@ u32 in_stubs(const struct process *process, u64 rip)
 	return 0;
 }
 
-/* In the runtime and on the way to it a sync point is near. */
+/* In the runtime and on the way to it a sync point is near. In a section the thread may have a
+ * clock or the baton, which a handler of the program may need. */
 static u32 may_stop_at(const struct context *context, u64 rip)
 {
 	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock &&
-	       !in_stubs(context->process, rip);
+	       !context->section_depth && !in_stubs(context->process, rip);
 }
 
 /* Nobody will look for the place, so any will do. In a trace nothing is repeated. Places that other

@@ -187,7 +187,9 @@ static void enter_handler(
 		return;
 	}
 	context->temporary_active = 0;
-	context->frames[context->handler_depth % FRAMES_KNOWN] = context->regs.rsp;
+	u32 place = context->handler_depth % FRAMES_KNOWN;
+	context->frames[place] = context->regs.rsp;
+	section_interrupt(context, &context->interrupted[place]);
 	context->sigmask =
 		handler_mask(action, number, base) & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 	if (action->flags & SA_RESETHAND) {
