@@ -185,7 +185,7 @@ static i64 clone_sharing(
 	u32 thread = (request->flags & CLONE_THREAD) != 0;
 	child->process = context->process;
 	child->domain = context->domain;
-	child->sections = context->sections;
+	child->sections = context->sections & ~(u32)SECTIONS_SIGNALLED;
 	if (settles(context))
 		settle_thread(child);
 	if (!thread && !(request->flags & CLONE_VFORK) && executes())

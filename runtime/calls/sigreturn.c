@@ -5,6 +5,7 @@
 #include "base/user.h"
 #include "log/log.h"
 #include "mode/call.h"
+#include "order/section.h"
 #include "signals/frame.h"
 #include "signals/signal.h"
 
@@ -19,10 +20,14 @@ static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
  * perhaps more than once. */
 static void handler_returned(struct context *context)
 {
-	u64 frame = context->frames[context->handler_depth % FRAMES_KNOWN];
-	if (!context->handler_depth || frame != context->regs.rsp - sizeof frame)
+	u32 place = context->handler_depth % FRAMES_KNOWN;
+	u64 frame = context->frames[place];
+	if (!context->handler_depth || frame != context->regs.rsp - sizeof frame) {
 		expect_returns(context);
-	else if (!--context->handler_depth)
+		return;
+	}
+	section_resume(context, &context->interrupted[place]);
+	if (!--context->handler_depth)
 		arm_interception(context);
 }
 

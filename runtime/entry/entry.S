@@ -149,7 +149,7 @@ calm_syscall:
 	mov %gs:CONTEXT_SECTIONS, %ecx
 	jrcxz 1b
 	.endm
-	.macro SECTION_ENTRY name, function
+	.macro SECTION_ENTRY name, function, saved
 	SECTION_NAME \name
 	mov %rax, %gs:RAX
 	mov %rsp, %gs:RSP
@@ -163,7 +163,7 @@ calm_syscall:
 	mov %r9, %gs:R9
 	mov %r10, %gs:R10
 	mov %r11, %gs:R11
-	test $SECTIONS_WHOLE, %cl
+	test $SECTIONS_WHOLE | SECTIONS_SIGNALLED, %cl
 	jnz 2f
 	testl $FLAG_ODD, %gs:EFLAGS
 	jnz 2f
@@ -201,14 +201,14 @@ calm_syscall:
 	.globl \name\()_saved
 \name\()_saved:
 	mov %gs:CONTEXT_SELF, %rdi
-	call \function
+	call \saved
 	jmp restore_full
 	.endm
-	SECTION_ENTRY section_begin, section_begins
-	SECTION_ENTRY section_end, section_ends
-	SECTION_ENTRY object_begin_entry, object_begins
-	SECTION_ENTRY condition_begin_entry, condition_begins
-	SECTION_ENTRY operation_wakes_entry, operation_wakes
+	SECTION_ENTRY section_begin, section_begins, section_begins
+	SECTION_ENTRY section_end, section_ends, runtime_section_ends
+	SECTION_ENTRY object_begin_entry, object_begins, object_begins
+	SECTION_ENTRY condition_begin_entry, condition_begins, condition_begins
+	SECTION_ENTRY operation_wakes_entry, operation_wakes, operation_wakes
 
 /* The same for those that are a compare-and-exchange: the runtime reads and may change registers
  * and flags. */

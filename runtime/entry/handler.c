@@ -20,6 +20,7 @@
 #include "place/instruction.h"
 #include "place/trapped.h"
 #include "place/watch.h"
+#include "signals/behind.h"
 #include "signals/frame.h"
 
 static u32 in_text(u64 address)
@@ -251,6 +252,7 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 		return;
 	}
 	defer(context, info, NULL);
+	signals_want(context);
 	force_want(context, in_text(regs->rip) || context->in_clock);
 	baton_signalled(context);
 	user->mask = ~SYNCHRONOUS;

@@ -5,6 +5,7 @@
 #include "order/section.h"
 #include "place/forced.h"
 #include "place/instruction.h"
+#include "signals/behind.h"
 #include "signals/signal.h"
 
 /* An instruction, a passage, or one side of a compare-and-exchange, by its number in entry.S. */
@@ -21,12 +22,21 @@ void runtime_instruction(struct context *context, u64 which)
 		return;
 	}
 	if (which > 2) {
-		compare(context, which == 3);
+		if (compare(context, which == 3))
+			signals_behind(context);
 		return;
 	}
 	emulate_tsc(context, &context->regs, (u32)which);
 	leave(context); /* a loop may have no other sync point than these */
 	section_leave(context);
+}
+
+/* A section or an operation ends, and all registers are saved. */
+void runtime_section_ends(struct context *context);
+void runtime_section_ends(struct context *context)
+{
+	if (section_ends(context))
+		signals_behind(context);
 }
 
 /* The thread was stopped in its own code. */

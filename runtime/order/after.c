@@ -45,28 +45,27 @@ static u64 come_to(u32 stream)
 	return __atomic_load_n(&progress_of(stream)->operations, __ATOMIC_ACQUIRE);
 }
 
-/* Whoever ends an operation that somebody waits for wakes all. So it is to be the first of those:
- * the others come here again. How many operations the thread had ended then, as come_to says. */
-static u64 ask_to_be_woken(struct progress *progress, u64 wanted)
+/* Whoever ends the operation `wake_at` wakes all that wait for the stream; who waits for a later
+ * one says so then. 0: the stream has come further than `come`. */
+static u32 is_woken_by(struct progress *progress, u64 come, u64 target)
 {
-	for (;;) {
-		u64 come = __atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST),
-		    first = __atomic_load_n(&progress->wake_at, __ATOMIC_SEQ_CST);
-		if ((first <= come || first > wanted) &&
-			!__atomic_compare_exchange_n(&progress->wake_at, &first, wanted, 0,
-				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-			continue;
-		if (__atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST) == come)
-			return come;
-	}
+	u64 at = __atomic_load_n(&progress->wake_at, __ATOMIC_SEQ_CST);
+	while (at <= come || at > target)
+		if (__atomic_compare_exchange_n(
+			    &progress->wake_at, &at, target, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			break;
+	return __atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST) == come;
 }
 
-/* Until it may have come. */
+/* Until it may have come. A thread that ends an operation looks without a fence whether it is to
+ * wake somebody: so who sleeps looks again by itself, too. */
 static void sleep_until(struct context *context, const struct awaits *awaits)
 {
 	struct progress *progress = progress_of(awaits->stream - 1);
-	u64 come = ask_to_be_woken(progress, awaits->operations + 1);
-	if (!has_come_for(context, awaits))
+	u64 come = come_to(awaits->stream - 1);
+	/* The supervisor sees that the replay goes on. */
+	context->slot->baton.operations = context->operations;
+	if (come <= awaits->operations && is_woken_by(progress, come, awaits->operations + 1))
 		futex_wait((u32 *)&progress->operations, (u32)come, LOOK_AGAIN_MS);
 }
 

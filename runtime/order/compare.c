@@ -1,17 +1,18 @@
 /* Compare-and-exchange, under the sync policy. Private stack.
  *
- * What it compares with was read before, outside any section, so at replay another one may fail.
- * But one that fails changes nothing. If the program tries again with what it saw, that counts as
- * one section with the last, which succeeds: at replay it may fail in its turn, and the thread
- * keeps the turn until it has tried again. If the program does something else, what it saw is
- * logged, and at replay it sees that. All of that holds for operations, too, which clocks order
- * instead of the baton. */
+ * One that fails changes nothing, so it is no section: what it saw is logged, and at replay it sees
+ * that, without executing anything. Each failure is logged, also of attempts in a row: the program
+ * may count them.
+ *
+ * What it compares with may have been read before, outside any section. So at replay one may fail
+ * that succeeded. Then the program tries again with what it saw: all its attempts count as one
+ * section with the last, which succeeds, and the thread keeps the turn until then. All of that
+ * holds for operations, too, which clocks order instead of the baton. */
 #include "order/compare.h"
 #include "base/state.h"
 #include "base/status.h"
 #include "log/log.h"
 #include "log/ring.h"
-#include "order/after.h"
 #include "order/ahead.h"
 #include "order/baton.h"
 #include "order/operation.h"
@@ -25,40 +26,15 @@ struct compare_body {
 
 /* ---- record ---- */
 
-static void note_failed(struct context *context)
-{
-	struct failed *failed = &context->failed;
-	struct compare_body body = {
-		failed->rdx, failed->eflags & STATUS_FLAGS, failed->sections, context->operations};
-	failed->site = 0;
-	if (failed->after_stream)
-		note_after(context, failed->after_stream, failed->after, failed->clock);
-	ring_event(context, EVENT_COMPARE, 0, 0, (i64)failed->rax, &body, sizeof body);
-}
-
 static void begin_recorded(struct context *context, u64 operand)
 {
-	const struct failed *failed = &context->failed;
-	const struct registers *regs = &context->regs;
-	if (UNLIKELY(failed->site) && (failed->site != regs->rip || failed->rax != regs->rax))
-		note_failed(context);
 	if (!operand || !operation_lock(context, operand))
 		baton_lock(context);
-	context->comparing = regs->rip;
-}
-
-/* Nobody has the right to go first that was there only to try. */
-static void let_go(struct context *context)
-{
-	if (context->operating)
-		operation_abandon(context);
-	else
-		baton_unlock(context);
+	context->comparing = context->regs.rip;
 }
 
 static void succeeded(struct context *context)
 {
-	context->failed.site = 0;
 	if (context->operating) {
 		operation_note(context);
 		operation_end(context);
@@ -68,27 +44,34 @@ static void succeeded(struct context *context)
 	}
 }
 
-static void failed_now(struct context *context, u64 site)
+/* Nobody has the right to go first that was there only to try. */
+static void let_go(struct context *context)
+{
+	if (context->operating) {
+		operation_note(context);
+		operation_abandon(context);
+	} else
+		baton_unlock(context);
+}
+
+static void failed(struct context *context)
 {
 	const struct registers *regs = &context->regs;
-	context->failed = (struct failed){.site = site,
-		.rax = regs->rax,
-		.rdx = regs->rdx,
-		.eflags = regs->eflags,
-		.sections = context->turn_sections};
-	if (context->operating)
-		operation_seen(context, &context->failed);
 	let_go(context);
+	struct compare_body body = {.rdx = regs->rdx,
+		.eflags = regs->eflags & STATUS_FLAGS,
+		.sections = context->turn_sections,
+		.operations = context->operations};
+	ring_event(context, EVENT_COMPARE, 0, 0, (i64)regs->rax, &body, sizeof body);
 }
 
 static void end_recorded(struct context *context)
 {
-	u64 site = context->comparing;
 	context->comparing = 0;
 	if (context->regs.eflags & ZERO_FLAG)
 		succeeded(context);
 	else
-		failed_now(context, site);
+		failed(context);
 }
 
 /* ---- replay ---- */
@@ -116,35 +99,38 @@ static void see_failure(
 	look_ahead(context);
 }
 
-static void begin_replayed(struct context *context, u64 operand)
+/* 1: it is said to have failed. */
+static u32 begin_replayed(struct context *context, u64 operand)
 {
 	if (context->comparing)
-		return; /* once more */
+		return 0; /* once more */
 	u32 operates = operand && operation_is_next(context);
 	const struct event *event = log_peek(context);
-	const struct compare_body *failed = failed_here(context, event);
-	if (failed) {
-		see_failure(context, event, failed);
-		return;
+	const struct compare_body *body = failed_here(context, event);
+	if (body) {
+		see_failure(context, event, body);
+		return 1;
 	}
 	if (operates)
 		context->operating = 1;
 	else
 		baton_enter_section(context);
 	context->comparing = context->regs.rip;
+	return 0;
 }
 
-static void end_replayed(struct context *context)
+static u32 end_replayed(struct context *context)
 {
 	if (!(context->regs.eflags & ZERO_FLAG))
-		return;
+		return 0;
 	context->comparing = 0;
 	if (context->operating) {
 		operation_end(context);
-		return;
+		return 1;
 	}
 	baton_leave_section(context);
 	look_ahead(context);
+	return 1;
 }
 
 /* ---- both ---- */
@@ -166,18 +152,16 @@ void compare_given_up(struct context *context)
 	if (obeys_order())
 		/* The recorded thread tried on, and had its way. */
 		diverge(context, WHY_SECTIONS, 1, 0);
-	if (context->failed.site)
-		note_failed(context);
 }
 
-void compare(struct context *context, u32 begins)
+u32 compare(struct context *context, u32 begins)
 {
 	u64 operand = operand_take(context);
 	if ((context->section_depth && !operand && !context->operating) || !domain_of(context) ||
 		(!begins && !context->comparing))
-		return;
-	if (makes_order())
-		begins ? begin_recorded(context, operand) : end_recorded(context);
-	else
-		begins ? begin_replayed(context, operand) : end_replayed(context);
+		return 0;
+	if (obeys_order())
+		return begins ? begin_replayed(context, operand) : end_replayed(context);
+	begins ? begin_recorded(context, operand) : end_recorded(context);
+	return !begins;
 }

@@ -126,8 +126,8 @@ _Static_assert(sizeof(struct clock) == 64 && CLOCKS == 1024, "operation.inc");
 
 static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 {
-	context->quick = (struct quick){
-		.is_on = domain == &HEADER->shared_domain ? QUICK_NONE : QUICK_RECORDED,
+	u32 is_slow = domain == &HEADER->shared_domain || context->sections & SECTIONS_SIGNALLED;
+	context->quick = (struct quick){.is_on = is_slow ? QUICK_NONE : QUICK_RECORDED,
 		.domain = domain,
 		.seed = domain->identity,
 		.own = (u64)domain->epoch << 32 | as_holder(context),
@@ -144,7 +144,7 @@ u32 operation_lock(struct context *context, u64 operand)
 		struct domain *domain = __atomic_load_n(of_process, __ATOMIC_ACQUIRE);
 		if (UNLIKELY(context->quick.domain != domain))
 			go_by_clocks(context, domain);
-		if (UNLIKELY(!context->quick.is_on))
+		if (UNLIKELY(domain == &HEADER->shared_domain))
 			return 0;
 		context->clock = clock_of(domain, address);
 		lock_clock(context, context->clock);
@@ -167,16 +167,6 @@ void operation_note(struct context *context)
 	const struct clock *clock = context->clock;
 	if (UNLIKELY(comes_behind(context, clock)))
 		note_after(context, clock->last, clock->operations, (u32)(clock - HEADER->clocks));
-}
-
-void operation_seen(const struct context *context, struct failed *failed)
-{
-	const struct clock *clock = context->clock;
-	if (!comes_behind(context, clock))
-		return;
-	failed->after_stream = clock->last;
-	failed->after = clock->operations;
-	failed->clock = (u32)(clock - HEADER->clocks);
 }
 
 static void end_recorded(struct context *context)

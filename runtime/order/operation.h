@@ -23,8 +23,6 @@ u32 operation_lock(struct context *context, u64 operand);
 void operation_note(struct context *context);
 /* Replay: as operation_begin, but it may be given up. */
 u32 operation_is_next(struct context *context);
-/* Record: remembers behind whom a compare-and-exchange comes that failed. */
-void operation_seen(const struct context *context, struct failed *failed);
 /* Record, in baton_join: behind all that the process's threads have done, before what they do
  * among the others. */
 void operations_join(struct context *context, struct domain *domain);

@@ -1,9 +1,8 @@
 /* Sections: what is in order under the sync policy. Private stack.
  *
  * Threads run user code side by side. Only sections are in order: calls that need the baton
- * (observe.c tells of the others); atomic instructions, and
- * functions of the C library that synchronise threads, where stubs say so (docs/PATCHING.md). Where
- * the stub says which memory a section is on, the section is an operation (operation.c, object.c);
+ * (observe.c tells of the others); atomic instructions, and functions of the C library that
+ * synchronise threads, where stubs say so (docs/PATCHING.md). Where the stub says which memory a section is on, the section is an operation (operation.c, object.c);
  * for all others a thread needs the baton. So a program whose threads synchronise by these means
  * only, and otherwise share no memory that one of them writes, does the same at replay; others may
  * diverge, and replay says so (CASTOR, section 4).
@@ -13,6 +12,7 @@
  * only where the thread comes to its next section, which may be long after. */
 #include "order/section.h"
 #include "base/state.h"
+#include "log/window.h"
 #include "order/baton.h"
 #include "order/compare.h"
 #include "order/object.h"
@@ -88,8 +88,7 @@ static u32 nest(struct context *context)
 	return 0;
 }
 
-void section_begins(struct context *context);
-void section_begins(struct context *context)
+static void begin(struct context *context)
 {
 	u64 operand = operand_take(context);
 	if (operand && domain_of(context)) {
@@ -101,19 +100,36 @@ void section_begins(struct context *context)
 		enter_from_stub(context);
 }
 
-void section_ends(struct context *context);
-void section_ends(struct context *context)
+void section_begins(struct context *context);
+void section_begins(struct context *context)
+{
+	begin(context);
+	section_expect_signal(context);
+}
+
+u32 section_ends(struct context *context)
 {
 	if (context->operating) {
 		operation_end(context);
-		return;
+		return 1;
 	}
 	if (!context->section_depth)
-		return;
+		return 0;
 	if (context->section_depth == context->object_depth)
 		object_forget(context);
-	if (!--context->section_depth)
-		section_leave(context);
+	if (--context->section_depth)
+		return 0;
+	section_leave(context);
+	return 1;
+}
+
+void section_expect_signal(struct context *context)
+{
+	if (!obeys_order() || !runs_in_parallel(context))
+		return;
+	const struct event *event = log_peek(context);
+	if (event && event->kind == EVENT_BEHIND)
+		context->sections |= SECTIONS_SIGNALLED;
 }
 
 void object_begins(struct context *context);
@@ -133,12 +149,34 @@ void condition_begins(struct context *context)
 	object_begin(context, operand, 1);
 }
 
+void section_interrupt(struct context *context, struct interrupted *interrupted)
+{
+	if (context->holds_object)
+		object_leave(context);
+	*interrupted = (struct interrupted){.object = context->object,
+		.stack = context->section_stack,
+		.depth = context->section_depth,
+		.object_depth = context->object_depth,
+		.is_condition = context->is_condition};
+	context->object = 0;
+	context->section_depth = context->object_depth = context->is_condition = 0;
+}
+
+void section_resume(struct context *context, const struct interrupted *interrupted)
+{
+	context->object = interrupted->object;
+	context->section_stack = interrupted->stack;
+	context->section_depth = interrupted->depth;
+	context->object_depth = interrupted->object_depth;
+	context->is_condition = interrupted->is_condition;
+}
+
 void section_inherit(struct context *child)
 {
 	child->section_depth = child->object_depth = child->holds_object = 0;
 	child->object = 0;
 	child->in_section = 0;
 	child->turn_sections = 0;
-	child->comparing = child->failed.site = 0;
+	child->comparing = 0;
 	operations_inherit(child);
 }

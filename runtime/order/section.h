@@ -14,9 +14,17 @@ void section_leave(struct context *context);
 /* Before whatever else the thread does that is in order. */
 static inline void section_note(struct context *context)
 {
-	if (UNLIKELY(context->failed.site | context->comparing))
+	if (UNLIKELY(context->comparing))
 		compare_given_up(context);
 }
+/* The end of a section, or of an operation. 1: of the outermost. From entry.S, too. */
+u32 section_ends(struct context *context);
+/* Replay: whether a signal is to be delivered where the section ends that has begun. */
+void section_expect_signal(struct context *context);
+/* A handler of the program begins, and returns. It is in no section: it may wait for threads that
+ * need what the interrupted one has. */
+void section_interrupt(struct context *context, struct interrupted *interrupted);
+void section_resume(struct context *context, const struct interrupted *interrupted);
 /* In a process or thread of its own. */
 void section_inherit(struct context *child);
 

@@ -72,11 +72,12 @@ u32 in_stubs(const struct process *process, u64 rip)
 	return 0;
 }
 
-/* In the runtime and on the way to it a sync point is near. */
+/* In the runtime and on the way to it a sync point is near. In a section the thread may have a
+ * clock or the baton, which a handler of the program may need. */
 static u32 may_stop_at(const struct context *context, u64 rip)
 {
 	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock &&
-	       !in_stubs(context->process, rip);
+	       !context->section_depth && !in_stubs(context->process, rip);
 }
 
 /* Nobody will look for the place, so any will do. In a trace nothing is repeated. Places that other
@@ -404,10 +405,20 @@ static void stand_replayed(struct context *context)
 		baton_offer(context);
 }
 
+/* Replay does not find the place. */
+static void stand_anywhere(const struct context *context)
+{
+	u32 number = context->deferred_count ? (u32)context->deferred[0].info.number : 0;
+	if (logs() && context->process->actions[number].handler > 1 /* SIG_IGN */)
+		__atomic_add_fetch(&HEADER->signals_between, 1, __ATOMIC_RELAXED);
+}
+
 void forced_stand(struct context *context)
 {
-	if (stops_anywhere(context))
+	if (stops_anywhere(context)) {
+		stand_anywhere(context);
 		return;
+	}
 	if (logs())
 		stand_recorded(context);
 	else

@@ -24,6 +24,7 @@
 #include "order/yield.h"
 #include "place/forced.h"
 #include "place/watch.h"
+#include "signals/behind.h"
 #include "signals/frame.h"
 
 enum { SIG_DFL = 0, SIG_IGN = 1 };
@@ -186,7 +187,9 @@ static void enter_handler(
 		return;
 	}
 	context->temporary_active = 0;
-	context->frames[context->handler_depth % FRAMES_KNOWN] = context->regs.rsp;
+	u32 place = context->handler_depth % FRAMES_KNOWN;
+	context->frames[place] = context->regs.rsp;
+	section_interrupt(context, &context->interrupted[place]);
 	context->sigmask =
 		handler_mask(action, number, base) & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 	if (action->flags & SA_RESETHAND) {
@@ -265,6 +268,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 		}
 		if (!context->deferred_count) {
 			force_settle(context);
+			signals_settle(context);
 			set_kernel_mask(context, context->sigmask);
 		}
 	}

@@ -120,6 +120,9 @@ enum Details {
         low: String,
         high: String,
     },
+    Behind {
+        operations: u64,
+    },
     After {
         operations: u64,
         of_stream: u32,
@@ -283,6 +286,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         Event::Compare { low, high } => {
             Details::Compare { low: address_text(low), high: address_text(high) }
         }
+        Event::Behind { operations } => Details::Behind { operations },
         Event::After { operations, of, own, clock } => {
             Details::After { operations, of_stream: of.0, own_operations: own, clock }
         }

@@ -74,6 +74,63 @@ fn what_cxx_offers() {
     }
 }
 
+/// Programs that replay exactly when they run in parallel, and do so without any wish for a policy.
+fn is_parallel(name: &str, options: &[&str], least: usize) {
+    if least > 0 {
+        is_exact(name, options, least);
+    }
+    let place = Place::new(&format!("compiler-parallel-{name}-{}", options.concat()));
+    let program = built(&place, name, options);
+    let policy = chosen(&place, &[program.to_str().unwrap()]);
+    assert_eq!(policy, "auto; with threads: 1 in parallel, 0 in turns", "{name}");
+}
+
+/// Each failure of a compare-and-exchange is seen again.
+#[test]
+fn failures_can_be_counted() {
+    is_parallel("retries.c", &["-O2", "-mcx16"], 6);
+}
+
+#[test]
+fn spin_locks_of_the_c_library() {
+    is_parallel("spin_locks.c", &["-O2"], 0);
+}
+
+#[test]
+fn static_variables_of_functions() {
+    is_parallel("statics.cc", &["-std=c++20", "-O2"], 100);
+}
+
+#[test]
+fn signals_come_to_threads_that_make_no_call() {
+    is_parallel("signals.c", &["-O2"], 8);
+}
+
+#[test]
+fn handlers_wait_for_threads_that_need_what_they_interrupted() {
+    is_parallel("handlers.c", &["-O2"], 8);
+}
+
+#[test]
+fn queues_without_locks() {
+    is_parallel("queue.c", &["-O2"], 9);
+    is_parallel("deque.c", &["-O3"], 15);
+}
+
+#[test]
+fn memory_that_others_may_still_read() {
+    is_parallel("stack.c", &["-O2"], 8);
+    is_parallel("epochs.c", &["-O2"], 8);
+    is_parallel("shared_pointers.cc", &["-std=c++20", "-O2"], 30);
+}
+
+#[test]
+fn variables_of_all_sizes() {
+    for optimised in ["-O0", "-O2"] {
+        is_parallel("sizes.c", &[optimised], 25);
+    }
+}
+
 #[test]
 fn every_way_of_linking_keeps_the_list() {
     let ways: [&[&str]; 4] = [
@@ -111,6 +168,9 @@ fn what_cannot_be_ordered_is_told() {
     std::fs::write(place.work("copy.c"), text).unwrap();
     let told = place.run(&["cc", "-c", "copy.c"]).stderr;
     assert!(told.contains("rep movsb") && told.contains("copy.c\" 1"), "{told}");
+    let source = source_file("declared/copied.c");
+    let told = place.run(&["cc", "-O2", "-c", source.to_str().unwrap()]).stderr;
+    assert!(told.contains("a volatile structure that is copied"), "{told}");
 }
 
 #[test]
@@ -180,6 +240,45 @@ fn code_that_does_not_tell_makes_threads_go_in_turns() {
         .status();
     assert!(built.unwrap().success());
     assert_eq!(chosen(&place, &[plain.to_str().unwrap()]), "serial");
+}
+
+/// What the kernel writes, what no stub can hold, and what a library keeps without telling is in
+/// order only if threads go in turns.
+#[test]
+fn what_cannot_be_in_order_makes_threads_go_in_turns() {
+    let place = Place::new("compiler-beyond");
+    for name in ["kernel_locks.c", "copied.c", "locales.cc"] {
+        let program = built(&place, name, &["-O2"]);
+        let program = program.to_str().unwrap();
+        let policy = chosen(&place, &[program]);
+        let expected = format!(
+            "auto; with threads: 0 in parallel, 1 in turns because of {program}, which does not \
+             tell by what threads synchronise"
+        );
+        assert_eq!(policy, expected, "{name}");
+    }
+}
+
+/// Functions of a library may be replaced by another file's.
+#[test]
+fn a_library_tells_all() {
+    let place = Place::new("compiler-library");
+    let library = place.work("liblibrary.so");
+    let library = library.to_str().unwrap();
+    let source = source_file("declared/library.c");
+    place.run_well(&["cc", "-O2", "-shared", "-fPIC", "-o", library, source.to_str().unwrap()]);
+    let program = built(&place, "plugin.c", &["-O2"]);
+    let policy = chosen(&place, &[program.to_str().unwrap(), library]);
+    assert_eq!(policy, "auto; with threads: 1 in parallel, 0 in turns");
+}
+
+#[test]
+fn a_signal_at_an_unknown_place_is_told() {
+    let place = Place::new("compiler-interrupted");
+    let program = built(&place, "interrupted.c", &["-O2"]);
+    let policy = chosen(&place, &[program.to_str().unwrap()]);
+    let expected = "not known to be exact: signals came to threads that computed, 1 times";
+    assert!(policy.contains(expected), "{policy}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! memory of an atomic or `volatile` access is `(mem/v:SI ...`: the compiler may not leave the
 //! access out, nor move it past others. Inline assembly is between the lines `#APP` and `#NO_APP`.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use retake_patch::{DECLARED_FUNCTION, DECLARED_SECTION};
@@ -23,6 +24,8 @@ pub(crate) struct Filter {
     count: usize,
     /// The comment before the next instruction says that it synchronises.
     synchronises: bool,
+    /// It says that the next instruction reads or writes a whole volatile variable.
+    copies: bool,
     in_comment: bool,
     in_inline: bool,
     /// The file is a compiler's, which shows what its instructions are.
@@ -31,6 +34,8 @@ pub(crate) struct Filter {
     is_beyond_us: bool,
     /// `.macro` and `.rept` whose end has not come.
     depth: usize,
+    /// Names in the text, and the numbers of labels of our own at the same places.
+    named: HashMap<String, usize>,
     /// Of the inline assembly.
     source_line: String,
 }
@@ -56,10 +61,16 @@ impl Filter {
             self.directive(statement);
             self.copy(line);
             self.function(statement);
-        } else if statement.is_empty() || statement.ends_with(':') || self.depth > 0 {
+        } else if statement.is_empty() || self.depth > 0 {
             self.copy(line);
+        } else if let Some(name) = statement.strip_suffix(':') {
+            self.copy(line);
+            self.label(name);
         } else if self.in_inline {
             self.inline(line);
+        } else if self.copies {
+            self.warn("a volatile structure that is copied", statement);
+            self.copy(line);
         } else if self.synchronises {
             self.operation(line, true);
         } else {
@@ -75,10 +86,11 @@ impl Filter {
             place if self.in_inline => place.trim().clone_into(&mut self.source_line),
             _ => {
                 if comment.starts_with('(') {
-                    (self.in_comment, self.synchronises) = (true, false);
+                    (self.in_comment, self.synchronises, self.copies) = (true, false, false);
                     self.is_shown = true;
                 }
                 self.synchronises |= self.in_comment && has_volatile_memory(comment);
+                self.copies |= self.in_comment && has_volatile_block(comment);
             }
         }
     }
@@ -88,6 +100,17 @@ impl Filter {
             Some(".macro" | ".rept" | ".irp" | ".irpc") => self.depth += 1,
             Some(".endm" | ".endr") => self.depth = self.depth.saturating_sub(1),
             _ => self.places.see(directive),
+        }
+    }
+
+    /// A function's name may be another file's in the end. So a label of our own goes beside it.
+    fn label(&mut self, name: &str) {
+        let is_local =
+            name.starts_with(".L") || name.starts_with(|first: char| first.is_ascii_digit());
+        if !is_local && self.places.current().starts_with(".text") {
+            let number = self.named.len();
+            self.copy(&format!(".Lretake_function_{number}:"));
+            self.named.insert(name.to_owned(), number);
         }
     }
 
@@ -103,8 +126,9 @@ impl Filter {
             return;
         }
         let section = section.to_owned();
+        let Some(number) = self.named.get(name) else { return };
         if self.is_shown && !self.is_beyond_us {
-            self.entry(name, "0", DECLARED_FUNCTION, &section);
+            self.entry(&format!(".Lretake_function_{number}"), "0", DECLARED_FUNCTION, &section);
         }
     }
 
@@ -116,7 +140,7 @@ impl Filter {
         }
         for statement in inline::statements(line) {
             if inline::is_beyond_us(statement) {
-                self.warn(statement);
+                self.warn("inline assembly", statement);
             }
             let is_instruction = !statement.starts_with('.') && !statement.ends_with(':');
             if is_instruction && inline::may_access_memory(statement) {
@@ -152,13 +176,11 @@ impl Filter {
         self.copy(&format!("\t.long {start} - .\n\t.short {bytes}, {kind}\n\t.popsection"));
     }
 
-    fn warn(&mut self, statement: &str) {
+    fn warn(&mut self, what: &str, statement: &str) {
         self.is_beyond_us = true;
-        eprintln!(
-            "retake: warning: inline assembly cannot be recorded as an operation: {statement} \
-             (line {})",
-            self.source_line
-        );
+        let line =
+            if self.in_inline { format!(" (line {})", self.source_line) } else { String::new() };
+        eprintln!("retake: warning: {what} cannot be recorded as an operation: {statement}{line}");
     }
 
     fn copy(&mut self, line: &str) {
@@ -166,13 +188,23 @@ impl Filter {
     }
 }
 
-/// Whether the compiler's notation contains memory that is volatile to it. Barriers are shown as
-/// memory of no size.
-fn has_volatile_memory(notation: &str) -> bool {
-    notation.split("(mem/").skip(1).any(|rest| {
+/// The modes of memory in the compiler's notation that is volatile to it, and what follows them.
+fn volatile_modes(notation: &str) -> impl Iterator<Item = &str> {
+    notation.split("(mem/").skip(1).filter_map(|rest| {
         let (flags, mode) = rest.split_once(':').unwrap_or((rest, ""));
-        flags.split('/').any(|flag| flag == "v") && !mode.starts_with("BLK")
+        flags.split('/').any(|flag| flag == "v").then_some(mode)
     })
+}
+
+/// Whether the notation contains volatile memory of one access.
+fn has_volatile_memory(notation: &str) -> bool {
+    volatile_modes(notation).any(|mode| !mode.starts_with("BLK"))
+}
+
+/// Whether it contains volatile memory of more. Barriers are shown as such memory, but nowhere.
+fn has_volatile_block(notation: &str) -> bool {
+    volatile_modes(notation)
+        .any(|mode| mode.strip_prefix("BLK").is_some_and(|rest| !rest.contains("(scratch")))
 }
 
 #[cfg(test)]
@@ -185,6 +217,8 @@ mod tests {
         let no = ["(reg/v:SI 0 ax)", "(mem/f/c:DI x)", "(mem/v:BLK (scratch:DI) [0  A8])", "mem"];
         assert!(yes.iter().all(|text| has_volatile_memory(text)));
         assert!(!no.iter().any(|text| has_volatile_memory(text)));
+        assert!(has_volatile_block("(mem/v/c:BLK (reg/f:DI 5 di [95]) [4 c+0 S1024 A256])"));
+        assert!(!yes.iter().chain(&no).any(|text| has_volatile_block(text)));
     }
 
     #[test]
@@ -201,6 +235,16 @@ mod tests {
         let place = |part: &str| listed.find(part).unwrap();
         assert!(place("operation_0:") < place("movl\t(%rdi), %eax"));
         assert!(place("_0_end:") < place("movl\t(%rdi), %edx"));
+    }
+
+    #[test]
+    fn functions_are_listed_by_labels_of_our_own() {
+        let text = "\t.text\nf:\n#(insn 7 6 8 2 (set (reg:SI 0 ax)\n\tnop\n#APP\n1:\n1:\n#NO_APP\n\
+                    \t.size\tf, .-f\n";
+        let listed = Filter::default().file(text);
+        assert!(listed.contains("f:\n.Lretake_function_0:\n"), "{listed}");
+        assert!(listed.contains(".long .Lretake_function_0 - ."), "{listed}");
+        assert_eq!(listed.matches(".Lretake_function").count(), 2, "{listed}");
     }
 
     #[test]

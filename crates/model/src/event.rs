@@ -7,7 +7,7 @@
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
     EVENT_STAMPED, STAMP_SHIFT, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN,
-    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, time_body,
+    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, sections_body, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -124,11 +124,15 @@ pub enum Event<'log> {
     Dropped {
         body: &'log [u8],
     },
-    /// Under the sync policy: a compare-and-exchange failed, and was not tried again at once; what
-    /// it saw.
+    /// Under the sync policy: a compare-and-exchange failed; what it saw.
     Compare {
         low: u64,
         high: u64,
+    },
+    /// Under the sync policy: signals come behind an operation of the thread, which had ended so
+    /// many.
+    Behind {
+        operations: u64,
     },
     /// Under the sync policy: the thread's next operation comes after so many of another thread's.
     After {
@@ -306,6 +310,9 @@ impl<'log> EventRef<'log> {
             EventKind::State => Event::State { text: body },
             EventKind::Dropped => Event::Dropped { body },
             EventKind::Compare => Event::Compare { low: value, high: read_u64(body, 0) },
+            EventKind::Behind => {
+                Event::Behind { operations: read_u64(body, sections_body::OPERATIONS) }
+            }
             EventKind::After => Event::After {
                 operations: value,
                 of: StreamId(read_u32(body, after_body::STREAM)),
@@ -350,6 +357,7 @@ impl<'log> EventRef<'log> {
             EventKind::Exit | EventKind::Start => 16,
             EventKind::Compare => 32,
             EventKind::After => after_body::LAYOUT_BYTES,
+            EventKind::Behind => sections_body::LAYOUT_BYTES,
             EventKind::Tsc if self.number == TSC_RDTSCP => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,

@@ -67,6 +67,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Compare { low, high } => {
             format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}")
         }
+        Event::Behind { operations } => format!("signals behind operation {operations}"),
         Event::After { operations, of, own, clock } => {
             format!("operation {own} after {operations} of stream {of}, by clock {clock}")
         }

@@ -7,7 +7,18 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// Whether threads synchronise by the instruction: it says so itself, or the compiler did.
 pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bool {
-    is_atomic(instruction) || declared.contains(instruction.ip()) && accesses_memory(instruction)
+    is_atomic(instruction)
+        || declared.contains(instruction.ip()) && accesses_memory(instruction)
+        || declared.is_known(instruction.ip()) && accesses_by_pointer(instruction)
+}
+
+/// Whether it reads or writes memory that an argument or a result points to.
+fn accesses_by_pointer(instruction: &Instruction) -> bool {
+    let base = instruction.memory_base();
+    accesses_memory(instruction)
+        && base.is_gpr64()
+        && !matches!(base, Register::RSP | Register::RBP)
+        && instruction.segment_prefix() == Register::None
 }
 
 /// Whether it reads or writes memory that one of its operands names.

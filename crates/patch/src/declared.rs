@@ -15,6 +15,18 @@ pub const DECLARED_FUNCTION: u16 = 1;
 
 const ENTRY_BYTES: usize = 8;
 
+/// Functions of the system's libraries that are known to synchronise by plain accesses, too. What
+/// they access is accessed by nothing else, or by declared instructions.
+const KNOWN: [&[u8]; 7] = [
+    b"__cxa_guard_acquire",
+    b"__cxa_guard_release",
+    b"__cxa_guard_abort",
+    b"pthread_spin_init",
+    b"pthread_spin_lock",
+    b"pthread_spin_trylock",
+    b"pthread_spin_unlock",
+];
+
 /// Addresses of declared code, ascending.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
@@ -22,14 +34,29 @@ pub(crate) struct Declared {
     instructions: Vec<(u64, u64)>,
     /// Where functions begin.
     functions: Vec<u64>,
+    /// From where to where known functions are.
+    known: Vec<(u64, u64)>,
 }
 
 impl Declared {
-    /// Reads a file's list.
+    /// Reads a file's list, and looks for functions that are known.
     pub fn of(elf: &ElfView) -> Self {
-        elf.section(DECLARED_SECTION.as_bytes()).map_or_else(Self::default, |section| {
+        let section = elf.section(DECLARED_SECTION.as_bytes());
+        let declared = section.map_or_else(Self::default, |section| {
             Self::read(section.address, section.bytes, |address| elf.is_text(address))
-        })
+        });
+        let known = elf
+            .function_symbols()
+            .iter()
+            .filter(|symbol| KNOWN.contains(&symbol.name))
+            .map(|symbol| (symbol.address, symbol.address.saturating_add(symbol.bytes)))
+            .collect();
+        Self { known, ..declared }
+    }
+
+    /// Whether an address is in a function of which all that it accesses by a pointer is shared.
+    pub fn is_known(&self, address: u64) -> bool {
+        self.known.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
     /// What lies outside the text is left out: the file may lie.
@@ -70,8 +97,11 @@ impl Declared {
         self.instructions[..index].last().is_some_and(|(_, end)| address < *end)
     }
 
-    /// Whether any declared instruction begins between two addresses.
+    /// Whether any declared instruction begins between two addresses, or a known function.
     pub fn any_in(&self, start: u64, end: u64) -> bool {
+        if self.known.iter().any(|(known, _)| (start..end).contains(known)) {
+            return true;
+        }
         let index = self.instructions.partition_point(|(_, range_end)| *range_end <= start);
         self.instructions.get(index).is_some_and(|(range_start, _)| *range_start < end)
     }

@@ -73,6 +73,20 @@ pub fn is_declared(file: &File) -> bool {
     has_section().unwrap_or(false)
 }
 
+/// What asks for mutexes that the kernel writes to, too: it does so where no operation is.
+const OF_KERNEL: [&[u8]; 3] = [
+    b"pthread_mutexattr_setprotocol",
+    b"pthread_mutexattr_setrobust",
+    b"pthread_mutexattr_setrobust_np",
+];
+
+/// What makes locales other than the classic one. Threads that use such a locale first find its
+/// caches by plain loads.
+const OF_LOCALES: [&[u8]; 2] = [b"_ZNSt6localeC", b"_ZNSt6locale5_Impl"];
+/// The default constructors, and those that copy.
+const NOT_OF_LOCALES: [&[u8]; 4] =
+    [b"_ZNSt6localeC1Ev", b"_ZNSt6localeC2Ev", b"_ZNSt6localeC1ERKS_", b"_ZNSt6localeC2ERKS_"];
+
 /// Whether a file tells all: a compiler said of each of its functions which instructions
 /// synchronise (docs/COMPILER.md), it is one of the system's own, or it knows nothing of threads.
 /// Anything that is no program tells nothing.
@@ -82,6 +96,9 @@ pub fn tells_all(file: &[u8]) -> bool {
         return true;
     }
     let functions = find_functions(&elf, &[]);
+    if asks_for_more(&elf) {
+        return false;
+    }
     all_are_declared(&elf, &functions) || knows_no_threads(&elf, &functions)
 }
 
@@ -95,6 +112,15 @@ fn knows_no_threads(elf: &ElfView, functions: &Functions) -> bool {
         && functions.known
         && !names.any(|name| OF_THREADS.iter().any(|prefix| name.starts_with(prefix)))
         && sections::find(elf, functions).atomics.is_empty()
+}
+
+/// Whether a file takes a function from elsewhere that no declaration puts in order.
+fn asks_for_more(elf: &ElfView) -> bool {
+    let Some(strings) = elf.section(b".dynstr") else { return false };
+    strings.bytes.split(|byte| *byte == 0).any(|name| {
+        let of_locales = OF_LOCALES.iter().any(|prefix| name.starts_with(prefix));
+        OF_KERNEL.contains(&name) || of_locales && !NOT_OF_LOCALES.contains(&name)
+    })
 }
 
 fn is_known(elf: &ElfView) -> bool {

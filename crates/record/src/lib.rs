@@ -374,6 +374,7 @@ fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTree
         ("calls", account.calls),
         ("dispatched_calls", account.dispatched),
         ("signals", account.signals),
+        ("signals_between", recorder.header().signals_between.load(Relaxed).into()),
         ("parallel_processes", recorder.header().parallel_processes.load(Relaxed).into()),
         ("serial_processes", recorder.header().serial_processes.load(Relaxed).into()),
         ("threads", threads),

@@ -141,6 +141,7 @@ fn kind_name(kind: u64) -> &'static str {
         Some(EventKind::End) => "its end",
         Some(EventKind::Compare) => "a compare-and-exchange that failed",
         Some(EventKind::Passage) => "a passage",
+        Some(EventKind::Behind) => "signals behind an operation",
         Some(EventKind::After) => "an operation behind another thread's",
         Some(EventKind::Thread | EventKind::State | EventKind::Dropped | EventKind::Time)
         | None => "something unknown",

@@ -105,8 +105,9 @@ impl fmt::Display for CutOff {
 struct Picture {
     done_bytes: u64,
     printed: u64,
-    /// By slot: what it is, and for which turn it waits.
-    threads: Vec<(u32, u32, u64)>,
+    /// By slot: what it is, for which turn it waits, and how many operations it had ended when it
+    /// last waited for one.
+    threads: Vec<(u32, u32, u64, u64)>,
 }
 
 /// What is remembered from one look to the next.
@@ -165,7 +166,8 @@ impl Picture {
         let header = windows.session.header();
         let threads = header.used_slots().iter().map(|slot| {
             let (state, stream) = (slot.state.load(Acquire), slot.stream.load(Relaxed));
-            (state, stream, slot.baton.turn.load(Relaxed))
+            let operations = slot.baton.operations.load(Relaxed);
+            (state, stream, slot.baton.turn.load(Relaxed), operations)
         });
         Self {
             done_bytes: windows.done_bytes(),

@@ -124,7 +124,8 @@ impl Interpreter {
             | Event::Time(_)
             | Event::Dropped { .. }
             | Event::Compare { .. }
-            | Event::After { .. } => {}
+            | Event::After { .. }
+            | Event::Behind { .. } => {}
         }
         meaning
     }

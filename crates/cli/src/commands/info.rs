@@ -372,7 +372,17 @@ fn policy(metadata: &Metadata) -> String {
     let late = outcome.untold_late.as_ref().map_or(String::new(), |code| {
         format!("; not known to be exact: {code} came when they ran (--policy serial is exact)")
     });
-    format!("{name}; with threads: {parallel} in parallel, {serial} in turns{because}{late}")
+    let between = match count("signals_between") {
+        0 => String::new(),
+        signals => format!(
+            "; not known to be exact: signals came to threads that computed, {} times (--policy \
+             serial is exact)",
+            text::count(signals)
+        ),
+    };
+    format!(
+        "{name}; with threads: {parallel} in parallel, {serial} in turns{because}{late}{between}"
+    )
 }
 
 /// How and where the recording was made.

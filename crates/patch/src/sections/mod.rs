@@ -32,6 +32,9 @@ pub(crate) struct Wanted {
     /// The atomic instructions are ordered by the memory that they name. In the C library they
     /// share it with functions that are sections, and are ordered by the baton.
     pub by_memory: bool,
+    /// Those of them that are ordered by memory all the same, ascending: nothing else is ordered
+    /// with what they name.
+    pub known: Vec<u64>,
     /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
     pub named: Vec<bool>,
     /// First instructions of functions whose calls are to be counted, ascending. Where there are
@@ -81,6 +84,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     groups.add_named();
     let atomics = groups.atomics();
     let functions = groups.functions();
+    let known = atomics.iter().copied().filter(|address| declared.is_known(*address)).collect();
     let mut places = atomics.clone();
     for index in functions
         .iter()
@@ -94,6 +98,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         functions,
         atomics,
         by_memory: library == Library::Other,
+        known,
         named: names.named,
         passages: Vec::new(),
         places,

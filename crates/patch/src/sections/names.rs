@@ -80,9 +80,9 @@ impl Names {
 /// Sections although they call what the program gives them.
 const ONCE: [&[u8]; 4] = [b"pthread_once", b"__pthread_once", b"call_once", b"__pthread_once_slow"];
 
-/// Too frequent, and of use to their own thread only; and the one that waits for another thread
-/// without the kernel's help, which in a section would be for ever.
-const NEVER: [&[u8]; 11] = [
+/// Too frequent, and of use to their own thread only; and those on spin locks, of which one waits
+/// without the kernel's help, which in a section would be for ever. Their accesses are operations.
+const NEVER: [&[u8]; 14] = [
     b"pthread_self",
     b"pthread_equal",
     b"pthread_getspecific",
@@ -93,7 +93,10 @@ const NEVER: [&[u8]; 11] = [
     b"thrd_equal",
     b"__errno_location",
     b"__tls_get_addr",
+    b"pthread_spin_init",
     b"pthread_spin_lock",
+    b"pthread_spin_trylock",
+    b"pthread_spin_unlock",
 ];
 
 /// Families of functions of the C library. Elsewhere such names may mean anything.

@@ -83,7 +83,8 @@ struct Planner<'a, 'data> {
 impl Planner<'_, '_> {
     /// The plan of one instruction.
     fn single(&mut self, address: u64, kind: SiteKind) -> Result<Plan, Refusal> {
-        let by_memory = kind == SiteKind::Atomic && self.wanted.by_memory;
+        let is_known = || self.wanted.known.binary_search(&address).is_ok();
+        let by_memory = kind == SiteKind::Atomic && (self.wanted.by_memory || is_known());
         let index = self.movable(address).ok_or(Refusal::NoRoom)?;
         self.choose(index, kind, by_memory.then_some(Operand::Memory), false)
     }

@@ -1,0 +1,97 @@
+/* Signals that come behind a section or an operation, under the sync policy. A thread that computes
+ * makes no call at which they could; but it may count by atomic instructions, or wait by them. So
+ * the end of each is a sync point, too: how many of them the thread has ended tells replay where.
+ * Signals come after what others did before, with what the handler sees of it: so the thread takes
+ * the baton for their delivery, as for a call.
+ *
+ * The handler sees the thread in the text, not in a stub. So that is possible only where the stub
+ * leads straight back. Stubs of declared instructions do.
+ *
+ * Context: signals_want runs in the master handler, all else on the private stack. */
+#include "signals/behind.h"
+#include "base/state.h"
+#include "log/log.h"
+#include "log/ring.h"
+#include "order/baton.h"
+#include "order/policy.h"
+#include "order/section.h"
+#include "signals/signal.h"
+
+#define JUMP 0xe9
+#define JUMP_BYTES 5
+
+void signals_want(struct context *context)
+{
+	if (!context->sections)
+		return;
+	context->sections |= SECTIONS_SIGNALLED;
+	context->quick.is_on = QUICK_NONE;
+}
+
+void signals_settle(struct context *context)
+{
+	context->sections &= ~(u32)SECTIONS_SIGNALLED;
+	context->quick.domain = NULL; /* is looked at again */
+}
+
+/* How many bytes do nothing there: what the assembler makes of `.nops`. */
+static u64 bytes_of_nothing(const u8 *at)
+{
+	if (at[0] == 0x90)
+		return 1;
+	if (at[0] == 0x66 && at[1] == 0x90)
+		return 2;
+	if (at[0] == 0x0f && at[1] == 0x1f && at[2] == 0x00)
+		return 3;
+	return at[0] == 0x0f && at[1] == 0x1f && at[2] == 0x40 ? 4 : 0;
+}
+
+/* The place in the text to which a stub leads straight from an address; 0: something is between. */
+static u64 leads_back_to(u64 address)
+{
+	u64 nothing;
+	i32 distance;
+	while ((nothing = bytes_of_nothing((const u8 *)address)))
+		address += nothing;
+	if (*(const u8 *)address != JUMP)
+		return 0;
+	memcpy(&distance, (const u8 *)address + 1, sizeof distance);
+	return address + JUMP_BYTES + (u64)(i64)distance;
+}
+
+static u32 comes_now(const struct context *context, const struct event *event)
+{
+	const struct sections_body *body = (const struct sections_body *)(event + 1);
+	if (executes())
+		return context->deferred_count;
+	return event && event->kind == EVENT_BEHIND &&
+	       event->size >= sizeof *event + sizeof *body &&
+	       body->sections == context->turn_sections && body->operations == context->operations;
+}
+
+static void note(struct context *context)
+{
+	struct sections_body body = {context->turn_sections, context->operations};
+	if (executes())
+		ring_event(context, EVENT_BEHIND, 0, 0, 0, &body, sizeof body);
+	else {
+		log_take(context, EVENT_BEHIND, 0);
+		context->sections &= ~(u32)SECTIONS_SIGNALLED;
+	}
+}
+
+void signals_behind(struct context *context)
+{
+	const struct event *event = executes() ? NULL : log_peek(context);
+	if (LIKELY(!comes_now(context, event)) || !runs_in_parallel(context) ||
+		context->section_depth || context->in_section || context->comparing)
+		return;
+	u64 back = leads_back_to(context->regs.rip);
+	if (!back)
+		return;
+	note(context);
+	context->regs.rip = back;
+	baton_enter_section(context);
+	leave(context);
+	section_leave(context);
+}
