@@ -11,8 +11,7 @@
  * has ended that many operations.
  *
  * Functions of the C library that work on one object are operations, too (object.c). Its other
- * functions that synchronise, and its atomic instructions beside them, are ordered by the baton,
- * as system calls are. */
+ * functions that synchronise, and its atomic instructions beside them, are ordered by the baton. */
 #include "order/operation.h"
 #include "base/futex.h"
 #include "base/shared.h"

@@ -2,10 +2,11 @@
  *
  * Threads run user code side by side. Only sections are in order: calls that need the baton
  * (observe.c tells of the others); atomic instructions, and functions of the C library that
- * synchronise threads, where stubs say so (docs/PATCHING.md). Where the stub says which memory a section is on, the section is an operation (operation.c, object.c);
- * for all others a thread needs the baton. So a program whose threads synchronise by these means
- * only, and otherwise share no memory that one of them writes, does the same at replay; others may
- * diverge, and replay says so (CASTOR, section 4).
+ * synchronise threads, where stubs say so (docs/PATCHING.md). Where the stub says which memory a
+ * section is on, the section is an operation (operation.c, object.c); for all others a thread needs
+ * the baton. So a program whose threads synchronise by these means only, and otherwise share no
+ * memory that one of them writes, does the same at replay; others may diverge, and replay says so
+ * (CASTOR, section 4).
  *
  * A section makes no event of its own. A TURN event that begins one says how many sections its
  * thread ended in the turn before: at replay that turn is over as soon as so many have ended, not

@@ -7,7 +7,8 @@
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
     EVENT_STAMPED, STAMP_SHIFT, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN,
-    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, sections_body, time_body,
+    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, sections_body,
+    time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
