@@ -77,7 +77,7 @@ u32 in_stubs(const struct process *process, u64 rip)
 static u32 may_stop_at(const struct context *context, u64 rip)
 {
 	return (rip < RUNTIME_TEXT || rip >= RUNTIME_END) && !context->in_clock &&
-	       !context->section_depth && !in_stubs(context->process, rip);
+	       !(context->sections && context->section_depth) && !in_stubs(context->process, rip);
 }
 
 /* Nobody will look for the place, so any will do. In a trace nothing is repeated. Places that other

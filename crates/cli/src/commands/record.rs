@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use retake_kernel::clock;
 use retake_kernel::inheritance::{Limits, Shortage};
-use retake_patch::is_declared;
+use retake_patch::{is_declared, tells_all};
 use retake_record::{Ended, KeepLast, RecordError, Request};
 use retake_recording::{
     ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
@@ -161,7 +161,7 @@ impl Options {
         match self.policy {
             Policy::Serial => retake_recording::Policy::Serial,
             Policy::Sync => retake_recording::Policy::Sync,
-            Policy::Auto if is_ordinary && tells_something(program) => {
+            Policy::Auto if is_ordinary && program_tells_all(program) => {
                 retake_recording::Policy::Auto
             }
             Policy::Auto => retake_recording::Policy::Serial,
@@ -169,10 +169,11 @@ impl Options {
     }
 }
 
-/// Whether a compiler said anything of a program's code: whether that is enough is found out where
-/// it makes threads. What cannot be read tells nothing; whoever executes it is told why.
-fn tells_something(program: &Path) -> bool {
+/// What cannot be read tells nothing; whoever executes it is told why.
+fn program_tells_all(program: &Path) -> bool {
+    // Most programs are read no further.
     File::open(program).is_ok_and(|file| is_declared(&file))
+        && fs::read(program).is_ok_and(|file| tells_all(&file))
 }
 
 /// Exit status: the program was ended because its time was up, as of `timeout(1)`.
