@@ -7,7 +7,6 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "log/settle.h"
-#include "order/turn.h"
 #include "order/waiting.h"
 
 #define LOOK_AGAIN_MS 2

@@ -7,7 +7,7 @@
 #include "log/gate.h"
 #include "log/window.h"
 #include "order/after.h"
-#include "order/turn.h"
+#include "order/waiting.h"
 
 /* Where the stream of a thread ends that was killed while it computed, it is left behind:
  * whoever ends the process waits for it no more. */

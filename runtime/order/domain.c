@@ -37,8 +37,10 @@ static void begin_domain(struct context *context, struct domain *domain, u16 kin
 	if (!(flags & TURN_JOINS))
 		__atomic_store_n(&context->process->domain, domain, __ATOMIC_RELEASE);
 	log_turn_with(context, flags, kind, turn);
-	if (flags & TURN_JOINS)
+	if (flags & TURN_JOINS) {
 		operations_join(context, domain);
+		observe_all(context);
+	}
 }
 
 void baton_create(struct context *context)

@@ -24,7 +24,6 @@
 #include "order/after.h"
 #include "order/ahead.h"
 #include "order/baton.h"
-#include "order/observe.h"
 #include "order/policy.h"
 
 #define LINE_BYTES 64
@@ -191,7 +190,6 @@ void operations_join(struct context *context, struct domain *domain)
 		operation_note(context);
 	}
 	__atomic_store_n(&context->process->domain, domain, __ATOMIC_SEQ_CST);
-	observe_all(context);
 	for (u32 i = 0; i < CLOCKS; i++)
 		unlock_clock(&clocks[i]);
 }

@@ -101,34 +101,6 @@ void turn_obey_next(struct context *context)
 	obey(context);
 }
 
-/* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if
- * the next event is not that. */
-static u64 sections_of_turn(const struct event *event)
-{
-	const struct sections_body *body = (const struct sections_body *)(event + 1);
-	if (!event)
-		return 0;
-	u32 is_whole = event->size >= sizeof *event + sizeof *body;
-	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION && is_whole)
-		return body->sections;
-	if (event->kind == EVENT_AFTER && event->flags & AFTER_TURN_OVER &&
-		event->size >= sizeof *event + sizeof(struct after_body))
-		return ((const struct after_body *)(event + 1))->sections;
-	if (event->kind == EVENT_END)
-		return is_whole ? body->sections : 0;
-	return ~0UL;
-}
-
-/* In a settled replay of processes that share memory nobody else runs before the thread has come to
- * its next section, or has ended. */
-u32 turn_is_over(struct context *context)
-{
-	const struct event *event = log_peek(context);
-	if (settled() && !settles(context) && event && event->kind != EVENT_END)
-		return 0;
-	return context->turn_sections >= sections_of_turn(event);
-}
-
 /* A TURN event begins a section. */
 static void compare_operations(struct context *context, const struct event *event)
 {

@@ -21,8 +21,6 @@ void turn_await(struct context *context, const struct turn_event *next);
 void turn_obey_next(struct context *context);
 /* Obeys what baton_leave logged; a TURN event comes next. */
 void turn_leave(struct context *context);
-/* No more sections of its turn, nor events, are in its stream. */
-u32 turn_is_over(struct context *context);
 void turn_enter_section(struct context *context);
 void turn_leave_section(struct context *context);
 

@@ -4,11 +4,38 @@
 #include "log/gate.h"
 #include "log/log.h"
 #include "log/settle.h"
+#include "log/window.h"
 #include "order/policy.h"
 #include "order/turn.h"
 
 #define LOOK_AGAIN_MS 1000
 #define MOST_VAIN_SPINS 4 /* halvings of SECTION_SPINS */
+
+u64 sections_of_turn(const struct event *event)
+{
+	const struct sections_body *body = (const struct sections_body *)(event + 1);
+	if (!event)
+		return 0;
+	u32 is_whole = event->size >= sizeof *event + sizeof *body;
+	if (event->kind == EVENT_TURN && event->flags & TURN_SECTION && is_whole)
+		return body->sections;
+	if (event->kind == EVENT_AFTER && event->flags & AFTER_TURN_OVER &&
+		event->size >= sizeof *event + sizeof(struct after_body))
+		return ((const struct after_body *)(event + 1))->sections;
+	if (event->kind == EVENT_END)
+		return is_whole ? body->sections : 0;
+	return ~0UL;
+}
+
+/* In a settled replay of processes that share memory nobody else runs before the thread has come to
+ * its next section, or has ended. */
+u32 turn_is_over(struct context *context)
+{
+	const struct event *event = log_peek(context);
+	if (settled() && !settles(context) && event && event->kind != EVENT_END)
+		return 0;
+	return context->turn_sections >= sections_of_turn(event);
+}
 
 void tell_awaited(struct context *context, const struct awaits *awaits)
 {

@@ -7,7 +7,7 @@
  * The handler sees the thread in the text, not in a stub. So that is possible only where the stub
  * leads straight back. Stubs of declared instructions do.
  *
- * Context: signals_want runs in the master handler, all else on the private stack. */
+ * Context: what the header has runs in the master handler, all else on the private stack. */
 #include "signals/behind.h"
 #include "base/state.h"
 #include "log/log.h"
@@ -19,20 +19,6 @@
 
 #define JUMP 0xe9
 #define JUMP_BYTES 5
-
-void signals_want(struct context *context)
-{
-	if (!context->sections)
-		return;
-	context->sections |= SECTIONS_SIGNALLED;
-	context->quick.is_on = QUICK_NONE;
-}
-
-void signals_settle(struct context *context)
-{
-	context->sections &= ~(u32)SECTIONS_SIGNALLED;
-	context->quick.domain = NULL; /* is looked at again */
-}
 
 /* How many bytes do nothing there: what the assembler makes of `.nops`. */
 static u64 bytes_of_nothing(const u8 *at)

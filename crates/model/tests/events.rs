@@ -312,7 +312,7 @@ fn malformed_events_name_what_is_wrong() {
     assert_eq!(with(0, &[17, 0, 0, 0]), EventError::Size { size: 17 });
     assert!(matches!(with(0, &[0xf8, 0xff, 0xff, 0xff]), EventError::Truncated { .. }));
     assert_eq!(with(4, &[0]), EventError::Kind { kind: 0 });
-    assert_eq!(with(4, &[19]), EventError::Kind { kind: 19 });
+    assert_eq!(with(4, &[99]), EventError::Kind { kind: 99 });
     assert_eq!(with(40, &[3]), EventError::ItemArgument { offset: 40, argument: 3, count: 3 });
     assert_eq!(with(41, &[200]), EventError::ItemDirection { offset: 40, direction: 200 });
     assert_eq!(
