@@ -1,6 +1,6 @@
 //! What is told about a divergence.
 
-use crate::standstill::{self, Waiting};
+use crate::standstill::{self, Awaited, Waiting};
 use crate::windows::Windows;
 use retake_contract::context::registers;
 use retake_contract::header::Why;
@@ -174,7 +174,7 @@ fn difference(why: Option<Why>) -> &'static str {
 
 impl Report {
     fn awaited(&self) -> String {
-        format!("operation {} of stream {}", self.actual, self.expected)
+        Awaited::Operation { stream: self.expected as u32, count: self.actual }.to_string()
     }
 
     fn fmt_call(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
