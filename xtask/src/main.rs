@@ -10,6 +10,7 @@ mod scrambled;
 mod selection;
 mod setup;
 mod suite;
+mod test_program;
 mod watched;
 
 use std::path::{Path, PathBuf};

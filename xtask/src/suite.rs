@@ -4,16 +4,20 @@
 //! Cargo's own summary counts a test that returned early as passed. Tests that skip say so in a
 //! report (crates/testing); this command reads it.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+mod again;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use again::Failed;
 use clap::Args;
 use retake_testing::report::{self, Cause, Kind, Line};
 
 use crate::bench::Result;
 use crate::setup::{self, For};
+use crate::test_program::{failed_test, running};
 
 /// Options of the command.
 #[derive(Debug, Args)]
@@ -37,12 +41,23 @@ struct Counts {
     /// Those marked `#[ignore]`, with their reasons.
     ignored: usize,
     reasons: Vec<String>,
+    /// The program whose lines are read.
+    program: PathBuf,
+    failures: Vec<Failed>,
+    /// Programs that ended with an error. One that crashed names no test.
+    programs_failed: BTreeSet<PathBuf>,
 }
 
 impl Counts {
     /// Takes one line of the output.
     fn read(&mut self, line: &str) {
-        if let Some(rest) = line.strip_prefix("test result: ") {
+        if let Some(program) = running(line) {
+            program.clone_into(&mut self.program);
+        } else if line.starts_with("error: test failed, to rerun pass") {
+            self.programs_failed.insert(self.program.clone());
+        } else if let Some(test) = failed_test(line) {
+            self.failures.push(Failed { program: self.program.clone(), test });
+        } else if let Some(rest) = line.strip_prefix("test result: ") {
             for part in rest.split(['.', ';']).map(str::trim) {
                 let Some((count, what)) = part.split_once(' ') else { continue };
                 let Ok(count) = count.parse::<usize>() else { continue };
@@ -59,6 +74,16 @@ impl Counts {
             self.reasons.push(format!("{test}: {reason}"));
         }
     }
+
+    /// Takes back the failures of those that pass by themselves. True if none is left.
+    fn forgive(&mut self, unsteady: &[Failed]) -> bool {
+        self.failures.retain(|failed| !unsteady.contains(failed));
+        self.failed = self.failed.saturating_sub(unsteady.len());
+        let explained: BTreeSet<_> = unsteady.iter().map(|failed| &failed.program).collect();
+        self.failures.is_empty()
+            && self.failed == 0
+            && self.programs_failed.iter().all(|program| explained.contains(program))
+    }
 }
 
 /// Sets up, runs and counts. True if no test failed.
@@ -73,11 +98,18 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let report = repository.join("target/test-report.jsonl");
     std::fs::create_dir_all(repository.join("target"))?;
     std::fs::write(&report, "")?;
-    let (passes, counts) = cargo_test(repository, options, &report)?;
+    let build = cargo_arguments(options);
+    let (mut passes, mut counts) = cargo_test(repository, &build, &report)?;
+    let unsteady = if options.cargo.iter().any(|argument| argument == "--") {
+        Vec::new()
+    } else {
+        again::pass_alone(repository, &build, &counts.failures, &report)?
+    };
+    passes |= !unsteady.is_empty() && counts.forgive(&unsteady);
     let text = std::fs::read_to_string(&report)?;
     let lines =
         text.lines().map(serde_json::from_str).collect::<std::result::Result<Vec<Line>, _>>()?;
-    println!("\n{}", summary(&counts, &lines));
+    println!("\n{}", summary(&counts, &unsteady, &lines));
     let is_whole = !lines.iter().any(|line| line.kind == Kind::Skipped(Cause::NotInstalled));
     if options.strict && !is_whole {
         eprintln!(
@@ -87,23 +119,31 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     Ok(passes && (is_whole || !options.strict))
 }
 
-/// Runs `cargo test`, shows what it prints, and counts.
-fn cargo_test(repository: &Path, options: &Options, report: &Path) -> Result<(bool, Counts)> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["test", "--release", "--no-fail-fast"]);
-    match options.cargo.as_slice() {
-        [] => command.arg("--workspace"),
-        chosen => command.args(chosen),
+/// The words that cargo gets.
+fn cargo_arguments(options: &Options) -> Vec<String> {
+    let own = ["test", "--release", "--no-fail-fast"].map(str::to_owned);
+    let chosen = match options.cargo.as_slice() {
+        [] => vec!["--workspace".to_owned()],
+        chosen => chosen.to_vec(),
     };
+    own.into_iter().chain(chosen).collect()
+}
+
+/// Runs `cargo test`, shows what it prints, and counts. Its output and its errors come through one
+/// pipe: only so it is known whose lines they are.
+fn cargo_test(repository: &Path, arguments: &[String], report: &Path) -> Result<(bool, Counts)> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let report = report.canonicalize()?;
-    let mut child = command
+    let (reader, writer) = std::io::pipe()?;
+    let mut child = Command::new(cargo)
+        .args(arguments)
         .current_dir(repository)
         .env(report::VARIABLE, report)
-        .stdout(Stdio::piped())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
         .spawn()?;
     let mut counts = Counts::default();
-    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+    for line in BufReader::new(reader).lines() {
         let line = line?;
         println!("{line}");
         counts.read(&line);
@@ -112,7 +152,7 @@ fn cargo_test(repository: &Path, options: &Options, report: &Path) -> Result<(bo
 }
 
 /// What people read at the end.
-fn summary(counts: &Counts, lines: &[Line]) -> String {
+fn summary(counts: &Counts, unsteady: &[Failed], lines: &[Line]) -> String {
     let named = |is_meant: &dyn Fn(&Kind) -> bool| {
         let mut tests: Vec<&str> = lines
             .iter()
@@ -128,10 +168,13 @@ fn summary(counts: &Counts, lines: &[Line]) -> String {
     let mut text = format!(
         "{} tests passed, {} failed, {skipped} were skipped in whole or in part, {known} failed \
         as is known, {} are not run by default\n",
-        counts.passed.saturating_sub(known),
+        (counts.passed + unsteady.len()).saturating_sub(known),
         counts.failed,
         counts.ignored
     );
+    let names = |failed: &[Failed]| failed.iter().map(Failed::to_string).collect::<Vec<_>>();
+    text += &paragraph("failed", &names(&counts.failures));
+    text += &paragraph("unsteady: failed beside others, passed alone", &names(unsteady));
     text += &paragraph("skipped", &by_reason(lines, &|kind| matches!(kind, Kind::Skipped(_))));
     let known: Vec<String> = lines
         .iter()
@@ -181,9 +224,39 @@ mod tests {
         ] {
             counts.read(line);
         }
-        let expected =
-            Counts { passed: 7, failed: 1, ignored: 1, reasons: vec!["b: takes long".to_owned()] };
+        let expected = Counts {
+            passed: 7,
+            failed: 1,
+            ignored: 1,
+            reasons: vec!["b: takes long".to_owned()],
+            ..Counts::default()
+        };
         assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn only_what_passes_alone_is_forgiven() {
+        let mut counts = Counts::default();
+        for line in [
+            "     Running tests/one.rs (target/release/deps/one-1)",
+            "test a ... FAILED",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored",
+            "error: test failed, to rerun pass `-p retake --test one`",
+            "     Running tests/two.rs (target/release/deps/two-2)",
+            "test b ... FAILED",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored",
+            "error: test failed, to rerun pass `-p retake --test two`",
+        ] {
+            counts.read(line);
+        }
+        let failures = counts.failures.clone();
+        assert_eq!(failures.iter().map(Failed::to_string).collect::<Vec<_>>(), ["one a", "two b"]);
+        assert!(!counts.forgive(&failures[..1]), "another is left");
+        assert_eq!((counts.failed, counts.failures.len()), (1, 1));
+        // A program that crashes has no result and names no test.
+        counts.read("     Running tests/three.rs (target/release/deps/three-3)");
+        counts.read("error: test failed, to rerun pass `-p retake --test three`");
+        assert!(!counts.forgive(&failures), "a crash is left");
     }
 
     #[test]
@@ -198,7 +271,7 @@ mod tests {
             line(Kind::Skipped(Cause::NotInstalled), "debug::b", "no gdb"),
             line(Kind::KnownFailure, "known::c", "hangs (every program)"),
         ];
-        let text = summary(&Counts { passed: 10, ..Counts::default() }, &lines);
+        let text = summary(&Counts { passed: 10, ..Counts::default() }, &[], &lines);
         assert!(text.starts_with("9 tests passed, 0 failed, 2 were skipped"), "{text}");
         assert!(
             text.contains("no gdb: 2, the first is debug::a") && text.contains("known::c: hangs"),

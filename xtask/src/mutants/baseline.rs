@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::area;
 use super::copy;
 use super::sandbox::Sandbox;
-use super::test_programs::{TestProgram, Verdict};
+use super::test_programs::Verdict;
 use crate::bench::Result;
+use crate::test_program::TestProgram;
 
 /// No program takes longer, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(3600);

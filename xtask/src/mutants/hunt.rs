@@ -10,8 +10,9 @@ use super::baseline::Baseline;
 use super::mutation::Mutation;
 use super::results::{Outcome, Record};
 use super::sandbox::Sandbox;
-use super::test_programs::{self, Built, TestProgram, Verdict, Which};
+use super::test_programs::{self, Built, Verdict, Which};
 use crate::bench::Result;
+use crate::test_program::TestProgram;
 
 /// A test that failed is asked again so often: it must fail once more.
 const CONFIRMATIONS: usize = 2;

@@ -1,6 +1,6 @@
 //! Builds the copy with all its tests, and runs one test program at a time.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::sandbox::{self, Ending, Sandbox};
 use crate::bench::Result;
+use crate::test_program::{self, TestProgram, failed_test};
 
 /// This one's own tests say nothing of the product.
 const OWN_PACKAGE: &str = "retake-xtask";
@@ -19,16 +20,6 @@ const OF_TIME: [&str; 4] = [
     "a_user_does_not_wait_long",
     "threads_run_side_by_side",
 ];
-
-/// One executable full of tests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestProgram {
-    /// `PACKAGE::TARGET`.
-    pub name: String,
-    executable: PathBuf,
-    /// Where cargo would run it.
-    folder: PathBuf,
-}
 
 /// What came of building.
 #[derive(Debug)]
@@ -90,38 +81,17 @@ pub fn build(copy: &Path, target: &Path, which: Which<'_>) -> Result<Built> {
         .current_dir(copy);
     let output = command.output()?;
     let messages = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        return Ok(Built::Tests(test_program::built(&messages)));
+    }
     let messages: Vec<Value> =
         messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    if output.status.success() {
-        return Ok(Built::Tests(messages.iter().filter_map(test_program).collect()));
-    }
     let errors = messages.iter().filter(|message| message["message"]["level"] == "error");
     let told = String::from_utf8_lossy(&output.stderr);
     // What a C compiler says is in cargo's own message.
     let first = errors.filter_map(|error| error["message"]["message"].as_str()).next();
     let first = first.or_else(|| told.lines().find(|line| line.contains("error: ")));
     Ok(Built::Refused(first.unwrap_or("for a reason that cargo does not tell").trim().to_owned()))
-}
-
-fn test_program(message: &Value) -> Option<TestProgram> {
-    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
-    let executable = PathBuf::from(message["executable"].as_str().filter(|_| is_test)?);
-    let manifest = Path::new(message["manifest_path"].as_str()?);
-    let folder = manifest.parent()?.to_owned();
-    // `retake` is in the folder `cli`.
-    let id = message["package_id"].as_str()?;
-    let package = id
-        .rsplit_once('#')?
-        .1
-        .split('@')
-        .next()
-        .filter(|name| !name.starts_with(|first: char| first.is_ascii_digit()));
-    let package = package.or_else(|| folder.file_name()?.to_str())?;
-    Some(TestProgram {
-        name: format!("{package}::{}", message["target"]["name"].as_str()?),
-        executable,
-        folder: folder.clone(),
-    })
 }
 
 impl TestProgram {
@@ -197,17 +167,6 @@ fn verdict(ending: Ending) -> Verdict {
     }
 }
 
-/// The test's name in a line like `test [kind] NAME - should panic ... FAILED`.
-fn failed_test(line: &str) -> Option<String> {
-    let (before, _) = line.split_once(" ... FAILED")?;
-    let name = before.split("test ").last()?;
-    let name = name
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("] "))
-        .map_or(name, |(_, name)| name);
-    Some(name.split(" - should panic").next().unwrap_or(name).trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,32 +175,5 @@ mod tests {
     fn cargo_is_told_what_to_build() {
         let programs = Which::Programs(&["a::bin", "a::one"]).arguments().join(" ");
         assert_eq!(programs, "--package a --bins --package a --test one");
-    }
-
-    #[test]
-    fn lines_of_tests_are_read() {
-        assert_eq!(failed_test("test a::b ... FAILED").as_deref(), Some("a::b"));
-        assert_eq!(failed_test("test [io] replay/a_b ... FAILED").as_deref(), Some("replay/a_b"));
-        assert_eq!(failed_test("test a - should panic ... FAILED").as_deref(), Some("a"));
-        assert_eq!(failed_test("printed by a program, test a ... FAILED").as_deref(), Some("a"));
-        assert!(
-            failed_test("test a ... ok").is_none()
-                && failed_test("test result: FAILED. 1 passed").is_none()
-        );
-    }
-
-    #[test]
-    fn messages_of_cargo_are_read() {
-        let message = serde_json::json!({
-            "reason": "compiler-artifact", "profile": { "test": true },
-                "executable": "/t/deps/debug-1", "manifest_path": "/r/crates/cli/Cargo.toml",
-            "package_id": "path+file:///r/crates/cli#retake@0.1.0", "target": { "name": "debug" },
-        });
-        let program = test_program(&message).unwrap();
-        assert_eq!(
-            (program.name.as_str(), program.folder.as_path()),
-            ("retake::debug", Path::new("/r/crates/cli"))
-        );
-        assert!(test_program(&serde_json::json!({ "reason": "build-finished" })).is_none());
     }
 }
