@@ -111,6 +111,12 @@ struct process {
 	u32 children_count; /* replay: those that its parent may wait for */
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
+	/* Record: which of the images asked for has been taken, or is not to be. */
+	u32 images_seen;
+	u32 hides_memory; /* record: a copy of it would lack memory */
+	/* Record: where the program began: the stream, and events of it before. */
+	u32 program_stream;
+	u64 program_events;
 	u32 is_placed; /* record: it has said itself where its threads are to run */
 	u32 counter_compared;
 	/* Record: ticks of the time-stamp counter beyond what the kernel's clock makes of them. */

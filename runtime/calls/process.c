@@ -1,6 +1,7 @@
 /* Calls that make processes and threads: fork, vfork, clone. Private stack. */
 #include "base/debugged.h"
 #include "base/futex.h"
+#include "base/image.h"
 #include "base/interception.h"
 #include "base/leave.h"
 #include "base/process_lock.h"
@@ -168,6 +169,7 @@ static i64 clone_copying(
 	context->dispatched = 0; /* the kernel does not pass it on */
 	arm_interception(context);
 	begin_stream(context, START_FORK);
+	image_program(context);
 	set_kernel_mask(context, context->sigmask);
 	child_registers(context, request);
 	leave(context);

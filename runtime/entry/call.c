@@ -7,8 +7,10 @@
 #include "base/state.h"
 #include "base/user.h"
 #include "calls/custom.h"
+#include "calls/image.h"
 #include "calls/seccomp.h"
 #include "calls/turns.h"
+#include "entry/entry.h"
 #include "gen/table.h"
 #include "log/hash.h"
 #include "log/items.h"
@@ -272,6 +274,7 @@ static u32 handle_call(struct context *context)
 	if (UNLIKELY(context->deferred_count))
 		return give_up(context);
 	if (executes()) {
+		image_come_by(context);
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) &&
 			(context->process->domain || orders_at_random()))
 			baton_yield(context);
@@ -367,7 +370,6 @@ u32 replay_plain(struct context *context)
  * program's own return: what processors predict from an empty stack of returns costs them more than
  * a wrong entry on it. (Measured: a recorded getppid is 60 ns faster than with a jump.) For a clock
  * nobody was in the kernel: all returns are predicted, as long as each call has its own. */
-u32 runtime_syscall(struct context *context);
 u32 runtime_syscall(struct context *context)
 {
 	u32 how = handle_call(context);

@@ -48,6 +48,10 @@ start_replay:
 	jmp condition_begin_entry
 	.org ENTRY_PASSAGE
 	jmp entry_passage
+	.org ENTRY_IMAGE
+	mov %gs:CONTEXT_SELF, %rdi
+	call image_enter
+	ud2
 
 	.text
 /* A system call. rax = number, rcx = address after the program's `syscall`. */

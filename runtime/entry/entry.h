@@ -3,6 +3,8 @@
 #define RETAKE_ENTRY_ENTRY_H
 #include "contract/context.h"
 
+/* A system call, with the program's registers in the context: LEAVE_*. */
+u32 runtime_syscall(struct context *context);
 void fault_entry(void);
 void force_entry(void);
 void entry_syscall(void);

@@ -4,6 +4,7 @@
 #include "entry/start.h"
 #include "base/addresses.h"
 #include "base/futex.h"
+#include "base/image.h"
 #include "base/interception.h"
 #include "base/leave.h"
 #include "base/shared.h"
@@ -183,6 +184,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 		ring_begin(context);
 		context->event_count = slot->event_count;
 	}
+	image_program(context);
 	signals_install(context);
 	trap_instructions();
 	arm_interception(context);

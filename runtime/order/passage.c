@@ -2,6 +2,7 @@
  * up the baton at any of them and be found there again at replay, for the price of a hand-over.
  * Private stack. */
 #include "order/passage.h"
+#include "base/image.h"
 #include "base/state.h"
 #include "base/user.h"
 #include "log/log.h"
@@ -35,6 +36,7 @@ static void replay(struct context *context)
 static u32 record(struct context *context)
 {
 	context->passages &= (i64)COUNT_MASK;
+	image_note(context, GOES_ON_TURN);
 	/* It may be asked again at any time. */
 	return baton_give(context, (u64)context->passages & COUNT_MASK);
 }

@@ -6,6 +6,7 @@
  * private stack. */
 #include "place/forced.h"
 #include "base/futex.h"
+#include "base/image.h"
 #include "base/leave.h"
 #include "base/shared.h"
 #include "base/signals.h"
@@ -390,6 +391,7 @@ static void stand_recorded(struct context *context)
 		gives_baton ? FORCED_TURN : 0);
 	context->slot->baton.stop_us = (u32)((now_ns() - context->force.began_ns) / 1000);
 	context->force.stopped = 1;
+	image_note(context, GOES_ON_TURN);
 	if (gives_baton)
 		baton_offer(context);
 	context->force.stopped = 0;

@@ -4,6 +4,7 @@ use crate::inferior::{Fate, Stop};
 use crate::place::Place;
 use crate::stretch::Past;
 use retake_snapshot::Snapshot;
+use retake_snapshot::image::summary::count_of;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -39,9 +40,4 @@ impl Checkpoint {
 /// How long the ways to these checkpoints took, one after the other.
 pub(crate) fn ran_to(ends: &[Checkpoint]) -> Duration {
     ends.iter().map(|one| one.since.ran).sum()
-}
-
-/// How many events a thread has consumed; `None`: there is no such thread.
-pub(crate) fn count_of(counts: &[(u32, u64)], thread: u32) -> Option<u64> {
-    counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
 }

@@ -3,7 +3,7 @@
 
 use crate::{memory, ptrace};
 use retake_contract::addresses::{
-    ENTRY_DEBUG_EVENT, ENTRY_PAUSE, ENTRY_REMOTE_CALL, ENTRY_SYSCALL, RUNTIME_TEXT,
+    ENTRY_DEBUG_EVENT, ENTRY_IMAGE, ENTRY_PAUSE, ENTRY_REMOTE_CALL, ENTRY_SYSCALL, RUNTIME_TEXT,
 };
 use retake_contract::context::{registers, watch, watch_answer};
 use std::io;
@@ -12,8 +12,8 @@ pub use retake_contract::addresses::{
     DEBUG_CALL, DEBUG_DEATH, DEBUG_EXEC, DEBUG_EXIT, DEBUG_FORK, DEBUG_RETURN, DEBUG_SIGNAL,
     DEBUG_THREAD_EXIT, DEBUG_THREAD_START, DEBUG_VFORK,
 };
-pub use retake_contract::context::CAUGHT_WORDS;
 pub use retake_contract::context::context::*;
+pub use retake_contract::context::{CAUGHT_WORDS, IN_IMAGE_NOT, IN_IMAGE_READY, IN_IMAGE_TAKER};
 
 /// Offset of whether a replayed thread looks for the place at which it was stopped between two
 /// events.
@@ -21,6 +21,8 @@ pub const WATCH_ARMED: u64 = WATCH + watch::ARMED;
 /// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0:
 /// there is none.
 pub const WATCH_STUB: u64 = WATCH + watch::ANSWER + watch_answer::STUB;
+/// Where a thread begins that comes from an image of a recorded process.
+pub const ENTER_IMAGE: u64 = RUNTIME_TEXT + ENTRY_IMAGE;
 /// Where the program's system calls come in.
 pub const ENTRY_CALL: u64 = RUNTIME_TEXT + ENTRY_SYSCALL;
 /// Where a thread on its way back to the program passes when [`PAUSE_AT`] says so.

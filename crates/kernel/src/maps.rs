@@ -93,6 +93,8 @@ pub struct Nature {
     pub sealed: bool,
     /// A protection key other than the usual one.
     pub has_key: bool,
+    /// Copies of the process have zeros there.
+    pub wiped_in_copies: bool,
 }
 
 /// The natures of those mappings that are out of the ordinary, by where they start. Looks at every
@@ -117,7 +119,12 @@ fn parse_natures(text: &str) -> HashMap<u64, Nature> {
         } else if word == "VmFlags:" {
             let has = |flag: &str| rest.split_ascii_whitespace().any(|word| word == flag);
             let known = natures.get(&start).copied().unwrap_or_default();
-            let nature = Nature { grows_down: has("gd"), sealed: has("sl"), ..known };
+            let nature = Nature {
+                grows_down: has("gd"),
+                sealed: has("sl"),
+                wiped_in_copies: has("wf"),
+                ..known
+            };
             natures.insert(start, nature);
         }
     }

@@ -19,6 +19,7 @@ mod forcing;
 mod foresight;
 mod homes;
 mod idle;
+mod images;
 mod job_control;
 mod keep;
 mod pools;
@@ -42,6 +43,7 @@ use deadline::Deadline;
 use drain::Drain;
 use exec::Attended;
 use foresight::Foresight;
+use images::Images;
 use keep::{Keeper, Keeping};
 use rescue::Ward;
 use retake_kernel::clock;
@@ -52,7 +54,7 @@ use retake_kernel::shared::{self, Header};
 use retake_kernel::signals;
 use retake_kernel::tracee::Attached;
 use retake_model::event::ThreadAccount;
-use retake_recording::{Exit, Outcome, Processor, RecordingWriter, Store};
+use retake_recording::{Checkpoints, Exit, Outcome, Processor, RecordingWriter, Store};
 use retake_supervisor::{FileTable, Options, Session, SessionError};
 use rings::Plan;
 use shared_state::Recorder;
@@ -85,6 +87,8 @@ pub struct Request {
     pub chaos: Option<u64>,
     /// End the program, and all that it started, when it has run so long.
     pub timeout: Option<Duration>,
+    /// Make images of its processes so often, from which replay can begin.
+    pub image_every: Option<Duration>,
     /// Keep only so much of the recording.
     pub keep_last: Option<KeepLast>,
     /// What to do when the disk is full.
@@ -153,7 +157,10 @@ pub fn record(
     let writer = Arc::new(writer);
     let keeper = request.keep_last.map(|limit| Arc::new(Keeper::new(limit, Arc::clone(&writer))));
     let directory = writer.directory().to_path_buf();
-    run(request, shared::MODE_RECORD, writer, keeper, store, Some(&directory))
+    let images =
+        request.image_every.map(|every| Ok::<_, RecordError>((every, writer.checkpoints()?)));
+    let images = images.transpose()?;
+    run(request, shared::MODE_RECORD, writer, keeper, images, store, Some(&directory))
 }
 
 /// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that
@@ -166,7 +173,7 @@ pub fn trace(
     log: Arc<dyn EventLog>,
     store: Store,
 ) -> Result<Ended, RecordError> {
-    run(request, shared::MODE_TRACE, log, None, store, None)
+    run(request, shared::MODE_TRACE, log, None, None, store, None)
 }
 
 fn run(
@@ -174,6 +181,7 @@ fn run(
     mode: u32,
     log: Arc<dyn EventLog>,
     keeper: Option<Arc<Keeper>>,
+    images: Option<(Duration, Checkpoints)>,
     store: Store,
     directory: Option<&Path>,
 ) -> Result<Ended, RecordError> {
@@ -205,13 +213,21 @@ fn run(
     let space = Space::new(request.on_full);
     let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
     recorder.guardian = Some(guardian.line());
+    let images = images.map(|(every, places)| {
+        let (inbox, outbox) = images::boxes();
+        recorder.images = Some(inbox);
+        (every, places, outbox)
+    });
     let recorder = Arc::new(recorder);
     let foresight =
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_pool()?;
     let slot = recorder.claim_root(child.pid);
     describe_root(&recorder, slot, inherited, request.limits.of_addresses());
-    let helpers = Helpers::start(&recorder, request.chaos);
+    let images = images.map(|(every, places, outbox)| {
+        Images::start(&recorder, every, places, outbox, request.began_ns)
+    });
+    let helpers = Helpers::start(&recorder, request.chaos, images);
     let pid = child.pid;
     let followed = signals::passing_to(pid, Some(recorder.header()), || {
         let attended = attend_first(&recorder, slot, attached, &mut child, request)?;
@@ -319,11 +335,13 @@ struct Helpers {
     service: service::Service,
     forcer: forced::Forcer,
     slicer: Option<chaos::Slicer>,
+    images: Option<Images>,
 }
 
 impl Helpers {
-    fn start(recorder: &Arc<Recorder>, chaos_seed: Option<u64>) -> Self {
+    fn start(recorder: &Arc<Recorder>, chaos_seed: Option<u64>, images: Option<Images>) -> Self {
         Self {
+            images,
             drain: Drain::start(recorder),
             keeping: recorder
                 .keeper
@@ -341,6 +359,9 @@ impl Helpers {
             slicer.stop();
         }
         // They end beside one another.
+        if let Some(images) = self.images {
+            images.stop();
+        }
         self.forcer.stop();
         self.service.stop();
         self.forcer.join();
@@ -383,6 +404,8 @@ fn counters(recorder: &Recorder, threads: u64, account: &ThreadAccount) -> BTree
         ("baton_waits", account.waits),
         ("baton_wait_us", account.wait_ns / 1000),
         ("execs", counters.execs.load(Relaxed)),
+        ("images", counters.images.load(Relaxed)),
+        ("images_refused", counters.images_refused.load(Relaxed)),
         ("files", recorder.files.used_count(recorder.header()) as u64),
     ]
     .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::event_log::{Moment, Stage};
 use crate::shared_state::Recorder;
-use crate::{exec, forced};
+use crate::{exec, forced, images};
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
@@ -137,6 +137,14 @@ fn answer(recorder: &Recorder, index: usize) {
             let user =
                 process::effective_user(slot.pid.load(Relaxed) as i32).unwrap_or(user as u32);
             recorder.pools.give_to(pool as usize, user);
+            reply(slot, 0);
+        }
+        shared::REQUEST_IMAGE => {
+            let [pid, stream, events] =
+                [0, 1, 2].map(|at: usize| slot.request.arguments[at].load(Relaxed));
+            if let Some(images) = &recorder.images {
+                images.put(images::copy(pid as i32, (stream as u32, events)));
+            }
             reply(slot, 0);
         }
         shared::REQUEST_TOKEN => {

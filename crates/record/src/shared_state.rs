@@ -1,6 +1,7 @@
 //! What the threads of the recorder share.
 
 use crate::event_log::EventLog;
+use crate::images::Inbox;
 use crate::keep::Keeper;
 use crate::pools::Pools;
 use crate::rings::{Plan, Ring};
@@ -30,6 +31,9 @@ pub struct Counters {
     pub execs: AtomicU64,
     /// Files that were mapped and could not be stored.
     pub unstored: AtomicU64,
+    /// Images that were written, and those that could not be.
+    pub images: AtomicU64,
+    pub images_refused: AtomicU64,
 }
 
 /// The consumer's side of one slot. The thread that drains it holds the lock.
@@ -68,6 +72,8 @@ pub(crate) struct Recorder {
     /// If only a part of the recording is to be kept.
     pub keeper: Option<Arc<Keeper>>,
     pub pools: Pools,
+    /// If images are made.
+    pub images: Option<Inbox>,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
@@ -103,6 +109,7 @@ impl Recorder {
             guardian: None,
             keeper,
             pools: Pools::new(plan),
+            images: None,
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),

@@ -16,6 +16,7 @@ use crate::ContentId;
 use crate::codec::{Codec, Encoder, decode_into};
 use crate::error::{Error, Result};
 use crate::frame::{read_u32, read_u64, stored_as_number, stored_as_of_number};
+use crate::metadata::Metadata;
 use crate::recording::Recording;
 use crate::source::open_regular;
 use crate::store::temporary::TemporaryFile;
@@ -54,7 +55,11 @@ pub(crate) struct Owner {
 impl Owner {
     /// `None` for a recording whose number cannot be read.
     pub(crate) fn of(recording: &Recording) -> Option<Self> {
-        let metadata = recording.metadata();
+        Self::of_metadata(recording.metadata())
+    }
+
+    /// The same of one that is being written.
+    pub(crate) fn of_metadata(metadata: &Metadata) -> Option<Self> {
         let number = u64::from_str_radix(&metadata.recording_id, 16).ok()?;
         let build =
             ContentId::of(format!("{} {}", metadata.table_hash, metadata.runtime_hash).as_bytes());

@@ -9,6 +9,7 @@ use crate::checkpoint_file::{CheckpointReader, CheckpointWriter, Owner};
 use crate::error::{Error, Result};
 use crate::library::entries_of;
 use crate::location::Location;
+use crate::metadata::Metadata;
 use crate::recording::Recording;
 use crate::store::CACHE_NAME;
 use crate::store::temporary::make_private_directories;
@@ -47,6 +48,12 @@ impl Checkpoints {
         let elsewhere =
             location.map(|location| location.store.join(CACHE_NAME).join(CHECKPOINTS_NAME));
         Self { owner: Owner::of(recording), own, elsewhere }
+    }
+
+    /// Those of a recording that is being made.
+    pub(crate) fn of_writer(directory: &Path, metadata: &Metadata) -> Self {
+        let own = Some(directory.join(CHECKPOINTS_NAME));
+        Self { owner: Owner::of_metadata(metadata), own, elsewhere: None }
     }
 
     /// All there are, by number. What has another name is left alone.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ContentId;
+use crate::checkpoints::Checkpoints;
 use crate::codec::{Codec, Encoder};
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, FrameHeader, FrameKind, MAX_CHUNK_BYTES, events_fit};
@@ -140,6 +141,14 @@ impl RecordingWriter {
     /// Where the recording is.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Where images of its processes go.
+    ///
+    /// # Errors
+    /// Another thread has failed while it wrote.
+    pub fn checkpoints(&self) -> Result<Checkpoints> {
+        Ok(Checkpoints::of_writer(&self.directory, &self.unfinished_state()?.metadata))
     }
 
     /// Adds a stream. Must come before its first chunk.

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod begin;
 mod confined;
 mod copies;
 mod forced;
@@ -21,6 +22,7 @@ mod wanted;
 mod warden;
 mod windows;
 
+pub use begin::replay_from;
 pub use copies::CopySlots;
 pub use report::Report;
 pub use running::{Purpose, Running};
@@ -85,6 +87,9 @@ pub enum ReplayError {
     /// It holds no event.
     #[error("the recording is empty: its program never ran, or the recorder was killed at once")]
     Empty,
+    /// No process can be made of an image.
+    #[error("replay cannot begin there: {0}")]
+    Image(String),
     /// Nothing is replayed that could reach beyond the replay.
     #[error(
         "the kernel does not confine replayed processes: {0}\n  try       `retake doctor`, which \
@@ -164,11 +169,15 @@ pub fn replay_for(
     let running =
         Running::start(recording, request, Purpose { onlooker, ..Purpose::default() }, folder)?;
     let outcome = running.wait(observe);
+    finish_or_end(running, &outcome);
+    Ok(outcome)
+}
+
+fn finish_or_end(running: Running, outcome: &Outcome) {
     match outcome {
         Outcome::Finished(_) => running.finish(),
         Outcome::CutOff(_) | Outcome::Diverged(_) => running.end_with_children(),
     }
-    Ok(outcome)
 }
 
 /// A descriptor that stays open across exec, out of the way of the standard ones.

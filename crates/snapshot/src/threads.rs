@@ -3,7 +3,7 @@
 
 use crate::process::Process;
 use crate::remote;
-use crate::slots::{address_of_slot, slot_of};
+use crate::slots::{SlotState, address_of_slot, slot_of};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers};
 use retake_kernel::shared::{
@@ -22,6 +22,21 @@ const SIGNAL_STACK_BYTES: u64 = REGION_ALTERNATE_TOP - REGION_ALTERNATE;
 /// From there to the end of a stack that is hardly ever used up.
 pub(crate) const SCRATCH: u64 = REGION_STACK_LOW - REGION_CONTEXT;
 
+/// Segments and flags of a thread in user mode.
+const USER_CODE: u64 = 0x33;
+const USER_DATA: u64 = 0x2b;
+const FLAGS: u64 = 0x202;
+
+/// A thread of an image of a recorded process.
+pub(crate) struct Recorded {
+    /// The address of its context.
+    pub context: u64,
+    pub stack_top: u64,
+    pub thread_base: u64,
+    pub extended: Vec<u8>,
+    pub slot: SlotState,
+}
+
 /// The threads. The one that the stop was about comes first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Threads {
@@ -37,46 +52,6 @@ struct Thread {
     extended: Vec<u8>,
     mask: u64,
     slot: SlotState,
-}
-
-/// The part of a slot that changes while its thread lives.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct SlotState {
-    index: usize,
-    state: u32,
-    stream: u32,
-    baton_state: u32,
-    event_count: u64,
-    recorded: (u32, u32),
-    filter: u32,
-}
-
-impl SlotState {
-    fn of(header: &Header, index: usize) -> Self {
-        let slot = &header.slots[index];
-        Self {
-            index,
-            state: slot.state.load(Acquire),
-            stream: slot.stream.load(Relaxed),
-            baton_state: slot.baton.state.load(Relaxed),
-            event_count: slot.event_count.load(Relaxed),
-            recorded: (slot.recorded_pid.load(Relaxed), slot.recorded_tid.load(Relaxed)),
-            filter: slot.filter.load(Relaxed),
-        }
-    }
-
-    fn put_back(&self, header: &Header, pid: i32, tid: i32) {
-        let slot = &header.slots[self.index];
-        slot.stream.store(self.stream, Relaxed);
-        slot.pid.store(pid as u32, Relaxed);
-        slot.tid.store(tid as u32, Relaxed);
-        slot.baton.state.store(self.baton_state, Relaxed);
-        slot.event_count.store(self.event_count, Relaxed);
-        slot.recorded_pid.store(self.recorded.0, Relaxed);
-        slot.recorded_tid.store(self.recorded.1, Relaxed);
-        slot.filter.store(self.filter, Relaxed);
-        slot.state.store(self.state, Release);
-    }
 }
 
 /// The count of turns that lies in the header: that of a process which mapped memory shared. Where
@@ -116,6 +91,27 @@ impl Threads {
             });
         }
         Ok(Some(Self { all, turns: SharedTurns::of(header) }))
+    }
+
+    /// Those of an image of a recorded process: its memory is ready for replay.
+    pub(crate) fn recorded(all: impl Iterator<Item = Recorded>) -> Self {
+        let thread = |one: Recorded| Thread {
+            registers: Registers {
+                rip: context::ENTER_IMAGE,
+                rsp: one.stack_top,
+                fs_base: one.thread_base,
+                gs_base: one.context,
+                cs: USER_CODE,
+                ss: USER_DATA,
+                eflags: FLAGS,
+                orig_rax: u64::MAX,
+                ..ptrace::NO_REGISTERS
+            },
+            extended: one.extended,
+            mask: 0,
+            slot: one.slot,
+        };
+        Self { all: all.map(thread).collect(), turns: SharedTurns(None) }
     }
 
     /// The extended registers of the thread that the stop was about.

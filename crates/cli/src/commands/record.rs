@@ -88,6 +88,12 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
+    /// Make an image of each process so often (10s, 200ms), from which `retake debug` and `retake
+    /// replay --from` can begin. The program stands still meanwhile, for some milliseconds where
+    /// its memory is large. See docs/IMAGES.md for what images there are not
+    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with = "chaos")]
+    image_every: Option<Duration>,
+
     /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon
     /// as the events take more than SIZE (64M, 2G), or that ended longer than TIME ago (30min, 12h,
     /// 2d). What is kept can be replayed as ever; `retake info` says what was left out. Processes
@@ -179,6 +185,17 @@ fn program_tells_all(program: &Path) -> bool {
 /// Exit status: the program was ended because its time was up, as of `timeout(1)`.
 const STATUS_TIMED_OUT: i32 = 124;
 
+/// The least time between two images.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Reads `10s`, `200ms`, `1min`.
+fn interval(text: &str) -> std::result::Result<Duration, String> {
+    let time: jiff::SignedDuration =
+        text.parse().map_err(|_| "expected a time, such as 10s or 200ms".to_owned())?;
+    let time = Duration::try_from(time).map_err(|_| "it is negative".to_owned())?;
+    if time < LEAST_INTERVAL { Err("the least is 10ms".to_owned()) } else { Ok(time) }
+}
+
 /// Records, and ends this process as the program ended. Returns only if that fails, or if no run
 /// fails.
 pub fn run(options: &Options) -> Result<()> {
@@ -259,6 +276,7 @@ impl Recorder<'_> {
             limits: self.limits,
             chaos: seed,
             timeout: options.timeout,
+            image_every: options.image_every,
             keep_last: options
                 .keep_last
                 .or((options.on_full == OnFull::DropOldest).then_some(KeepLast::WhatFits)),

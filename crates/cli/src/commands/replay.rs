@@ -12,6 +12,7 @@ use retake_replay::{CutOff, Outcome, ReplayError, Status};
 
 mod calls;
 mod flame_graph;
+mod from;
 mod profile;
 mod until;
 
@@ -69,6 +70,14 @@ pub struct Options {
         conflicts_with_all = ["statistics", "check"])]
     until: Option<Destination>,
 
+    /// Begin at an image that was made while recording (retake record --image-every): NUMBER as in
+    /// `retake checkpoint --list`, the last one before a time since recording began such as 1.5s,
+    /// or `last`. Its process is replayed to the end, with those that it makes from there on, and
+    /// replay ends as it ended
+    #[arg(long, value_name = "NUMBER|TIME|last",
+        conflicts_with_all = ["until", "trace_calls", "profile"])]
+    from: Option<from::Place>,
+
     /// Print every system call with its data to standard error, when all is replayed, in an order
     /// in which they can have happened
     #[arg(long, conflicts_with_all = ["until", "statistics", "check"])]
@@ -86,7 +95,7 @@ pub struct Options {
         value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
 
-    /// The process for --until and --profile, by its number while recording or by the name of its
+    /// The process for --until, --profile and --from, by its number while recording or by the name of its
     /// program
     #[arg(short, long, value_name = "PID|NAME", conflicts_with = "trace_calls")]
     process: Option<String>,
@@ -115,6 +124,11 @@ pub fn run(options: &Options) -> Result<()> {
         quiet: options.quiet,
         check_off: options.check == Some(Check::Off),
     };
+    let mut image = options
+        .from
+        .as_ref()
+        .map(|place| from::open(&recording, place, options.process.as_deref()))
+        .transpose()?;
     let scratch = Scratch::create()?;
     let started = Instant::now();
     let mut status = Status::default();
@@ -122,12 +136,18 @@ pub fn run(options: &Options) -> Result<()> {
         // What the program prints and a bar do not go together on one terminal.
         let bar =
             (options.quiet || !std::io::stdout().is_terminal()).then(|| Bar::new("replaying"));
-        retake_replay::replay(recording, request, scratch.path(), &mut |now| {
+        let observe = &mut |now: &Status| {
             status = *now;
             if let Some(bar) = &bar {
                 bar.show(Progress { done_bytes: now.done_bytes, total_bytes: now.total_bytes });
             }
-        })
+        };
+        match &mut image {
+            Some(image) => {
+                retake_replay::replay_from(&recording, image, request, scratch.path(), observe)
+            }
+            None => retake_replay::replay(recording, request, scratch.path(), observe),
+        }
     };
     drop(scratch);
     if options.statistics && outcome.is_ok() {
@@ -150,7 +170,9 @@ type Analysis = fn(&Recording, &Options) -> Result<()>;
 
 impl Options {
     fn analysis(&self) -> Option<Analysis> {
-        if self.until.is_some() || self.process.is_some() && self.profile.is_none() {
+        if self.from.is_some() {
+            None
+        } else if self.until.is_some() || self.process.is_some() && self.profile.is_none() {
             Some(until::run)
         } else if self.profile.is_some() {
             Some(profile::run)

@@ -20,7 +20,6 @@ use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::Registers;
 use retake_snapshot::probe::{holds, numbered};
 use retake_snapshot::{Process, in_runtime};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a process in the middle of a call may take to come back to the program, when it is to
@@ -67,15 +66,7 @@ impl Stop {
     }
 }
 
-/// How the process, or its program, ends, once that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Fate {
-    Open,
-    Exiting(i32),
-    Dying(i32),
-    /// Another program takes its place.
-    Executing,
-}
+pub(crate) use retake_snapshot::image::Fate;
 
 /// What long operations ask now and then: whether to give up.
 pub(crate) type GiveUp<'a> = &'a mut dyn FnMut() -> bool;

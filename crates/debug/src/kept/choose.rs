@@ -2,8 +2,7 @@
 
 use super::past::Twin;
 use super::printed;
-use super::summary::{Summary, summary_of};
-use super::{Kept, SMALL_BYTES, of_target};
+use super::{Kept, SMALL_BYTES, Summary, mark, of_target};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -13,7 +12,7 @@ use crate::replay::Replay;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
-use retake_snapshot::image::{Surroundings, restore};
+use retake_snapshot::image::{Surroundings, restore, summary};
 use std::time::Duration;
 
 /// To read one and to have one more process is worth so much replay, and a second for so many
@@ -65,11 +64,11 @@ impl Kept {
         is_wanted: impl Fn(&Self, &KeptCheckpoint, &Summary) -> bool,
     ) -> Option<(KeptCheckpoint, Summary)> {
         let all = self.of_program(replay).to_vec();
-        let is_behind = |one: &Summary| lower.is_none_or(|lower| one.mark() > lower);
+        let is_behind = |one: &Summary| lower.is_none_or(|lower| mark(one) > lower);
         let fresh = all.into_iter().filter(|(kept, one)| {
             !self.done.contains(&kept.number) && is_behind(one) && is_wanted(self, kept, one)
         });
-        fresh.max_by_key(|(_, one)| (one.mark(), one.after_ms))
+        fresh.max_by_key(|(_, one)| (mark(one), one.after_ms))
     }
 
     /// Goes to a place at once if a checkpoint was kept exactly there. What stops the program
@@ -93,7 +92,7 @@ impl Kept {
         if !self.turn_into(timeline, &kept, &summary)? {
             return Ok(None);
         }
-        timeline.rebase_before(summary.mark());
+        timeline.rebase_before(mark(&summary));
         if !summary.is_end() {
             self.put_on_time_line(timeline, &kept, &summary)?;
         }
@@ -200,7 +199,7 @@ impl Kept {
     fn restore(&self, replay: &mut Replay, kept: &KeptCheckpoint) -> Result<bool> {
         let Some(running) = &replay.running else { return Ok(false) };
         let mut reader = self.places.open(kept)?;
-        let summary = summary_of(&mut reader)?;
+        let summary = summary::read(&mut reader)?;
         let console = &mut replay.console;
         let around = Surroundings {
             header: running.header(),
@@ -217,8 +216,9 @@ impl Kept {
         replay.announced = announced.map(Stop::Signal);
         replay.moved();
         let here = Place::here(&replay.inferior, None)?;
-        Ok((here.thread, here.mark, here.address())
-            == (summary.thread, summary.mark(), summary.address))
+        // What comes from an image enters the runtime, where the program had been in it.
+        let is_there = summary.is_image() || here.address() == summary.address;
+        Ok(is_there && (here.thread, here.mark) == (summary.thread, mark(&summary)))
     }
 
     /// What is known of the stretches before and behind the checkpoint with this number, which was

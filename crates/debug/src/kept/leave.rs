@@ -3,8 +3,7 @@
 use super::choose::arrival;
 use super::past::Twin;
 use super::printed;
-use super::summary::Summary;
-use super::{Kept, Listed, SMALL_BYTES, list, now_unix_ms};
+use super::{Kept, Listed, SMALL_BYTES, Summary, list, now_unix_ms};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -15,8 +14,7 @@ use crate::timeline::Timeline;
 use retake_kernel::context::{self, Context};
 use retake_kernel::memory;
 use retake_recording::{KeptCheckpoint, StreamId};
-use retake_snapshot::image::Image;
-use retake_snapshot::image::pieces::{kind, put_json};
+use retake_snapshot::image::{Image, summary};
 use retake_snapshot::shares_memory;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -167,16 +165,16 @@ impl Kept {
         let under_way = replay.history.outputs_under_way(&printing)?;
         let is_printed =
             |number: u64| last.is_some_and(|last| number <= last) || under_way.contains(&number);
-        let summary = self.summary_of(replay, checkpoint, reason);
+        let about = self.summary_of(replay, checkpoint, reason);
         let mut writer = self.places.create()?;
-        put_json(&mut writer, kind::SUMMARY, &summary)?;
+        summary::write(&mut writer, &about)?;
         image.write(&mut writer)?;
         printed::put(&mut writer, &replay.console, &is_printed)?;
         let kept = self.places.finish(writer)?;
         // It is where the process was: nobody need go there by it in this session.
         self.done.insert(kept.number);
-        self.known.iter_mut().for_each(|known| known.push((kept.clone(), summary.clone())));
-        Ok((kept, summary))
+        self.known.iter_mut().for_each(|known| known.push((kept.clone(), about.clone())));
+        Ok((kept, about))
     }
 
     fn summary_of(&self, replay: &Replay, checkpoint: &Checkpoint, reason: Reason) -> Summary {
@@ -195,6 +193,7 @@ impl Kept {
             arrival: reason.arrival,
             fate: checkpoint.fate,
             after_ms: u64::try_from(reason.after.as_millis()).unwrap_or(u64::MAX),
+            console: None,
         }
     }
 

@@ -1,6 +1,5 @@
 //! Checkpoints that outlive the session: a later one begins near the place at once.
 //!
-//! * `summary`: what is to be known of one without reading all of it.
 //! * `printed`: what the program had printed up to there.
 //! * `choose`: which of them serves to go to a place.
 //! * `past`: what is known of the ways between them.
@@ -14,13 +13,14 @@ mod choose;
 mod leave;
 mod past;
 mod printed;
-mod summary;
 
-pub use summary::Summary;
+pub use retake_snapshot::image::Summary;
 
 use crate::history::target::Target;
+use crate::place::Mark;
 use past::Twin;
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
+use retake_snapshot::image::summary;
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
@@ -96,6 +96,11 @@ impl Kept {
     }
 }
 
+/// Where one is, in the order of events.
+pub(crate) fn mark(of: &Summary) -> Mark {
+    Mark { turn: of.turn, events: of.events }
+}
+
 fn now_unix_ms() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -113,7 +118,7 @@ pub type Listed = (KeptCheckpoint, std::result::Result<Summary, String>);
 pub fn list(places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
     let read = |kept: &KeptCheckpoint| {
         let mut reader = places.open(kept).map_err(|error| error.to_string())?;
-        summary::summary_of(&mut reader).map_err(|error| error.to_string())
+        summary::read(&mut reader).map_err(|error| error.to_string())
     };
     Ok(places.list()?.into_iter().map(|kept| (kept.clone(), read(&kept))).collect())
 }

@@ -2,14 +2,14 @@
 //! way need not go through it to know what did not happen there. It is written when a session ends:
 //! what was executed is found out after the checkpoints were left.
 
-use super::Kept;
-use super::summary::{Identity, Summary};
+use super::{Kept, Summary, mark};
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
 use retake_snapshot::image::pieces::{kind, put_json, read_json};
+use retake_snapshot::image::summary::Identity;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -95,9 +95,9 @@ impl Kept {
         let twin =
             self.brought.iter().find(|twin| twin.pid == end.snapshot.pid).map(|twin| &twin.summary);
         let is_earlier = |twin: &Summary| {
-            one.session == twin.session && one.mark() == twin.mark() && one.after_ms < twin.after_ms
+            one.session == twin.session && mark(one) == mark(twin) && one.after_ms < twin.after_ms
         };
-        one.mark() < end.place.mark || twin.is_some_and(is_earlier)
+        mark(one) < end.place.mark || twin.is_some_and(is_earlier)
     }
 }
 

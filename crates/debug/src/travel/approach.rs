@@ -8,7 +8,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::inferior::{Fate, GiveUp, Stop};
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
 use crate::place::Place;
 use crate::replay::Replay;
 use crate::timeline::Timeline;
@@ -65,7 +65,8 @@ pub(super) fn find_trail(
         return nothing(Stop::Begin);
     };
     let mark = place.mark;
-    let index = kept.bring_in(timeline, index, |_, _, one| one.mark() < mark)?.unwrap_or(index);
+    let index =
+        kept.bring_in(timeline, index, |_, _, one| kept::mark(one) < mark)?.unwrap_or(index);
     timeline.rebase(index);
     let base = timeline.checkpoints[index].clone();
     if is_first_of_thread(&mut timeline.replay, &base, place, give_up)? {

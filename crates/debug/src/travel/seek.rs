@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::inferior::{Fate, GiveUp, Stop};
-use crate::kept::{Kept, Summary};
+use crate::kept::{self, Kept, Summary};
 use crate::replay::{Replay, Runs};
 use crate::timeline::Timeline;
 
@@ -69,7 +69,7 @@ pub(super) fn to_end(timeline: &mut Timeline, kept: &mut Kept, give_up: GiveUp) 
     // The last checkpoint is not behind the end.
     let last = timeline.checkpoints.len().saturating_sub(1);
     let here = timeline.replay.mark();
-    let brought = kept.bring_in(timeline, last, |_, _, one| one.mark() > here)?;
+    let brought = kept.bring_in(timeline, last, |_, _, one| kept::mark(one) > here)?;
     if brought.is_none() && timeline.base < last {
         timeline.revive_number(last)?;
     }

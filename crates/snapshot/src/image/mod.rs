@@ -10,10 +10,13 @@ mod description;
 mod filters;
 mod pages;
 pub mod pieces;
+pub mod recorded;
 mod restore;
+pub mod summary;
 mod write;
 
 pub use restore::{Surroundings, restore};
+pub use summary::{Fate, Summary};
 pub use write::Image;
 
 use std::io;

@@ -8,11 +8,11 @@ use super::{ImageError, Result};
 use crate::pagemap::PAGE_BYTES;
 use crate::runtime::in_runtime;
 use crate::snapshot::Snapshot;
+use crate::threads::Threads;
 use retake_kernel::maps::{self, Mapping, Nature};
 use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE, RUNTIME_END, WINDOWS};
 use retake_kernel::{context, memory, resource};
 use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::mem::offset_of;
@@ -29,8 +29,23 @@ pub struct Image {
     description: Description,
     pid: i32,
     /// Pages with contents of their own.
-    pages: Vec<Range<u64>>,
+    pages: Vec<OwnPages>,
     scratch: PathBuf,
+}
+
+/// Some of a mapping.
+struct OwnPages {
+    range: Range<u64>,
+    /// Without them zeros are there.
+    over_zeros: bool,
+}
+
+/// What names the files that a process has mapped.
+pub(super) enum Files<'a> {
+    /// In a replay their own names do: contents, and copies in this folder.
+    Replayed(&'a Path),
+    /// While recording, whoever knows the content that a mapping shows.
+    Recorded(&'a dyn Fn(&Mapping) -> Option<ContentId>),
 }
 
 fn refused<T>(why: impl Into<String>) -> Result<T> {
@@ -51,22 +66,36 @@ impl Image {
     ) -> Result<Self> {
         let (pid, threads) = (snapshot.pid, &snapshot.threads);
         check_domains(pid, threads.contexts(), header)?;
-        let (mappings, files) = mappings_of(pid, scratch)?;
+        let mut image = Self::with(pid, threads, header, &Files::Replayed(scratch))?;
+        image.description.announced = announced;
+        scratch.clone_into(&mut image.scratch);
+        Ok(image)
+    }
+
+    pub(super) fn with(
+        pid: i32,
+        threads: &Threads,
+        header: &Header,
+        files: &Files<'_>,
+    ) -> Result<Self> {
+        let (mappings, scratch) = mappings_of(pid, files)?;
         let mut pages = Vec::new();
         for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
-            pages.extend(own_pages(pid, mapping.range())?);
+            let over_zeros = matches!(mapping.shows, Shown::Nothing { .. });
+            let own = own_pages(pid, mapping.range())?.into_iter();
+            pages.extend(own.map(|range| OwnPages { range, over_zeros }));
         }
         let stack_limit = resource::stack_limit(pid);
         let (filters, numbers) = Filters::of(header, &threads.filters());
         let threads = threads.clone().with_filters(&numbers);
         let description =
-            Description { threads, filters, announced, stack_limit, mappings, scratch: files };
-        Ok(Self { description, pid, pages, scratch: scratch.to_owned() })
+            Description { threads, filters, announced: None, stack_limit, mappings, scratch };
+        Ok(Self { description, pid, pages, scratch: PathBuf::new() })
     }
 
     /// Bytes of memory that are to be written.
     pub fn bytes(&self) -> u64 {
-        self.pages.iter().map(|range| range.end - range.start).sum()
+        self.pages.iter().map(|own| own.range.end - own.range.start).sum()
     }
 
     /// Writes all of it.
@@ -80,10 +109,10 @@ impl Image {
         }
         let memory = File::open(format!("/proc/{}/mem", self.pid))?;
         let mut buffer = vec![0; MAX_PIECE_BYTES];
-        for range in &self.pages {
+        for OwnPages { range, over_zeros } in &self.pages {
             for start in range.clone().step_by(MAX_PIECE_BYTES) {
                 let bytes = MAX_PIECE_BYTES.min((range.end - start) as usize);
-                put_pages(writer, &memory, start, &mut buffer[..bytes])?;
+                put_pages(writer, &memory, start, &mut buffer[..bytes], *over_zeros)?;
             }
         }
         Ok(())
@@ -107,9 +136,9 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
 }
 
 /// All mappings that another session must make, and the files of the session's own that they show.
-fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<ScratchFile>)> {
+fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<SavedMapping>, Vec<ScratchFile>)> {
     let natures = maps::natures(pid)?;
-    let (mut mappings, mut files) = (Vec::new(), Vec::new());
+    let (mut mappings, mut scratch) = (Vec::new(), Vec::new());
     for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
         // The runtime's text and what is attached by number, every session has; windows of the
         // recording are read again.
@@ -117,51 +146,90 @@ fn mappings_of(pid: i32, scratch: &Path) -> Result<(Vec<SavedMapping>, Vec<Scrat
         if is_window || in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
             continue;
         }
-        mappings.push(saved(mapping, &natures, scratch, &mut files)?);
+        let nature = natures.get(&mapping.start).copied().unwrap_or_default();
+        mappings.extend(saved(mapping, nature, files, &mut scratch)?);
     }
-    Ok((mappings, files))
+    Ok((mappings, scratch))
 }
 
+/// `None`: replayed processes have no such thing.
 fn saved(
     mapping: &Mapping,
-    natures: &HashMap<u64, Nature>,
-    scratch: &Path,
-    files: &mut Vec<ScratchFile>,
-) -> Result<SavedMapping> {
-    let nature = natures.get(&mapping.start).copied().unwrap_or_default();
-    let name = mapping.name.rsplit('/').next().unwrap_or_default();
-    let at = || format!("what the process has mapped at {:#x}", mapping.start);
+    nature: Nature,
+    files: &Files<'_>,
+    scratch: &mut Vec<ScratchFile>,
+) -> Result<Option<SavedMapping>> {
     if nature.has_key {
-        return refused(format!("{} is protected by a key", at()));
+        return refused(format!("{} is protected by a key", at(mapping)));
+    }
+    if nature.wiped_in_copies {
+        return refused(format!("{} is wiped in copies of the process", at(mapping)));
     }
     let shows = if mapping.inode == 0 && !mapping.shared {
-        Shown::Nothing { grows_down: nature.grows_down }
-    } else if name.parse::<ContentId>().is_ok() && !(mapping.shared && mapping.writable) {
-        Shown::Content {
-            content: name.to_owned(),
-            offset: mapping.offset,
-            is_shared: mapping.shared,
+        if matches!(mapping.name.as_str(), "[vvar]" | "[vvar_vclock]") {
+            return Ok(None);
         }
-    } else if !mapping.shared
-        && (ScratchFile { name: name.to_owned(), bytes: 0 }).identity().is_some()
-    {
-        Shown::Scratch { file: scratch_file(scratch, name, files)?, offset: mapping.offset }
-    } else if mapping.shared {
-        return refused(format!("{} others may change: it is shared", at()));
+        Shown::Nothing { grows_down: nature.grows_down }
     } else {
-        return refused(format!(
-            "{} is a file that is not the recording's: {}",
-            at(),
-            mapping.name
-        ));
+        match files {
+            Files::Replayed(folder) => shown_in_replay(mapping, folder, scratch)?,
+            Files::Recorded(content) => shown_while_recording(mapping, content)?,
+        }
     };
-    Ok(SavedMapping {
+    Ok(Some(SavedMapping {
         start: mapping.start,
         end: mapping.end,
         protection: mapping.protection(),
         is_sealed: nature.sealed,
         shows,
-    })
+    }))
+}
+
+fn at(mapping: &Mapping) -> String {
+    format!("what the process has mapped at {:#x}", mapping.start)
+}
+
+fn shown_in_replay(
+    mapping: &Mapping,
+    folder: &Path,
+    scratch: &mut Vec<ScratchFile>,
+) -> Result<Shown> {
+    let name = mapping.name.rsplit('/').next().unwrap_or_default();
+    if name.parse::<ContentId>().is_ok() && !(mapping.shared && mapping.writable) {
+        return Ok(Shown::Content {
+            content: name.to_owned(),
+            offset: mapping.offset,
+            is_shared: mapping.shared,
+        });
+    }
+    let is_scratch = (ScratchFile { name: name.to_owned(), bytes: 0 }).identity().is_some();
+    if !mapping.shared && is_scratch {
+        let file = scratch_file(folder, name, scratch)?;
+        return Ok(Shown::Scratch { file, offset: mapping.offset });
+    }
+    refused_file(mapping)
+}
+
+fn refused_file<T>(mapping: &Mapping) -> Result<T> {
+    if mapping.shared && mapping.writable {
+        return refused(format!("{} others may change: it is shared", at(mapping)));
+    }
+    refused(format!("{} is a file that is not the recording's: {}", at(mapping), mapping.name))
+}
+
+/// Nobody changes what the recording has of the files: each process may have its own.
+fn shown_while_recording(
+    mapping: &Mapping,
+    content: &dyn Fn(&Mapping) -> Option<ContentId>,
+) -> Result<Shown> {
+    match content(mapping).filter(|_| !(mapping.shared && mapping.writable)) {
+        Some(content) => Ok(Shown::Content {
+            content: content.to_string(),
+            offset: mapping.offset,
+            is_shared: false,
+        }),
+        None => refused_file(mapping),
+    }
 }
 
 fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Result<usize> {
@@ -189,17 +257,18 @@ fn put_file(writer: &mut CheckpointWriter, which: u32, path: &Path, bytes: u64) 
     }
 }
 
-/// Those pages from `start` on that are not all zeros.
+/// Those pages from `start` on that are not as they would be without: zeros.
 fn put_pages(
     writer: &mut CheckpointWriter,
     memory: &File,
     start: u64,
     buffer: &mut [u8],
+    over_zeros: bool,
 ) -> Result<()> {
     if memory.read_exact_at(buffer, start).is_err() {
         return put_single_pages(writer, memory, start, buffer);
     }
-    let is_zero = |page: &[u8]| page == &ZEROS[..page.len()];
+    let is_zero = |page: &[u8]| over_zeros && page == &ZEROS[..page.len()];
     let pages: Vec<&[u8]> = buffer.chunks(PAGE).collect();
     let mut at = 0;
     for run in pages.chunk_by(|one, other| is_zero(one) == is_zero(other)) {

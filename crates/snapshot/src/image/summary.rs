@@ -1,11 +1,7 @@
 //! What is to be known of a kept checkpoint without making a process of it.
 
-use crate::checkpoint::count_of;
-use crate::error::Result;
-use crate::inferior::Fate;
-use crate::place::Mark;
-use retake_recording::CheckpointReader;
-use retake_snapshot::image::pieces::{kind, read_json};
+use super::pieces::{kind, read_json};
+use retake_recording::{CheckpointReader, CheckpointWriter, Result};
 use serde::{Deserialize, Serialize};
 
 /// Some years: no replay takes longer.
@@ -20,43 +16,62 @@ pub struct Summary {
     pub made_unix_ms: u64,
     /// The session that made it: when that began, in milliseconds since 1970, and the number of its
     /// process.
-    pub(super) session: (u64, u32),
+    pub session: (u64, u32),
     /// The process, by its number while recording.
     pub pid: i32,
     /// The stream of its first thread, and how many events of it come before the program.
-    pub(super) program: (u32, u64),
+    pub program: (u32, u64),
     /// The thread that it is about, by its number while recording.
     pub thread: u32,
     /// Events that this thread has consumed.
     pub events: u64,
-    pub(super) turn: u64,
+    pub turn: u64,
     /// The program counter there, as it is, be it in a stub.
-    pub(super) address: u64,
+    pub address: u64,
     /// Of each thread that there is: its number, and how many events it has consumed.
-    pub(super) counts: Vec<(u32, u64)>,
+    pub counts: Vec<(u32, u64)>,
     /// The place that somebody wanted to go to, if it is exactly there.
-    pub(super) arrival: Option<String>,
-    pub(super) fate: Fate,
-    /// How long replay took to come here, in milliseconds.
+    pub arrival: Option<String>,
+    pub fate: Fate,
+    /// How long replay took to come here, or recording, in milliseconds.
     pub after_ms: u64,
+    /// Made while recording: the number of the last output on the console before it.
+    #[serde(default)]
+    pub console: Option<u64>,
+}
+
+/// How a process, or its program, ends, once that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fate {
+    Open,
+    Exiting(i32),
+    Dying(i32),
+    /// Another program takes its place.
+    Executing,
+}
+
+/// Of a list of threads and how many events each has consumed.
+pub fn count_of(counts: &[(u32, u64)], thread: u32) -> Option<u64> {
+    counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
 }
 
 /// When it was made, its thread, turn, events and address.
-pub(super) type Identity = (u64, u32, u64, u64, u64);
+pub type Identity = (u64, u32, u64, u64, u64);
 
 impl Summary {
     /// What no other kept checkpoint of the recording has.
-    pub(super) fn identity(&self) -> Identity {
+    pub fn identity(&self) -> Identity {
         (self.made_unix_ms, self.thread, self.turn, self.events, self.address)
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { turn: self.turn, events: self.events }
+    /// How many events a thread has consumed there; `None`: there is no such thread.
+    pub fn count(&self, thread: u32) -> Option<u64> {
+        count_of(&self.counts, thread)
     }
 
-    /// How many events a thread has consumed there; `None`: there is no such thread.
-    pub(crate) fn count(&self, thread: u32) -> Option<u64> {
-        count_of(&self.counts, thread)
+    /// Whether it was made while recording.
+    pub fn is_image(&self) -> bool {
+        self.console.is_some()
     }
 
     /// Whether the process is about to end there.
@@ -65,12 +80,20 @@ impl Summary {
     }
 }
 
-/// Reads the summary of a checkpoint.
+/// Reads the summary of a checkpoint, which comes first.
 ///
 /// # Errors
 /// It is damaged.
-pub(super) fn summary_of(reader: &mut CheckpointReader) -> Result<Summary> {
+pub fn read(reader: &mut CheckpointReader) -> Result<Summary> {
     let summary: Summary = read_json(reader, kind::SUMMARY)?;
     // Times are added up.
     Ok(Summary { after_ms: summary.after_ms.min(LONGEST_REPLAY_MS), ..summary })
+}
+
+/// Begins a checkpoint: its summary comes first.
+///
+/// # Errors
+/// No space.
+pub fn write(writer: &mut CheckpointWriter, summary: &Summary) -> super::Result<()> {
+    super::pieces::put_json(writer, kind::SUMMARY, summary)
 }

@@ -1,0 +1,93 @@
+//! `retake replay --from`: which image replay begins at.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use retake_debug::{Destination, Summary, list_kept};
+use retake_recording::{CheckpointReader, KeptCheckpoint, Recording};
+
+use crate::commands::debug::target_of;
+use crate::failure::{Failure, Result};
+use crate::recordings;
+use crate::text;
+
+/// An image, as users name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Its number in the list.
+    Number(u64),
+    /// The last before this time since recording began.
+    Time(Duration),
+    Last,
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        if text == "last" {
+            return Ok(Self::Last);
+        }
+        if let Ok(number) = text.parse() {
+            return Ok(Self::Number(number));
+        }
+        match text.parse() {
+            Ok(Destination::Time(time)) => Ok(Self::Time(time)),
+            _ => Err("expected a number, a time such as 1.5s, or `last`".to_owned()),
+        }
+    }
+}
+
+/// Opens the image that is meant. `process`: only of this one.
+pub fn open(
+    recording: &Recording,
+    place: &Place,
+    process: Option<&str>,
+) -> Result<CheckpointReader> {
+    let pid = process.map(|name| target_of(recording, Some(name))).transpose()?.map(|one| one.pid);
+    let places = recordings::checkpoints(recording);
+    let is_meant = |one: &Summary| one.is_image() && pid.is_none_or(|pid| one.pid == pid);
+    let images: Vec<(KeptCheckpoint, Summary)> = list_kept(&places)?
+        .into_iter()
+        .filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
+        .filter(|(_, summary)| is_meant(summary))
+        .collect();
+    if images.is_empty() {
+        return Err(Failure::new("no image was made of it while it was recorded")
+            .attempt("retake record --image-every 10s"));
+    }
+    let last = |most: u64| {
+        let before = images.iter().filter(|(_, one)| one.after_ms <= most);
+        before.max_by_key(|(kept, one)| (one.after_ms, kept.number))
+    };
+    let found = match *place {
+        Place::Number(number) => images.iter().find(|(kept, _)| kept.number == number),
+        Place::Time(time) => last(time.as_millis() as u64),
+        Place::Last => last(u64::MAX),
+    };
+    let Some((kept, summary)) = found else {
+        return Err(Failure::new("there is no such image").attempt("retake checkpoint --list"));
+    };
+    eprintln!(
+        "retake: begins at image {}: process {}, {} after recording began",
+        kept.number,
+        summary.pid,
+        text::duration(summary.after_ms)
+    );
+    Ok(places.open(kept)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_have_numbers_and_times() {
+        assert_eq!("3".parse(), Ok(Place::Number(3)));
+        assert_eq!("1.5s".parse(), Ok(Place::Time(Duration::from_millis(1500))));
+        assert_eq!("last".parse(), Ok(Place::Last));
+        for wrong in ["", "exit", "-1", "first", "4:3"] {
+            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Replays that begin at an image of a recorded process: the first process, before it executes
+//! anything, is turned into what the image says, and goes on by itself.
+
+use crate::{Held, Outcome, Purpose, ReplayError, Request, Running, Status, Wanted, finish_or_end};
+use retake_kernel::shared::OPTION_DEBUG;
+use retake_recording::{CheckpointReader, Recording};
+use retake_snapshot::Process;
+use retake_snapshot::image::{ImageError, Surroundings, restore, summary};
+use std::path::Path;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+
+/// The stream of the first process, and the events before its program: START and EXEC.
+const ROOT: (u32, u64) = (0, 2);
+
+/// Replays one process, and those that it makes from there on, from an image to the end.
+///
+/// # Errors
+/// As [`crate::replay`]; `Image` if no process can be made of it.
+pub fn replay_from(
+    recording: &Recording,
+    image: &mut CheckpointReader,
+    request: Request,
+    folder: &Path,
+    observe: &mut dyn FnMut(&Status),
+) -> Result<Outcome, ReplayError> {
+    let about = summary::read(image)?;
+    let wanted = Wanted { stream: ROOT.0, events: ROOT.1, path: vec![ROOT.0], is_alone: false };
+    let purpose = Purpose { wanted: Some(wanted), ..Purpose::default() };
+    let running = Running::start(recording.clone(), request, purpose, folder)?;
+    let begun = match running.wait_for_wanted() {
+        Some(held) => begin(&running, held, recording, image, about.console),
+        None => Err(ReplayError::Empty),
+    };
+    if let Err(error) = begun {
+        running.end_with_children();
+        return Err(error);
+    }
+    let outcome = running.wait(observe);
+    finish_or_end(running, &outcome);
+    Ok(outcome)
+}
+
+fn begin(
+    running: &Running,
+    held: Held,
+    recording: &Recording,
+    image: &mut CheckpointReader,
+    console: Option<u64>,
+) -> Result<(), ReplayError> {
+    let header = running.header();
+    let mut process = Process::attach(held.pid)?;
+    let around = Surroundings {
+        header,
+        scratch: running.scratch().to_owned(),
+        recording,
+        other: &mut |_, _| Ok(true), // what a debugger knows of it
+    };
+    restore(image, &mut process, around).map_err(|error| match error {
+        ImageError::Recording(error) => ReplayError::Recording(error),
+        error => ReplayError::Image(error.to_string()),
+    })?;
+    if let Some(console) = console {
+        header.console_printed.store(console, Release);
+    }
+    // What it makes from here on is replayed, too.
+    header.options.fetch_and(!OPTION_DEBUG, AcqRel);
+    Ok(process.let_all_go()?)
+}

@@ -1,0 +1,206 @@
+/* Recording: images of processes, from which a replay can begin. Private stack.
+ *
+ * Whoever has the baton takes one when it comes to a call: all others stand where they have noted
+ * how they go on, so nobody is interrupted. The process is copied, and goes on; the copy makes of
+ * its memory what a replay needs, and waits until the supervisor has read it. */
+#include "calls/image.h"
+#include "base/sys.h"
+#include "base/user.h"
+#include "calls/clone.h"
+#include "gen/numbers.h"
+#include "log/request.h"
+#include "order/baton.h"
+#include "order/policy.h"
+#include "signals/signal.h"
+
+#define MADV_DONTFORK 10
+#define MADV_WIPEONFORK 18
+#define PR_SET_PDEATHSIG 1
+#define PR_SET_CHILD_SUBREAPER 36
+#define WALL 0x40000000UL
+#define ADOPTED_LOOKS 10000
+
+/* ---- whether there can be one ---- */
+
+/* There never will be of this process. */
+static u32 is_refused(const struct context *context)
+{
+	const struct process *process = context->process;
+	return !logs() || orders_by_sections() || orders_at_random() || process->hides_memory ||
+	       HEADER->has_subreaper || context->slot->pid_space.own ||
+	       shares_memory(process->domain) || process->packet_rings_shown;
+}
+
+/* What was there before a fork, or has ended, is not of this process. */
+static u32 is_alive(const struct context *context, const struct context *one)
+{
+	const struct slot *slot = one->slot;
+	return one->self == one && slot && slot->pid == context->slot->pid &&
+	       slot->tid == one->tid && slot->state == SLOT_LIVE;
+}
+
+/* It lives in this memory, or is about to. */
+static u32 is_in_the_way(const struct context *context, const struct context *one)
+{
+	const struct slot *slot = one->slot;
+	if (one->self != one || !slot)
+		return 0;
+	if (one->is_guest && slot->state == SLOT_LIVE && slot->memory_of == context->slot->pid)
+		return 1;
+	if (slot->state == SLOT_CLAIMED || slot->state == SLOT_DYING)
+		return one->thread_alive || one->is_guest;
+	return is_alive(context, one) && (!one->goes_on || one->exiting);
+}
+
+static u32 is_at_rest(const struct context *context)
+{
+	const struct process *process = context->process;
+	if (process->alone || process->closing || context->exiting)
+		return 0;
+	for (u32 i = 0; i < process->region_count; i++)
+		if (is_in_the_way(context, context_of(i)))
+			return 0;
+	return 1;
+}
+
+/* ---- the copy ---- */
+
+static void note_thread(struct context *context, struct context *one)
+{
+	const struct slot *slot = one->slot;
+	one->in_image = one == context ? IN_IMAGE_TAKER : IN_IMAGE_YES;
+	one->image_stream = slot->stream;
+	one->image_filter = slot->filter;
+	one->log_offset = slot->producer.head - slot->consumer.base;
+}
+
+static void note_threads(struct context *context)
+{
+	const struct process *process = context->process;
+	for (u32 i = 0; i < process->region_count; i++) {
+		struct context *one = context_of(i);
+		one->in_image = IN_IMAGE_NOT;
+		if (is_alive(context, one))
+			note_thread(context, one);
+	}
+	context->image_console = HEADER->console_sequence;
+}
+
+/* In the copy: as it is when replay comes here. */
+static void thread_as_replayed(struct context *one, u64 turn)
+{
+	u32 is_taker = one->in_image == IN_IMAGE_TAKER;
+	one->domain = one->process->domain;
+	one->turn = is_taker && one->domain ? turn : 0;
+	one->in_section = is_taker && one->domain;
+	one->deferred_count = one->held_count = one->mask_held = 0;
+	one->temporary_active = 0;
+	/* Others may have changed what its call reads. */
+	one->inputs_verified = !is_taker && one->goes_on == GOES_ON_CALL;
+	one->printed = one->caught_call = one->window_mapped = 0;
+	one->pause_at = one->told_from = 0;
+	memset(one->caught, 0, sizeof one->caught);
+	memset(&one->force, 0, sizeof one->force);
+	memset(&one->watch, 0, sizeof one->watch);
+	one->log = one->log_end = NULL;
+	one->passages &= (1L << 56) - 1;
+	one->passages_ahead = 0;
+	one->counter_traps = COUNTER_UNKNOWN;
+	one->dispatched = 0;
+	one->in_clock = 0;
+}
+
+static void process_as_replayed(struct process *process)
+{
+	u64 turn = process->private_domain.turn;
+	u32 identity = process->private_domain.identity;
+	process->private_domain = (struct domain){.identity = identity};
+	process->private_domain.completed = turn ? turn - 1 : 0;
+	for (u32 i = 0; i < process->hidden_count; i++)
+		sys3(NR_mprotect, process->hidden[i].start,
+			process->hidden[i].end - process->hidden[i].start, PROT_READ | PROT_EXEC);
+	process->hidden_count = 0;
+	process->holder = NULL;
+	process->printing = process->children_count = 0;
+	process->clocks = 0;
+	memset(process->pools, 0, sizeof process->pools);
+	process->break_end = (u64)sys1(NR_brk, 0);
+}
+
+/* Until it is the supervisor's child, which ends it, and with whom it ends. */
+static u32 is_adopted(void)
+{
+	u64 nap[2] = {0, 50000};
+	for (u32 look = 0; look < ADOPTED_LOOKS; look++) {
+		if ((i32)sys0(NR_getppid) == HEADER->supervisor_pid)
+			return 1;
+		sys2(NR_nanosleep, nap, NULL);
+	}
+	return 0;
+}
+
+static void be_the_copy(struct context *context) NORETURN;
+static void be_the_copy(struct context *context)
+{
+	struct process *process = context->process;
+	sys3(NR_close_range, 0, ~0U, 0);
+	sys0(NR_setsid);
+	sys2(NR_prctl, PR_SET_PDEATHSIG, 9);
+	if (!is_adopted())
+		sys1(NR_exit_group, 0);
+	u64 turn = process->private_domain.turn;
+	for (u32 i = 0; i < process->region_count; i++)
+		if (context_of(i)->in_image)
+			thread_as_replayed(context_of(i), turn);
+	process_as_replayed(process);
+	__atomic_store_n(&context->in_image, IN_IMAGE_READY, __ATOMIC_RELEASE);
+	for (;;)
+		sys0(NR_pause);
+}
+
+/* ---- taking one ---- */
+
+static void take(struct context *context)
+{
+	struct process *process = context->process;
+	u32 number = 0;
+	image_keep_registers(context);
+	note_threads(context);
+	hold_signals(context);
+	i64 maker = image_copy(&number);
+	if (!maker)
+		be_the_copy(context);
+	if (maker > 0)
+		sys4(NR_wait4, (u64)maker, NULL, WALL, NULL);
+	if (maker > 0 && number)
+		request(context, REQUEST_IMAGE, number, process->program_stream,
+			process->program_events);
+	if (!context->deferred_count)
+		set_kernel_mask(context, context->sigmask);
+}
+
+/* What would make a copy of the process other than the process, or others see it. */
+static void look_at_call(struct context *context)
+{
+	const struct registers *regs = &context->regs;
+	if (regs->rax == NR_madvise &&
+		((u32)regs->rdx == MADV_DONTFORK || (u32)regs->rdx == MADV_WIPEONFORK))
+		context->process->hides_memory = 1;
+	if (regs->rax == NR_prctl && (u32)regs->rdi == PR_SET_CHILD_SUBREAPER)
+		HEADER->has_subreaper = 1;
+}
+
+void image_at_call(struct context *context)
+{
+	struct process *process = context->process;
+	look_at_call(context);
+	image_note(context, GOES_ON_CALL);
+	if (LIKELY(process->images_seen == HEADER->images_wanted) || context->is_guest)
+		return;
+	u32 is_possible = !is_refused(context);
+	if (is_possible && !is_at_rest(context))
+		return; /* at the next call */
+	process->images_seen = HEADER->images_wanted;
+	if (is_possible)
+		take(context);
+}

@@ -1,0 +1,16 @@
+/* What image.c offers. */
+#ifndef RETAKE_CALLS_IMAGE_H
+#define RETAKE_CALLS_IMAGE_H
+#include "base/image.h"
+
+void image_at_call(struct context *context);
+
+/* Recording, before anything of a call is done: an image of the process is taken if one is wanted.
+ */
+static inline void image_come_by(struct context *context)
+{
+	if (UNLIKELY(HEADER->images_wanted))
+		image_at_call(context);
+}
+
+#endif

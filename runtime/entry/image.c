@@ -1,0 +1,23 @@
+/* Replay: where a thread begins that comes from an image of the recorded process. Its registers are
+ * in its context, as the program had them. Private stack. */
+#include "base/interception.h"
+#include "base/leave.h"
+#include "base/state.h"
+#include "entry/entry.h"
+#include "order/section.h"
+#include "order/turn.h"
+#include "place/watch.h"
+#include "signals/signal.h"
+
+void image_enter(struct context *context);
+void image_enter(struct context *context)
+{
+	arm_interception(context);
+	if (context->goes_on == GOES_ON_TURN) {
+		turn_obey_next(context);
+		leave(context);
+		section_leave(context);
+	} else
+		runtime_syscall(context);
+	restore_full(context);
+}
