@@ -114,6 +114,8 @@ struct process {
 	/* Record: which of the images asked for has been taken, or is not to be. */
 	u32 images_seen;
 	u32 hides_memory; /* record: a copy of it would lack memory */
+	u32 first_status; /* with which its first thread ended, before others */
+	u32 first_waits;  /* replay: the thread that is first here waits for the others to end */
 	/* Record: where the program began: the stream, and events of it before. */
 	u32 program_stream;
 	u64 program_events;

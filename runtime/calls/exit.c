@@ -73,28 +73,57 @@ static void clear_thread_id(struct context *context)
 		futex_wake((u32 *)context->clear_tid, 1);
 }
 
+/* The kernel tells of a process by its first thread: of one that comes from an image, that is who
+ * took it. It waits until the last of the others ends the process, as the one would have that was
+ * first while recording. */
+static u32 must_wait(const struct context *context)
+{
+	return answers() && context->in_image == IN_IMAGE_READY;
+}
+
+static void end_beside_others(struct context *context, u64 status)
+{
+	if (!context->is_thread)
+		context->process->first_status = (u32)status;
+	if (must_wait(context))
+		context->process->first_waits = 1;
+	else if (context->is_thread)
+		region_return(context->region);
+}
+
+static void end_thread(const struct context *context, u64 status, u32 was_last) NORETURN;
+static void end_thread(const struct context *context, u64 status, u32 was_last)
+{
+	struct process *process = context->process;
+	while (!was_last && must_wait(context))
+		futex_wait(&process->first_waits, 1, 0);
+	if (process->first_waits && was_last)
+		sys1(NR_exit_group, process->first_status);
+	for (;;)
+		sys1(NR_exit, status);
+}
+
 u32 handle_exit(struct call *call)
 {
 	struct context *context = call->context;
 	struct process *process = context->process;
+	u32 is_last = process->thread_count <= 1;
 	if (answers())
-		debug_event(process->thread_count > 1 ? DEBUG_THREAD_EXIT : DEBUG_EXIT,
+		debug_event(is_last ? DEBUG_EXIT : DEBUG_THREAD_EXIT,
 			(u32)call->arguments[0] & 0xff);
-	if (process->thread_count <= 1)
+	if (is_last)
 		look_end(context);
 	observed_end(context);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
 	robust_release(context);
-	if (process->thread_count > 1) {
+	if (!is_last) {
 		clear_thread_id(context);
 		__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL);
-		if (context->is_thread)
-			region_return(context->region);
+		end_beside_others(context, call->arguments[0]);
 	}
 	baton_end(context);
 	slot_exited(context);
-	for (;;)
-		sys1(NR_exit, call->arguments[0]);
+	end_thread(context, call->arguments[0], is_last);
 }
 
 /* The kernel is told of a word of ours; the program's word is cleared by clear_thread_id. */

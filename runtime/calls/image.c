@@ -127,13 +127,17 @@ static void process_as_replayed(struct process *process)
 	process->break_end = (u64)sys1(NR_brk, 0);
 }
 
-/* Until it is the supervisor's child, which ends it, and with whom it ends. */
-static u32 is_adopted(void)
+static u32 is_adopted(void) { return (i32)sys0(NR_getppid) == HEADER->supervisor_pid; }
+
+/* Once it is the supervisor's child, which ends it, it also ends with the supervisor. */
+static u32 becomes_adopted(void)
 {
 	u64 nap[2] = {0, 50000};
 	for (u32 look = 0; look < ADOPTED_LOOKS; look++) {
-		if ((i32)sys0(NR_getppid) == HEADER->supervisor_pid)
-			return 1;
+		if (is_adopted()) {
+			sys2(NR_prctl, PR_SET_PDEATHSIG, 9);
+			return is_adopted();
+		}
 		sys2(NR_nanosleep, nap, NULL);
 	}
 	return 0;
@@ -145,8 +149,7 @@ static void be_the_copy(struct context *context)
 	struct process *process = context->process;
 	sys3(NR_close_range, 0, ~0U, 0);
 	sys0(NR_setsid);
-	sys2(NR_prctl, PR_SET_PDEATHSIG, 9);
-	if (!is_adopted())
+	if (!becomes_adopted())
 		sys1(NR_exit_group, 0);
 	u64 turn = process->private_domain.turn;
 	for (u32 i = 0; i < process->region_count; i++)

@@ -45,6 +45,8 @@ void begin_stream(struct context *context, u64 how)
 		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
 			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
 		ring_begin(context);
+		/* The supervisor finds the same when it sees the first bytes of the stream. */
+		slot->consumer.base = context->head;
 		identify_thread(context, how != START_THREAD);
 		u32 processor;
 		struct start_body body = {context->pid, context->tid, how, 0};

@@ -21,6 +21,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Small files are not stored: what a program sees of them is in its events.
+const MOST_UNSTORED_BYTES: u64 = 64 << 20;
 const PAGE: usize = PAGE_BYTES as usize;
 const ZEROS: [u8; PAGE] = [0; PAGE];
 
@@ -80,11 +82,13 @@ impl Image {
     ) -> Result<Self> {
         let (mappings, scratch) = mappings_of(pid, files)?;
         let mut pages = Vec::new();
-        for mapping in mappings.iter().filter(|mapping| mapping.is_private()) {
+        for (mapping, is_whole) in mappings.iter().filter(|(mapping, _)| mapping.is_private()) {
             let over_zeros = matches!(mapping.shows, Shown::Nothing { .. });
-            let own = own_pages(pid, mapping.range())?.into_iter();
-            pages.extend(own.map(|range| OwnPages { range, over_zeros }));
+            let own =
+                if *is_whole { vec![mapping.range()] } else { own_pages(pid, mapping.range())? };
+            pages.extend(own.into_iter().map(|range| OwnPages { range, over_zeros }));
         }
+        let mappings = mappings.into_iter().map(|(mapping, _)| mapping).collect();
         let stack_limit = resource::stack_limit(pid);
         let (filters, numbers) = Filters::of(header, &threads.filters());
         let threads = threads.clone().with_filters(&numbers);
@@ -135,8 +139,11 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
     Ok(())
 }
 
-/// All mappings that another session must make, and the files of the session's own that they show.
-fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<SavedMapping>, Vec<ScratchFile>)> {
+/// A mapping that another session must make, and whether all of its contents are in the image.
+type Saved = (SavedMapping, bool);
+
+/// All of them, and the files of the session's own that they show.
+fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<Saved>, Vec<ScratchFile>)> {
     let natures = maps::natures(pid)?;
     let (mut mappings, mut scratch) = (Vec::new(), Vec::new());
     for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
@@ -158,31 +165,37 @@ fn saved(
     nature: Nature,
     files: &Files<'_>,
     scratch: &mut Vec<ScratchFile>,
-) -> Result<Option<SavedMapping>> {
+) -> Result<Option<Saved>> {
     if nature.has_key {
         return refused(format!("{} is protected by a key", at(mapping)));
     }
     if nature.wiped_in_copies {
         return refused(format!("{} is wiped in copies of the process", at(mapping)));
     }
-    let shows = if mapping.inode == 0 && !mapping.shared {
+    let nothing = Shown::Nothing { grows_down: nature.grows_down };
+    let (shows, is_whole) = if mapping.inode == 0 && !mapping.shared {
         if matches!(mapping.name.as_str(), "[vvar]" | "[vvar_vclock]") {
             return Ok(None);
         }
-        Shown::Nothing { grows_down: nature.grows_down }
+        // The kernel's own pages are nobody's.
+        (nothing, mapping.name == "[vdso]")
     } else {
         match files {
-            Files::Replayed(folder) => shown_in_replay(mapping, folder, scratch)?,
-            Files::Recorded(content) => shown_while_recording(mapping, content)?,
+            Files::Replayed(folder) => (shown_in_replay(mapping, folder, scratch)?, false),
+            Files::Recorded(content) => match shown_while_recording(mapping, content)? {
+                Some(shows) => (shows, false),
+                None => (nothing, true),
+            },
         }
     };
-    Ok(Some(SavedMapping {
+    let saved = SavedMapping {
         start: mapping.start,
         end: mapping.end,
         protection: mapping.protection(),
         is_sealed: nature.sealed,
         shows,
-    }))
+    };
+    Ok(Some((saved, is_whole)))
 }
 
 fn at(mapping: &Mapping) -> String {
@@ -217,19 +230,24 @@ fn refused_file<T>(mapping: &Mapping) -> Result<T> {
     refused(format!("{} is a file that is not the recording's: {}", at(mapping), mapping.name))
 }
 
-/// Nobody changes what the recording has of the files: each process may have its own.
+/// Nobody changes what the recording has of the files: each process may have its own. `None`: it
+/// has not stored this one, but what was seen of it.
 fn shown_while_recording(
     mapping: &Mapping,
     content: &dyn Fn(&Mapping) -> Option<ContentId>,
-) -> Result<Shown> {
-    match content(mapping).filter(|_| !(mapping.shared && mapping.writable)) {
-        Some(content) => Ok(Shown::Content {
-            content: content.to_string(),
-            offset: mapping.offset,
-            is_shared: false,
-        }),
-        None => refused_file(mapping),
+) -> Result<Option<Shown>> {
+    if mapping.shared && mapping.writable {
+        return refused_file(mapping);
     }
+    let content = content(mapping);
+    if content.is_none() && (mapping.shared || mapping.end - mapping.start > MOST_UNSTORED_BYTES) {
+        return refused_file(mapping);
+    }
+    Ok(content.map(|content| Shown::Content {
+        content: content.to_string(),
+        offset: mapping.offset,
+        is_shared: false,
+    }))
 }
 
 fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Result<usize> {
