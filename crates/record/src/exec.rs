@@ -104,7 +104,9 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let mut bytes = Vec::new();
     if shared_slot.parent_stream.load(Relaxed) == NO_PARENT && recorder.first_exec() {
         bytes.extend(stamped(start_event(pid), recorder.header(), shared_slot));
+        shared_slot.event_count.fetch_add(1, Relaxed);
     }
+    shared_slot.event_count.fetch_add(1, Relaxed);
     bytes.extend(stamped(event.encode(), recorder.header(), shared_slot));
     bytes.extend(recorder.log.at_exec(pid));
     recorder.append_in_ring(slot, &bytes)?;

@@ -116,12 +116,7 @@ impl Writer {
         let counters = &self.recorder.counters;
         match written {
             Ok(()) => counters.images.fetch_add(1, Relaxed),
-            Err(error) => {
-                if std::env::var_os("RETAKE_IMG").is_some() {
-                    eprintln!("REFUSED {error}");
-                }
-                counters.images_refused.fetch_add(1, Relaxed)
-            }
+            Err(_) => counters.images_refused.fetch_add(1, Relaxed),
         };
     }
 

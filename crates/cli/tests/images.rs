@@ -1,0 +1,113 @@
+//! Images of recorded processes: `retake record --image-every`, `retake replay --from`.
+
+mod cli_support;
+
+use std::fs::{self, File};
+use std::process::Stdio;
+use std::time::Duration;
+
+use cli_support::debugging::{gdb, in_order, no_process_is_left};
+use cli_support::started::{Started, wait_until};
+use cli_support::{Place, compile_program};
+use retake_testing::needs;
+use serde_json::Value;
+
+/// Longer than any of these programs takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(100);
+
+/// Records a program of tests/images in `made` until there are so many images. Its exit status, and
+/// what it printed.
+fn record_images(place: &Place, program: &str, options: &[&str], count: usize) -> (i32, String) {
+    let executable = place.work(program);
+    compile_program(&format!("images/{program}"), &["-O1", "-lm"], &executable);
+    let executable = executable.to_str().unwrap();
+    let arguments = ["record", "-o", "made", "--image-every", "20ms"];
+    let arguments = [&arguments[..], options, &["--", executable]].concat();
+    let printed = place.work("printed");
+    let output = File::create(&printed).unwrap();
+    let mut recorder =
+        Started::new(place.command(&arguments).stdout(output).stderr(Stdio::inherit()));
+    let folder = place.work("made/checkpoints");
+    wait_until("images", LIMIT, || {
+        fs::read_dir(&folder).is_ok_and(|entries| entries.count() > count)
+    });
+    File::create(place.work("enough")).unwrap();
+    let status = recorder.wait(LIMIT);
+    no_process_is_left(place);
+    (status.code().expect("it exits"), fs::read_to_string(printed).unwrap())
+}
+
+fn images(place: &Place) -> Vec<Value> {
+    let list = place.run_json(&["checkpoint", "--list", "--json", "made"]);
+    list.as_array().unwrap().clone()
+}
+
+/// Replays from each image: it ends as the program did, and prints the rest of what that printed.
+fn all_are_good(place: &Place, status: i32, printed: &str) {
+    let all = images(place);
+    assert!(all.len() > 2, "{all:?}");
+    for image in &all {
+        let number = image["number"].to_string();
+        let ran = place.run_within(&["replay", "--from", &number, "made"], LIMIT);
+        assert_eq!(ran.status, Some(status), "{ran:?}");
+        assert!(printed.ends_with(&ran.stdout) && !ran.stdout.is_empty(), "{printed}\n{ran:?}");
+    }
+    no_process_is_left(place);
+}
+
+#[test]
+fn replay_begins_at_every_image() {
+    let place = Place::new("images-memory");
+    let (status, printed) = record_images(&place, "memory", &["--check=full"], 4);
+    assert_eq!(status, 3);
+    in_order(&printed, &["0 ", "end "]);
+    all_are_good(&place, status, &printed);
+    // The recording is as any other.
+    let ran = place.run_within(&["replay", "made"], LIMIT);
+    assert_eq!((ran.status, ran.stdout), (Some(3), printed));
+}
+
+#[test]
+fn threads_go_on_wherever_they_wait() {
+    let place = Place::new("images-threads");
+    let (status, printed) = record_images(&place, "threads", &["--check=full"], 6);
+    assert_eq!(status, 5, "{printed}");
+    all_are_good(&place, status, &printed);
+}
+
+#[test]
+fn the_program_sees_nothing_of_images() {
+    let place = Place::new("images-unseen");
+    let (status, printed) = record_images(&place, "unseen", &[], 4);
+    assert_eq!((status, printed.as_str()), (0, "nothing was seen\n"));
+}
+
+#[test]
+fn the_debugger_begins_at_images() {
+    needs!("gdb");
+    let place = Place::new("images-debugger");
+    record_images(&place, "memory", &[], 20);
+    let told = gdb(&place, &["--at", "exit", "made"], &["print rounds", "reverse-stepi", "stepi"]);
+    in_order(&told, &["begins at checkpoint"]);
+    // Back to what lies before the image, and from there to the same end.
+    let there = gdb(&place, &["--at", "exit", "made"], &["monitor hash"]);
+    let again = gdb(
+        &place,
+        &["--at", "exit", "made"],
+        &["monitor go begin", "monitor go exit", "monitor hash"],
+    );
+    let hash = |text: &str| text.lines().last().map(str::to_owned);
+    assert_eq!(hash(&there), hash(&again), "{there}\n{again}");
+}
+
+#[test]
+fn images_that_there_are_not_are_told() {
+    let place = Place::new("images-none");
+    place.run(&["record", "-o", "made", "--", "true"]);
+    place.run_badly(&["replay", "--from", "last", "made"], 125, &["no image", "--image-every"]);
+    place.run_badly(&["replay", "--from", "first", "made"], 125, &["expected a number"]);
+    place.run_badly(&["record", "--image-every", "1ms", "--", "true"], 125, &["the least is 10ms"]);
+    fs::remove_dir_all(place.work("made")).unwrap();
+    record_images(&place, "unseen", &[], 2);
+    place.run_badly(&["replay", "--from", "999", "made"], 125, &["no such image"]);
+}
