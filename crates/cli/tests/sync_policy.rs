@@ -50,6 +50,12 @@ fn what_calls_tell_threads_is_in_order() {
     assert_eq!(replayed.stdout, recorded.stdout);
 }
 
+/// Such a call is asked to yield, too, when others have waited long for the baton.
+#[test]
+fn long_calls_leave_the_turns_of_others_alone() {
+    repeats_program("long_calls", &[], 5);
+}
+
 #[test]
 fn threads_join_processes_that_share_memory() {
     assert!(repeats_program("joins", &[], 5) > 1, "there was only one order of threads");
