@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cli_support::parallel::{LIMIT, record, repeats};
-use cli_support::{Place, compile_program};
+use cli_support::{Place, compile_program, compile_with};
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
@@ -54,6 +54,15 @@ fn what_calls_tell_threads_is_in_order() {
 #[test]
 fn long_calls_leave_the_turns_of_others_alone() {
     repeats_program("long_calls", &[], 5);
+}
+
+/// No compiler has declared its looks at what guards the variables.
+#[test]
+fn static_variables_are_found_ready_by_the_same_threads() {
+    let place = Place::new("sync-first-uses");
+    let executable = place.work("first_uses");
+    compile_with("g++", "declared/first_uses.cc", &["-std=c++20", "-O2", "-pthread"], &executable);
+    repeats(&place, &[executable.to_str().unwrap()], 3);
 }
 
 #[test]
