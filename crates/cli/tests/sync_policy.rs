@@ -56,6 +56,12 @@ fn long_calls_leave_the_turns_of_others_alone() {
     repeats_program("long_calls", &[], 5);
 }
 
+/// Where a thread can be cancelled it looks at a word of its own, in the order of who cancels it.
+#[test]
+fn threads_are_cancelled_at_the_same_place() {
+    assert!(repeats_program("cancelled", &[], 4) > 1, "there was only one order of threads");
+}
+
 /// No compiler has declared its looks at what guards the variables.
 #[test]
 fn static_variables_are_found_ready_by_the_same_threads() {

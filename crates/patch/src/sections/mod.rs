@@ -3,6 +3,8 @@
 //! and stores must be ordered as well.
 
 mod bodies;
+mod cancellation;
+mod cleanups;
 mod groups;
 mod names;
 mod objects;
