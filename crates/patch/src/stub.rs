@@ -214,8 +214,8 @@ fn passage(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// The call, then what leaves the function. A conditional jump leaves it only where it jumps. Before
-/// a call that never comes back the text goes on.
+/// The call, then what leaves the function. A conditional jump leaves it only where it jumps.
+/// Before a call that never comes back the text goes on.
 fn section_end(plan: &Plan) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = moved(&plan.before).collect();
     let stands_for = plan.site.address;
