@@ -71,6 +71,18 @@ fn static_variables_are_found_ready_by_the_same_threads() {
     repeats(&place, &[executable.to_str().unwrap()], 3);
 }
 
+/// What is known of descriptors does not change then, and the kernel gives them out.
+#[test]
+fn files_are_read_and_closed_without_turns() {
+    assert!(repeats_program("files", &[], 4) > 1, "there was only one order of threads");
+    let place = Place::new("sync-files-turns");
+    let executable = compile(&place, "files", &[]);
+    record(&place, &[executable.to_str().unwrap()]);
+    let count = |kind| place.run_well(&["dump", "--kind", kind]).lines().count();
+    let (calls, turns) = (count("call"), count("turn"));
+    assert!(turns < calls / 10, "{turns} turns, {calls} calls");
+}
+
 #[test]
 fn threads_join_processes_that_share_memory() {
     assert!(repeats_program("joins", &[], 5) > 1, "there was only one order of threads");
