@@ -87,20 +87,17 @@ impl<'a, 'data> Groups<'a, 'data> {
         for cleanup in self.bodies[&from].cleanups.clone() {
             let Some(index) = self.begun(cleanup, own) else { continue };
             found.push(index);
-            for target in self.bodies[&index].jumps.clone() {
-                found.extend(last.and_then(|_| self.begun(target, last)));
+            // Where there are several, they lead to parts of its own, too.
+            if let (Some(_), &[target]) = (last, &self.bodies[&index].jumps[..]) {
+                found.extend(self.begun(target, last));
             }
         }
         found
     }
 
-    /// The chunk without a name that begins at an address, which works on an object, if any; it is
-    /// read.
+    /// The chunk that begins at an address, which works on an object, if any; it is read.
     fn begun(&mut self, address: u64, object: Option<Object>) -> Option<usize> {
-        let index = self.chunk_at(address)?;
-        if self.chunks[index].start != address || self.names.named[index] {
-            return None;
-        }
+        let index = self.chunk_at(address).filter(|at| self.chunks[*at].start == address)?;
         self.objects[index] = self.objects[index].or(object);
         if !self.bodies.contains_key(&index) {
             self.read(index);

@@ -29,6 +29,7 @@ const OF_FIRST: [(&[u8], &[&[u8]]); 4] = [
             b"trylock",
             b"timedlock",
             b"clocklock",
+            b"cond_lock",
             b"init",
             b"destroy",
             b"consistent",
