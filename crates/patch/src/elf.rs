@@ -7,8 +7,8 @@ use crate::bytes::{page_ceiling, page_floor};
 use crate::{PAGE_BYTES, PatchError};
 use object::LittleEndian;
 use object::elf::{
-    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF,
-    SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64,
+    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, Rela64,
+    SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64,
 };
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 
@@ -202,8 +202,12 @@ impl<'data> ElfView<'data> {
             (symbol.name(ENDIAN, symbols.strings()).ok()? == name).then_some(())
         };
         let mut slots = Vec::new();
+        // Many sections with the same bytes would make a small file cost a lot of time.
+        let mut left = self.data.len() / size_of::<Rela64<LittleEndian>>();
         for section in sections.iter() {
             let Ok(Some((relocations, _))) = section.rela(ENDIAN, self.data) else { continue };
+            let relocations = &relocations[..relocations.len().min(left)];
+            left -= relocations.len();
             let named = relocations
                 .iter()
                 .filter(|one| one.symbol(ENDIAN, false).and_then(is_named).is_some());

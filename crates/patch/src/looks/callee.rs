@@ -20,14 +20,15 @@ const ENTRY_MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 pub(super) struct Callee {
     /// Where it begins, or a stub that leads to it; ascending.
     places: Vec<u64>,
-    /// Words into which the dynamic linker writes its address.
+    /// Words into which the dynamic linker writes its address; ascending.
     slots: Vec<u64>,
 }
 
 impl Callee {
     /// `None` where the file neither has it nor takes it from elsewhere.
     pub fn of(elf: &ElfView, name: &[u8]) -> Option<Self> {
-        let slots = elf.slots_of(name);
+        let mut slots = elf.slots_of(name);
+        slots.sort_unstable();
         let own = elf.function_symbols().into_iter().filter(|symbol| symbol.name == name);
         let mut places: Vec<u64> = own.map(|symbol| symbol.address).collect();
         if !slots.is_empty() {
@@ -47,7 +48,7 @@ impl Callee {
                     let end = chunk.start + from as u64 + 4;
                     Some(end.wrapping_add_signed(i64::from(distance)))
                 };
-                let leads = |from, to: &[u64]| next(from).is_some_and(|end| to.contains(&end));
+                let leads = |from, to| next(from).is_some_and(|end| holds(to, end));
                 bytes[at] == CALL && leads(at + 1, &self.places)
                     || bytes[at..].starts_with(&CALL_THROUGH) && leads(at + 2, &self.slots)
             };
@@ -59,16 +60,19 @@ impl Callee {
     pub fn is_called_by(&self, instruction: &Instruction) -> bool {
         match instruction.flow_control() {
             FlowControl::Call => {
-                instruction.is_call_near()
-                    && self.places.contains(&instruction.near_branch_target())
+                instruction.is_call_near() && holds(&self.places, instruction.near_branch_target())
             }
             FlowControl::IndirectCall => {
                 instruction.is_ip_rel_memory_operand()
-                    && self.slots.contains(&instruction.ip_rel_memory_address())
+                    && holds(&self.slots, instruction.ip_rel_memory_address())
             }
             _ => false,
         }
     }
+}
+
+fn holds(addresses: &[u64], address: u64) -> bool {
+    addresses.binary_search(&address).is_ok()
 }
 
 /// Where stubs begin that jump to what the slots hold: at the jump, or at what precedes it.
@@ -79,7 +83,7 @@ fn stubs(elf: &ElfView, section: &[u8], slots: &[u64]) -> Vec<u64> {
         let from = section.address + at as u64;
         let distance = u32_at(bytes, 2).unwrap_or_default() as i32;
         let slot = (from + 6).wrapping_add_signed(i64::from(distance));
-        if !bytes.starts_with(&JUMP_THROUGH) || !slots.contains(&slot) {
+        if !bytes.starts_with(&JUMP_THROUGH) || !holds(slots, slot) {
             continue;
         }
         let before = &section.bytes[..at];

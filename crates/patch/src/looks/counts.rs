@@ -7,6 +7,7 @@ use super::{bytes_of, decode, is_behind_register};
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use std::collections::BTreeSet;
 
 /// Where the counts are.
 const COUNTS: u64 = 8;
@@ -43,7 +44,7 @@ fn may_look(bytes: &[u8]) -> bool {
 fn looks_at_both(code: &[Instruction]) -> Vec<u64> {
     let has_constant =
         |one: &&Instruction| one.code() == Code::Mov_r64_imm64 && one.immediate64() == BOTH_ONE;
-    let constants: Vec<Register> =
+    let constants: BTreeSet<Register> =
         code.iter().filter(has_constant).map(|one| one.op0_register()).collect();
     let compares = |one: &Instruction, register: Register| {
         let operands = [one.op0_register(), one.op1_register()];
@@ -71,7 +72,7 @@ fn looks_at_both(code: &[Instruction]) -> Vec<u64> {
 
 /// Whether the function raises a count by compare-and-exchange, by its address or a copy of that.
 fn raises(code: &[Instruction]) -> bool {
-    let copies: Vec<Register> = code
+    let copies: BTreeSet<Register> = code
         .iter()
         .filter(|one| one.mnemonic() == Mnemonic::Lea && is_behind_register(one, COUNTS))
         .map(|one| one.op0_register())

@@ -67,8 +67,7 @@ fn pointing(elf: &ElfView, instruction: &Instruction) -> Option<(Register, Point
 /// What the callers hand over. Control comes to a call from several places, so whatever the
 /// register points to anywhere in the function counts.
 fn acquired(elf: &ElfView, code: &[Instruction], acquire: &Callee) -> BTreeSet<Pointer> {
-    let pointers: Vec<_> = code.iter().filter_map(|one| pointing(elf, one)).collect();
-    let mut found = BTreeSet::new();
+    let (mut found, mut sources) = (BTreeSet::new(), BTreeSet::new());
     let calls = code.iter().enumerate().filter(|(_, one)| acquire.is_called_by(one));
     for (call, _) in calls {
         let writes_argument = |one: &&Instruction| {
@@ -81,11 +80,11 @@ fn acquired(elf: &ElfView, code: &[Instruction], acquire: &Callee) -> BTreeSet<P
         if let Some((_, pointer)) = pointing(elf, argument) {
             found.insert(pointer);
         } else if argument.mnemonic() == Mnemonic::Mov && argument.op1_kind() == OpKind::Register {
-            let source = argument.op1_register().full_register();
-            let same = pointers.iter().filter(|(register, _)| *register == source);
-            found.extend(same.map(|(_, pointer)| *pointer));
+            sources.insert(argument.op1_register().full_register());
         }
     }
+    let pointers = code.iter().filter_map(|one| pointing(elf, one));
+    found.extend(pointers.filter(|(to, _)| sources.contains(to)).map(|(_, pointer)| pointer));
     found
 }
 

@@ -9,6 +9,7 @@ use crate::elf::ElfView;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
+use std::collections::BTreeSet;
 
 /// It looks at the word, and does little else.
 const LOOKS: &[u8] = b"pthread_testcancel";
@@ -67,11 +68,11 @@ fn loads_self(instruction: &Instruction) -> Option<Register> {
 }
 
 /// Registers that point to the thread's storage somewhere in the code.
-fn to_self(code: &[Instruction]) -> Vec<Register> {
+fn to_self(code: &[Instruction]) -> BTreeSet<Register> {
     code.iter().filter_map(loads_self).collect()
 }
 
-fn is_at(instruction: &Instruction, bases: &[Register], displacement: u64) -> bool {
+fn is_at(instruction: &Instruction, bases: &BTreeSet<Register>, displacement: u64) -> bool {
     bases.contains(&instruction.memory_base())
         && instruction.memory_index() == Register::None
         && instruction.memory_displacement64() == displacement
@@ -93,7 +94,7 @@ fn first_word(code: &[Instruction]) -> Option<u32> {
 /// function is called: the one from which nothing comes back.
 fn works_on(code: &[Instruction], word: u32) -> bool {
     let bases = to_self(code);
-    let copies: Vec<Register> = code
+    let copies: BTreeSet<Register> = code
         .iter()
         .filter(|one| one.mnemonic() == Mnemonic::Lea && is_at(one, &bases, word.into()))
         .map(|one| one.op0_register())
