@@ -214,7 +214,7 @@ static u32 record_call(struct call *call)
 		call->result = -EINVAL;
 	else if (UNLIKELY(execute_in(call, other_window_with) == CALL_ABORTED))
 		return give_up(call->context);
-	if (descriptors)
+	if (descriptors && !call->context->parallel)
 		descriptors_after(call);
 	if (UNLIKELY(looked))
 		look_after(call);
@@ -254,6 +254,7 @@ static u32 may_be_parallel(const struct context *context, u32 number)
 	case PLAIN:
 	case CLOCK: return 1;
 	case OUTPUT: return !descriptor_use(process, context->regs.rdi);
+	case DESCRIPTOR: return descriptors_stay_known(context);
 	default: return 0;
 	}
 }

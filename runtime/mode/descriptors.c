@@ -259,6 +259,25 @@ void descriptors_inherit(struct process *process, const struct descriptor_uses *
 			remove_high(uses, i);
 }
 
+/* What is opened only to be read, but for files that may have to be filtered. */
+static u32 opens_to_read(u64 path, u64 flags)
+{
+	char start[6];
+	return !(flags & WRITES) && !copy_user(start, (const void *)path, sizeof start) &&
+	       memcmp(start, "/proc/", sizeof start) != 0;
+}
+
+u32 descriptors_stay_known(const struct context *context)
+{
+	const struct registers *regs = &context->regs;
+	switch ((u32)regs->rax) {
+	case NR_close: return !descriptor_use(context->process, (u32)regs->rdi);
+	case NR_open: return opens_to_read(regs->rdi, regs->rsi);
+	case NR_openat: return opens_to_read(regs->rsi, regs->rdx);
+	default: return 0;
+	}
+}
+
 void descriptors_after(struct call *call)
 {
 	struct process *process = call->context->process;

@@ -26,5 +26,8 @@ u32 descriptor_is_soon_back(struct context *context);
 /* Those that exec left open. */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before);
 void descriptors_after(struct call *call);
+/* The call that it is about to make leaves what is known of descriptors as it is: descriptors_after
+ * need not follow. */
+u32 descriptors_stay_known(const struct context *context);
 
 #endif

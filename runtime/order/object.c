@@ -6,6 +6,10 @@
  * that waits on a condition is in the baton's order as well: signals to conditions are. It has the
  * baton before it takes the clock, and nobody waits for the baton who has a clock.
  *
+ * Where a thread can be cancelled, the C library looks at a word of the thread itself, and changes
+ * it. These functions work on that word. Each divides the one that calls it, as a call does: the
+ * wait for a semaphore, say. Who cancels the thread works on the same word, and has the baton.
+ *
  * In a process that shares memory with others the baton orders these functions, too. */
 #include "order/object.h"
 #include "base/state.h"
@@ -14,9 +18,11 @@
 #include "order/policy.h"
 #include "order/section.h"
 
+#define OF_THREAD_BYTES 4096 /* what the C library has of a thread, or more */
+
 void object_enter(struct context *context)
 {
-	if (operation_begin(context, context->object)) {
+	if (operation_begin(context, context->within.object)) {
 		context->operating = 0; /* that is for instructions */
 		context->holds_object = 1;
 	} else if (!context->in_section)
@@ -29,21 +35,46 @@ void object_leave(struct context *context)
 	operation_end(context);
 }
 
-void object_forget(struct context *context)
+static void leave_if_held(struct context *context)
 {
 	if (context->holds_object)
 		object_leave(context);
-	context->object = context->object_depth = context->is_condition = 0;
+}
+
+void object_forget(struct context *context)
+{
+	leave_if_held(context);
+	context->within = context->outer = (struct in_object){.object = 0};
+}
+
+void object_end(struct context *context)
+{
+	leave_if_held(context);
+	context->within = context->outer;
+	context->outer = (struct in_object){.object = 0};
+	if (context->within.object && domain_of(context))
+		object_enter(context);
+}
+
+static u32 is_own(u64 object)
+{
+	u64 thread;
+	__asm__("mov %%fs:0x10, %0" : "=r"(thread));
+	return object - thread < OF_THREAD_BYTES;
 }
 
 void object_begin(struct context *context, u64 object, u32 is_condition)
 {
-	if (context->object)
-		return; /* part of the other one */
+	if (context->within.object) {
+		if (context->outer.object || !is_own(object))
+			return; /* part of the other one */
+		leave_if_held(context);
+		context->outer = context->within;
+	}
 	section_note(context);
-	context->object = object;
-	context->object_depth = context->section_depth;
-	context->is_condition = is_condition;
+	context->within = (struct in_object){.object = object,
+		.depth = context->section_depth,
+		.has_baton = is_condition || context->in_section};
 	if (domain_of(context))
 		object_enter(context);
 }

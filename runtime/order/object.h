@@ -9,7 +9,9 @@ void object_begin(struct context *context, u64 object, u32 is_condition);
 void object_enter(struct context *context);
 /* It comes to a call. */
 void object_leave(struct context *context);
-/* It is over, if the thread is in one. */
+/* It is over. The one around it goes on. */
+void object_end(struct context *context);
+/* Whatever the thread is in is over. */
 void object_forget(struct context *context);
 
 #endif

@@ -143,6 +143,18 @@ static void empty_section(struct context *context)
 	baton_leave_section(context);
 }
 
+/* Without the baton nothing else says that what the sender did comes before: it may have set the
+ * handler. */
+void call_sees_signals(struct context *context)
+{
+	if (!context->parallel)
+		return;
+	if (obeys_order())
+		after_await_observed(context);
+	else if (context->known_as && is_apart(context))
+		observe_all(context);
+}
+
 /* At replay the thread has to wait perhaps, which it must not while others wait for its turn. So it
  * has ended its section. */
 void call_ends(struct context *context)

@@ -11,6 +11,8 @@ void call_begins(struct context *context);
 u32 call_is_parallel(struct context *context, u32 may);
 /* Record: the call that needed no baton is made. */
 void call_is_made(struct context *context);
+/* Signals are delivered behind the call: their senders' calls come before. */
+void call_sees_signals(struct context *context);
 /* The thread goes on to its own code: it comes behind whatever it may have seen of others. */
 void call_ends(struct context *context);
 /* Record: whatever others of the process have begun comes before what the thread does next. */

@@ -21,6 +21,9 @@
 #include "order/operation.h"
 #include "order/policy.h"
 
+/* What a stub says where a thread is cancelled: it leaves whatever it is in. */
+#define LEAVES (~0UL)
+
 static void leave_operations(struct context *context)
 {
 	section_note(context);
@@ -49,7 +52,7 @@ void section_take(struct context *context)
 
 static u32 keeps_baton(const struct context *context)
 {
-	return context->section_depth && (!context->object || context->is_condition);
+	return context->section_depth && (!context->within.object || context->within.has_baton);
 }
 
 void section_leave(struct context *context)
@@ -62,7 +65,7 @@ void section_leave(struct context *context)
 		baton_leave_section(context);
 	if (!context->in_section)
 		call_ends(context);
-	if (context->object && !context->holds_object)
+	if (context->within.object && !context->holds_object)
 		object_enter(context);
 }
 
@@ -73,16 +76,20 @@ static void enter_from_stub(struct context *context)
 		baton_enter_section(context);
 }
 
+static void leave_all(struct context *context)
+{
+	context->section_depth = 0;
+	object_forget(context);
+	section_leave(context);
+}
+
 /* Sections nest where functions that are sections call one another. One that was left by a jump
  * (longjmp, unwinding) is noticed where the next begins: no function begins above its caller. All
  * come from entry.S, with the registers that compiled code does not keep. */
 static u32 nest(struct context *context)
 {
-	if (UNLIKELY(context->section_depth && context->regs.rsp >= context->section_stack)) {
-		context->section_depth = 0;
-		object_forget(context);
-		section_leave(context);
-	}
+	if (UNLIKELY(context->section_depth && context->regs.rsp >= context->section_stack))
+		leave_all(context);
 	if (context->section_depth++)
 		return 1;
 	context->section_stack = context->regs.rsp;
@@ -116,8 +123,8 @@ u32 section_ends(struct context *context)
 	}
 	if (!context->section_depth)
 		return 0;
-	if (context->section_depth == context->object_depth)
-		object_forget(context);
+	if (context->section_depth == context->within.depth)
+		object_end(context);
 	if (--context->section_depth)
 		return 0;
 	section_leave(context);
@@ -137,6 +144,10 @@ void object_begins(struct context *context);
 void object_begins(struct context *context)
 {
 	u64 operand = operand_take(context);
+	if (UNLIKELY(operand == LEAVES)) {
+		leave_all(context);
+		return;
+	}
 	nest(context);
 	object_begin(context, operand, 0);
 }
@@ -154,28 +165,26 @@ void section_interrupt(struct context *context, struct interrupted *interrupted)
 {
 	if (context->holds_object)
 		object_leave(context);
-	*interrupted = (struct interrupted){.object = context->object,
+	*interrupted = (struct interrupted){.within = context->within,
+		.outer = context->outer,
 		.stack = context->section_stack,
-		.depth = context->section_depth,
-		.object_depth = context->object_depth,
-		.is_condition = context->is_condition};
-	context->object = 0;
-	context->section_depth = context->object_depth = context->is_condition = 0;
+		.depth = context->section_depth};
+	context->within = context->outer = (struct in_object){.object = 0};
+	context->section_depth = 0;
 }
 
 void section_resume(struct context *context, const struct interrupted *interrupted)
 {
-	context->object = interrupted->object;
+	context->within = interrupted->within;
+	context->outer = interrupted->outer;
 	context->section_stack = interrupted->stack;
 	context->section_depth = interrupted->depth;
-	context->object_depth = interrupted->object_depth;
-	context->is_condition = interrupted->is_condition;
 }
 
 void section_inherit(struct context *child)
 {
-	child->section_depth = child->object_depth = child->holds_object = 0;
-	child->object = 0;
+	child->section_depth = child->holds_object = 0;
+	child->within = child->outer = (struct in_object){.object = 0};
 	child->in_section = 0;
 	child->turn_sections = 0;
 	child->comparing = 0;

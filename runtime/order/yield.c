@@ -80,6 +80,8 @@ void baton_yield(struct context *context)
 		return;
 	u64 turn, now;
 	context->seen_tick = HEADER->yield_tick;
+	if (context->parallel)
+		return; /* it has no baton: whoever has would lose it */
 	if (!__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST) && baton_has_credit(domain, &now))
 		context->slot->baton.kept++;
 	else if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))

@@ -17,8 +17,9 @@
 #include "log/log.h"
 #include "log/look.h"
 #include "log/ring.h"
-#include "order/policy.h"
 #include "order/ending.h"
+#include "order/observe.h"
+#include "order/policy.h"
 #include "order/section.h"
 #include "order/turn.h"
 #include "order/yield.h"
@@ -354,8 +355,10 @@ u32 leave(struct context *context)
 	if (executes()) {
 		if (UNLIKELY(orders_at_random()))
 			return leave_at_random(context);
-		if (UNLIKELY(context->deferred_count))
+		if (UNLIKELY(context->deferred_count)) {
+			call_sees_signals(context);
 			return deliver_deferred(context, 0);
+		}
 		context->temporary_active = 0;
 		return LEAVE_FAST;
 	}
@@ -364,6 +367,10 @@ u32 leave(struct context *context)
 	const struct event *event = log_peek(context);
 	if (UNLIKELY(event && event->kind == EVENT_TURN)) {
 		turn_leave(context);
+		event = log_peek(context);
+	}
+	if (UNLIKELY(event && event->kind == EVENT_AFTER)) {
+		call_sees_signals(context);
 		event = log_peek(context);
 	}
 	if (LIKELY(event && event->kind != EVENT_SIGNAL && event->kind != EVENT_FATAL)) {

@@ -1,7 +1,7 @@
 /* Threads that synchronise by system calls alone. What one writes to memory before it calls the
  * kernel another one reads after a call that tells it so: by a pipe, a socket, or an event counter.
- * Some threads end at once. The C library's own functions would synchronise the threads more: they
- * are places where threads can be cancelled. Prints what depends on the order of them all. */
+ * Some threads end at once. At each of these calls a thread could be cancelled: the C library looks
+ * whether it is. Prints what depends on the order of them all. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { WORKERS = 4, ROUNDS = 400, SHORT = 24 };
@@ -30,21 +29,21 @@ static void wait_for_answer(int me, int round)
     char byte;
     struct pollfd wanted = {.fd = answered[me][0], .events = POLLIN};
     if (round % 3 == 0)
-        require(syscall(SYS_read, counters[me], &count, sizeof count) == sizeof count);
+        require(read(counters[me], &count, sizeof count) == sizeof count);
     else if (round % 3 == 1)
-        require(syscall(SYS_read, answered[me][0], &byte, 1) == 1);
+        require(read(answered[me][0], &byte, 1) == 1);
     else
-        require(syscall(SYS_poll, &wanted, 1, -1) == 1 &&
-            syscall(SYS_recvfrom, answered[me][0], &byte, 1, MSG_DONTWAIT, NULL, NULL) == 1);
+        require(poll(&wanted, 1, -1) == 1 &&
+            recv(answered[me][0], &byte, 1, MSG_DONTWAIT) == 1);
 }
 
 static void answer(int worker, int round)
 {
     uint64_t one = 1;
     if (round % 3 == 0)
-        require(syscall(SYS_write, counters[worker], &one, sizeof one) == sizeof one);
+        require(write(counters[worker], &one, sizeof one) == sizeof one);
     else
-        require(syscall(SYS_sendto, answered[worker][1], "", 1, 0, NULL, 0) == 1);
+        require(send(answered[worker][1], "", 1, 0) == 1);
 }
 
 static void *work(void *argument)
@@ -52,7 +51,7 @@ static void *work(void *argument)
     char me = (char)(intptr_t)argument;
     for (int round = 0; round < ROUNDS; round++) {
         data[(int)me] = data[(int)me] * 31 + (uint64_t)round;
-        require(syscall(SYS_write, asked[1], &me, 1) == 1);
+        require(write(asked[1], &me, 1) == 1);
         wait_for_answer(me, round);
         data[(int)me] += 1;
     }
@@ -63,7 +62,7 @@ static void *end_at_once(void *argument)
 {
     char me = (char)(intptr_t)argument;
     data[(int)me] = (uint64_t)me * 7;
-    require(syscall(SYS_write, asked[1], &me, 1) == 1);
+    require(write(asked[1], &me, 1) == 1);
     return NULL;
 }
 
@@ -84,7 +83,7 @@ int main(void)
                         (void *)(intptr_t)(WORKERS + made)) == 0);
             made++;
         }
-        require(syscall(SYS_read, asked[0], &who, 1) == 1);
+        require(read(asked[0], &who, 1) == 1);
         order = order * 1000003 + (uint64_t)who + data[(int)who];
         data[(int)who] ^= order;
         if (who < WORKERS)

@@ -124,7 +124,11 @@ fn memory_that_others_may_still_read() {
 }
 
 #[test]
-#[ignore = "one recording in fifty diverges, for a reason that is not known yet"]
+fn first_uses_of_static_variables() {
+    is_parallel("first_uses.cc", &["-std=c++20", "-O2"], 100);
+}
+
+#[test]
 fn shared_pointers_that_are_atomic() {
     is_parallel("shared_pointers.cc", &["-std=c++20", "-O2"], 30);
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cli_support::parallel::{LIMIT, record, repeats};
-use cli_support::{Place, compile_program};
+use cli_support::{Place, compile_program, compile_with};
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
@@ -48,6 +48,39 @@ fn what_calls_tell_threads_is_in_order() {
     assert!(turns < calls / 10, "{turns} turns, {calls} calls");
     let replayed = place.run(&["replay", "--until", "exit"]);
     assert_eq!(replayed.stdout, recorded.stdout);
+}
+
+/// Such a call is asked to yield, too, when others have waited long for the baton.
+#[test]
+fn long_calls_leave_the_turns_of_others_alone() {
+    repeats_program("long_calls", &[], 5);
+}
+
+/// Where a thread can be cancelled it looks at a word of its own, in the order of who cancels it.
+#[test]
+fn threads_are_cancelled_at_the_same_place() {
+    assert!(repeats_program("cancelled", &[], 4) > 1, "there was only one order of threads");
+}
+
+/// No compiler has declared its looks at what guards the variables.
+#[test]
+fn static_variables_are_found_ready_by_the_same_threads() {
+    let place = Place::new("sync-first-uses");
+    let executable = place.work("first_uses");
+    compile_with("g++", "declared/first_uses.cc", &["-std=c++20", "-O2", "-pthread"], &executable);
+    repeats(&place, &[executable.to_str().unwrap()], 3);
+}
+
+/// What is known of descriptors does not change then, and the kernel gives them out.
+#[test]
+fn files_are_read_and_closed_without_turns() {
+    assert!(repeats_program("files", &[], 4) > 1, "there was only one order of threads");
+    let place = Place::new("sync-files-turns");
+    let executable = compile(&place, "files", &[]);
+    record(&place, &[executable.to_str().unwrap()]);
+    let count = |kind| place.run_well(&["dump", "--kind", kind]).lines().count();
+    let (calls, turns) = (count("call"), count("turn"));
+    assert!(turns < calls / 10, "{turns} turns, {calls} calls");
 }
 
 #[test]

@@ -93,10 +93,11 @@ fn declaration(kind: &Type, name: &str) -> String {
 }
 
 /// What the assembler is told: structures, the numbers of enumerations, and constants.
-const FOR_ASSEMBLER: [&str; 16] = [
+const FOR_ASSEMBLER: [&str; 17] = [
     "context",
     "clock",
     "quick",
+    "in_object",
     "event",
     "event_kind",
     "progress",

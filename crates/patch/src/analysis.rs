@@ -14,6 +14,7 @@ use crate::image::{
 };
 use crate::jump::Patch;
 use crate::lazy_binding;
+use crate::looks;
 use crate::passages;
 use crate::sections::{self, Wanted, choose_wanted};
 use crate::survey::Role;
@@ -130,7 +131,11 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     if candidates.len().max(trappable.len()) > CANDIDATE_LIMIT {
         return Ok(unpatched(UnpatchedReason::TooManyPatterns, Vec::new(), true));
     }
-    let functions = find_functions(&elf, &candidates);
+    let mut functions = find_functions(&elf, &candidates);
+    if options.sections && functions.known {
+        let looks = looks::find(&elf, &functions.chunks);
+        functions.declared = functions.declared.with_looks(looks);
+    }
     let recognised = recognise(&elf, &functions, &candidates);
     let trapped = trapped::edits(&elf, &functions, &trappable);
     let wanted = match options.sections {

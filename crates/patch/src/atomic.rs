@@ -9,6 +9,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bool {
     is_atomic(instruction)
         || declared.contains(instruction.ip()) && accesses_memory(instruction)
+        || declared.is_look(instruction.ip())
         || declared.is_known(instruction.ip()) && accesses_by_pointer(instruction)
 }
 

@@ -29,6 +29,8 @@ pub(crate) enum Operand {
     Memory,
     /// What an argument of the function points to.
     Argument(Object),
+    /// None: the thread leaves all functions that it is in.
+    Leaves,
 }
 
 /// How one site is patched.

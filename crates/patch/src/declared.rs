@@ -36,6 +36,8 @@ pub(crate) struct Declared {
     functions: Vec<u64>,
     /// From where to where known functions are.
     known: Vec<(u64, u64)>,
+    /// Where instructions are that look at what other threads may have changed.
+    looks: Vec<u64>,
 }
 
 impl Declared {
@@ -57,6 +59,17 @@ impl Declared {
     /// Whether an address is in a function of which all that it accesses by a pointer is shared.
     pub fn is_known(&self, address: u64) -> bool {
         self.known.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// Adds instructions of which nothing in the file says that they synchronise.
+    pub fn with_looks(mut self, looks: Vec<u64>) -> Self {
+        self.looks = looks;
+        self
+    }
+
+    /// Whether the instruction at an address is such a one.
+    pub fn is_look(&self, address: u64) -> bool {
+        self.looks.binary_search(&address).is_ok()
     }
 
     /// What lies outside the text is left out: the file may lie.
@@ -97,8 +110,12 @@ impl Declared {
         self.instructions[..index].last().is_some_and(|(_, end)| address < *end)
     }
 
-    /// Whether any declared instruction begins between two addresses, or a known function.
+    /// Whether any declared instruction begins between two addresses, a look, or a known function.
     pub fn any_in(&self, start: u64, end: u64) -> bool {
+        let look = self.looks.partition_point(|look| *look < start);
+        if self.looks.get(look).is_some_and(|look| *look < end) {
+            return true;
+        }
         if self.known.iter().any(|(known, _)| (start..end).contains(known)) {
             return true;
         }

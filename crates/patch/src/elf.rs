@@ -7,10 +7,10 @@ use crate::bytes::{page_ceiling, page_floor};
 use crate::{PAGE_BYTES, PatchError};
 use object::LittleEndian;
 use object::elf::{
-    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF,
-    SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64,
+    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, Rela64,
+    SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64,
 };
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 
 type Header = FileHeader64<LittleEndian>;
 const ENDIAN: LittleEndian = LittleEndian;
@@ -189,6 +189,31 @@ impl<'data> ElfView<'data> {
             }
         });
         found
+    }
+
+    /// The words into which the dynamic linker writes the address of what has that name.
+    pub fn slots_of(&self, name: &[u8]) -> Vec<u64> {
+        let Some(sections) = self.sections.as_ref() else { return Vec::new() };
+        let Ok(symbols) = sections.symbols(ENDIAN, self.data, SHT_DYNSYM) else {
+            return Vec::new();
+        };
+        let is_named = |index| {
+            let symbol = symbols.symbol(index).ok()?;
+            (symbol.name(ENDIAN, symbols.strings()).ok()? == name).then_some(())
+        };
+        let mut slots = Vec::new();
+        // Many sections with the same bytes would make a small file cost a lot of time.
+        let mut left = self.data.len() / size_of::<Rela64<LittleEndian>>();
+        for section in sections.iter() {
+            let Ok(Some((relocations, _))) = section.rela(ENDIAN, self.data) else { continue };
+            let relocations = &relocations[..relocations.len().min(left)];
+            left -= relocations.len();
+            let named = relocations
+                .iter()
+                .filter(|one| one.symbol(ENDIAN, false).and_then(is_named).is_some());
+            slots.extend(named.map(|one| one.r_offset(ENDIAN)));
+        }
+        slots
     }
 
     /// Calls `take` with every defined symbol of both symbol tables.

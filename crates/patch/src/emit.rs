@@ -10,11 +10,13 @@ use crate::image::{Placement, Site, StubInfo, StubPoint};
 use crate::jump::{JUMP_BYTES, Jump, Patch, SHORT_JUMP_BYTES};
 use crate::sections::Object;
 use crate::stub::{
-    COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_OPERAND_BYTES, LEA_RCX, Piece, SAVE_OPERAND,
-    SAVE_RCX, pieces,
+    COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_OPERAND_BYTES, LEA_RCX, LOAD_SELF, Piece,
+    SAVE_OPERAND, SAVE_RCX, pieces,
 };
 use crate::survey::{Listed, Role};
-use iced_x86::{Code, Decoder, DecoderOptions, Encoder, Instruction, MemoryOperand, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, IcedError, Instruction, MemoryOperand, Register,
+};
 
 /// `jmp rel32`
 const JUMP: u8 = 0xe9;
@@ -123,6 +125,10 @@ fn memory_of(elf: &ElfView, instruction: &Listed) -> MemoryOperand {
     )
 }
 
+/// What the runtime is told in place of an address where the thread leaves all functions that it is
+/// in.
+const LEAVES: i32 = -1;
+
 struct Writer<'a> {
     area: u64,
     out: &'a mut Vec<u8>,
@@ -150,16 +156,7 @@ impl Writer<'_> {
                         self.out.extend(SAVE_RCX);
                     }
                     if let Some((operand, instruction)) = operand {
-                        let memory = match operand {
-                            Operand::Memory => memory_of(elf, &instruction),
-                            Operand::Argument(Object::First) => {
-                                MemoryOperand::with_base(Register::RDI)
-                            }
-                            Operand::Argument(Object::Second) => {
-                                MemoryOperand::with_base(Register::RSI)
-                            }
-                        };
-                        self.operand(memory)?;
+                        self.tell(elf, operand, &instruction)?;
                     }
                     self.call(entry, next)?;
                     self.out.extend(skipped);
@@ -204,11 +201,36 @@ impl Writer<'_> {
     }
 
     /// Writes what tells the runtime which memory an operation is on; `%rcx` is saved.
-    fn operand(&mut self, memory: MemoryOperand) -> Result<(), OutOfReach> {
-        let lea =
-            Instruction::with2(Code::Lea_r64_m, Register::RCX, memory).map_err(|_| OutOfReach)?;
+    fn tell(
+        &mut self,
+        elf: &ElfView,
+        operand: Operand,
+        instruction: &Listed,
+    ) -> Result<(), OutOfReach> {
+        let memory = match operand {
+            Operand::Memory => memory_of(elf, instruction),
+            Operand::Argument(Object::First) => MemoryOperand::with_base(Register::RDI),
+            Operand::Argument(Object::Second) => MemoryOperand::with_base(Register::RSI),
+            Operand::Argument(Object::Own(word)) => {
+                self.out.extend(LOAD_SELF);
+                MemoryOperand::with_base_displ(Register::RCX, word.into())
+            }
+            Operand::Argument(Object::OfThread(word)) => {
+                MemoryOperand::with_base_displ(Register::RDI, word.into())
+            }
+            Operand::Leaves => {
+                return self.load(Instruction::with2(Code::Mov_rm64_imm32, Register::RCX, LEAVES));
+            }
+        };
+        self.load(Instruction::with2(Code::Lea_r64_m, Register::RCX, memory))
+    }
+
+    /// Writes the instruction that loads the operand.
+    fn load(&mut self, load: Result<Instruction, IcedError>) -> Result<(), OutOfReach> {
         let mut encoder = Encoder::new(64);
-        let length = encoder.encode(&lea, self.address()).map_err(|_| OutOfReach)?;
+        let length = encoder
+            .encode(&load.map_err(|_| OutOfReach)?, self.address())
+            .map_err(|_| OutOfReach)?;
         self.out.extend(encoder.take_buffer());
         self.out.extend(std::iter::repeat_n(NOP, LEA_OPERAND_BYTES - length));
         self.out.extend(SAVE_OPERAND);

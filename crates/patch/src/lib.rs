@@ -30,6 +30,7 @@ mod image;
 mod jump;
 mod landing_pads;
 mod lazy_binding;
+mod looks;
 mod passages;
 mod pclntab;
 mod pointers;
@@ -59,7 +60,7 @@ pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, b
 
 /// Changes whenever the same input could give a different image. Part of the name of every cached
 /// image.
-pub const PATCHER_VERSION: u32 = 15;
+pub const PATCHER_VERSION: u32 = 16;
 
 /// What an image depends on besides its file: this patcher, and where the contract puts the
 /// runtime's entries and the fields that stubs use. Kept images of another version are of no use.

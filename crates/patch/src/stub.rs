@@ -16,6 +16,8 @@ pub(crate) const SAVE_OPERAND: [u8; 9] =
     with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::OPERAND);
 /// Room for `lea OPERAND,%rcx`, in its longest form.
 pub(crate) const LEA_OPERAND_BYTES: usize = 9;
+/// `mov %fs:0x10,%rcx`: where the thread's own storage is.
+pub(crate) const LOAD_SELF: [u8; 9] = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0];
 /// `lea disp32(%rip),%rcx`
 pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
 /// `jmp *disp32(%rip)`
@@ -77,7 +79,11 @@ impl Piece {
             Piece::Skip { .. } => CONDITIONAL_BYTES,
             Piece::Call { entry: Entry::SystemCall, .. } => CALL_BYTES,
             Piece::Call { skipped, operand, .. } => {
-                let told = operand.map_or(0, |_| LEA_OPERAND_BYTES + SAVE_OPERAND.len());
+                let told = operand.map_or(0, |(operand, _)| match operand {
+                    Operand::Argument(Object::Own(_)) => LOAD_SELF.len(),
+                    _ => 0,
+                } + LEA_OPERAND_BYTES
+                    + SAVE_OPERAND.len());
                 SAVE_RCX.len() + told + CALL_BYTES + usize::from(skipped.is_some())
             }
             Piece::Count { .. } => COUNT.len() + JUMP_NOT_NEGATIVE.len() + 1,
@@ -179,9 +185,9 @@ fn between_calls(plan: &Plan, instruction: &Listed, rest: &[Listed]) -> Piece {
 
 fn section_begin(plan: &Plan) -> Vec<Piece> {
     let entry = match plan.operand {
-        Some(Operand::Argument(Object::First)) => Entry::ObjectBegin,
-        Some(Operand::Argument(Object::Second)) => Entry::ConditionBegin,
-        Some(Operand::Memory) | None => Entry::SectionBegin,
+        Some(Operand::Argument(Object::First | Object::Own(_))) => Entry::ObjectBegin,
+        Some(Operand::Argument(Object::Second | Object::OfThread(_))) => Entry::ConditionBegin,
+        Some(Operand::Memory | Operand::Leaves) | None => Entry::SectionBegin,
     };
     let call = Piece::Call {
         entry,
@@ -209,6 +215,7 @@ fn passage(plan: &Plan) -> Vec<Piece> {
 }
 
 /// The call, then what leaves the function. A conditional jump leaves it only where it jumps.
+/// Before a call that never comes back the text goes on.
 fn section_end(plan: &Plan) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = moved(&plan.before).collect();
     let stands_for = plan.site.address;
@@ -220,7 +227,14 @@ fn section_end(plan: &Plan) -> Vec<Piece> {
         }
         _ => leave(&plan.site),
     };
-    pieces.extend([Piece::call(Entry::SectionEnd, stands_for), way_out]);
+    let entry = match plan.operand {
+        Some(Operand::Leaves) => Entry::ObjectBegin,
+        _ => Entry::SectionEnd,
+    };
+    let operand = plan.operand.map(|operand| (operand, plan.site));
+    pieces.push(Piece::Call { entry, text_next: None, skipped: None, operand, stands_for });
+    pieces.push(way_out);
+    pieces.extend(plan.site.goes_on().then(|| Piece::back(plan.site.end())));
     pieces
 }
 

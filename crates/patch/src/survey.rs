@@ -45,6 +45,8 @@ pub(crate) enum Nature {
         /// It compares first, and may find a difference.
         compares: bool,
     },
+    /// Calls a function.
+    Call,
     /// Returns.
     Return,
     /// Always jumps.
@@ -85,6 +87,11 @@ impl Listed {
     /// Whether control never goes on behind it.
     pub fn leaves(&self) -> bool {
         matches!(self.nature, Nature::Return | Nature::Jump { .. } | Nature::JumpThrough)
+    }
+
+    /// Whether nothing but the next instruction can follow.
+    pub fn goes_on(&self) -> bool {
+        self.nature == Nature::Plain && self.role == Role::Movable
     }
 
     /// Whether it does the same elsewhere.
@@ -283,6 +290,7 @@ fn nature_of(instruction: &Instruction, declared: &Declared) -> Nature {
         FlowControl::Return if matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) => {
             Nature::Return
         }
+        FlowControl::Call if instruction.is_call_near() => Nature::Call,
         FlowControl::UnconditionalBranch => {
             Nature::Jump { target: instruction.near_branch_target() }
         }

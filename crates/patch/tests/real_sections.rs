@@ -123,6 +123,35 @@ fn c_library() {
     assert!(refused <= 5, "{refused} atomic instructions refused");
 }
 
+/// `mov %fs:0x10,%rcx`: a stub that tells the runtime a word of the calling thread has it.
+const LOAD_SELF: [u8; 9] = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0];
+
+/// What looks whether its thread is cancelled is ordered by a word of the thread; also the
+/// functions without a name around each call at which it can be.
+#[test]
+fn cancellation_points() {
+    let path =
+        LIBRARIES.map(Path::new).into_iter().find(|path| path.exists()).expect("a C library");
+    let bytes = std::fs::read(path).expect("readable");
+    let image = with_sections(&bytes);
+    let library = object::File::parse(&*bytes).expect("a library");
+    let own: Vec<u64> = image
+        .sites
+        .iter()
+        .filter(|site| site.kind == SiteKind::SectionBegin)
+        .filter(|site| {
+            let stub = &image.stubs[site.stub.offset as usize..][..site.stub.length as usize];
+            stub.windows(LOAD_SELF.len()).any(|bytes| bytes == LOAD_SELF)
+        })
+        .map(|site| site.address)
+        .collect();
+    let named =
+        |address: &u64| library.dynamic_symbols().any(|symbol| symbol.address() == *address);
+    let looks = library.dynamic_symbols().find(|symbol| symbol.name() == Ok("pthread_testcancel"));
+    assert!(own.contains(&looks.expect("GNU C library").address()), "{own:x?}");
+    assert!(own.iter().filter(|address| !named(address)).count() >= 2, "{own:x?}");
+}
+
 #[test]
 fn dynamic_linker() {
     let bytes = std::fs::read("/lib64/ld-linux-x86-64.so.2").expect("the dynamic linker");

@@ -1,5 +1,6 @@
 //! What a chunk does, as far as sections are concerned.
 
+use super::cleanups::{self, Cleanups};
 use crate::atomic::{accesses_memory, is_operation};
 use crate::chunk::Chunk;
 use crate::declared::Declared;
@@ -27,6 +28,8 @@ pub(crate) struct Body {
     pub leaves_oddly: bool,
     /// Where its jumps lead outside itself.
     pub jumps: Vec<u64>,
+    /// Functions that it hands over, to be called if the thread is cancelled.
+    pub cleanups: Vec<u64>,
 }
 
 /// Decodes chunks.
@@ -35,12 +38,14 @@ pub(crate) struct Reader<'a, 'data> {
     declared: &'a Declared,
     /// Where the linker writes addresses of functions.
     tables: Vec<Section<'data>>,
+    /// What takes functions that are called if the thread is cancelled.
+    push: Option<u64>,
 }
 
 impl<'a, 'data> Reader<'a, 'data> {
     pub fn new(elf: &'a ElfView<'data>, declared: &'a Declared) -> Self {
         let tables = [&b".got"[..], b".got.plt"].into_iter().filter_map(|name| elf.section(name));
-        Self { elf, declared, tables: tables.collect() }
+        Self { elf, declared, tables: tables.collect(), push: cleanups::push(elf) }
     }
 
     pub fn read(&self, chunk: &Chunk) -> Body {
@@ -49,11 +54,12 @@ impl<'a, 'data> Reader<'a, 'data> {
         let mut decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
         let mut body = Body { is_clean: true, is_idle: true, ..Body::default() };
         let (mut instruction, mut before) = (Instruction::default(), Instruction::default());
-        let mut has_number = false;
+        let (mut has_number, mut cleanups) = (false, Cleanups::of(self.push));
         while decoder.can_decode() {
             std::mem::swap(&mut instruction, &mut before);
             decoder.decode_out(&mut instruction);
             body.is_clean &= !instruction.is_invalid();
+            body.cleanups.extend(cleanups.next(&instruction));
             body.is_idle &= !does_something(&instruction);
             match instruction.flow_control() {
                 FlowControl::Next => {

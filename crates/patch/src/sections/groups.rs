@@ -3,6 +3,7 @@
 
 use super::Function;
 use super::bodies::{Body, Reader};
+use super::cleanups;
 use super::names::{Library, Names};
 use super::objects::Object;
 use crate::chunk::Chunk;
@@ -68,11 +69,40 @@ impl<'a, 'data> Groups<'a, 'data> {
         let mut queued = vec![false; self.chunks.len()];
         queue.iter().for_each(|index| queued[*index] = true);
         while let Some(index) = queue.pop() {
+            let mut reached = self.follow_cleanups(index);
             for target in self.bodies[&index].jumps.clone() {
-                let reached = self.follow(index, target);
-                queue.extend(reached.filter(|to| !std::mem::replace(&mut queued[*to], true)));
+                reached.extend(self.follow(index, target));
+            }
+            queue.extend(
+                reached.into_iter().filter(|to| !std::mem::replace(&mut queued[*to], true)),
+            );
+        }
+    }
+
+    /// Takes note of what functions work on that a function on an object hands over; gives them.
+    fn follow_cleanups(&mut self, from: usize) -> Vec<usize> {
+        let Some(object) = self.objects[from] else { return Vec::new() };
+        let [own, last] = cleanups::objects(object);
+        let mut found = Vec::new();
+        for cleanup in self.bodies[&from].cleanups.clone() {
+            let Some(index) = self.begun(cleanup, own) else { continue };
+            found.push(index);
+            // Where there are several, they lead to parts of its own, too.
+            if let (Some(_), &[target]) = (last, &self.bodies[&index].jumps[..]) {
+                found.extend(self.begun(target, last));
             }
         }
+        found
+    }
+
+    /// The chunk that begins at an address, which works on an object, if any; it is read.
+    fn begun(&mut self, address: u64, object: Option<Object>) -> Option<usize> {
+        let index = self.chunk_at(address).filter(|at| self.chunks[*at].start == address)?;
+        self.objects[index] = self.objects[index].or(object);
+        if !self.bodies.contains_key(&index) {
+            self.read(index);
+        }
+        Some(index)
     }
 
     /// Takes note of a jump from one chunk to another; gives the other if it may be of the same

@@ -3,6 +3,8 @@
 //! and stores must be ordered as well.
 
 mod bodies;
+mod cancellation;
+mod cleanups;
 mod groups;
 mod names;
 mod objects;
@@ -84,7 +86,8 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     groups.add_named();
     let atomics = groups.atomics();
     let functions = groups.functions();
-    let known = atomics.iter().copied().filter(|address| declared.is_known(*address)).collect();
+    let is_known = |address: &u64| declared.is_known(*address) || declared.is_look(*address);
+    let known = atomics.iter().copied().filter(is_known).collect();
     let mut places = atomics.clone();
     for index in functions
         .iter()

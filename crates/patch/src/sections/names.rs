@@ -1,5 +1,6 @@
 //! Which functions are sections because of their names, and which never are.
 
+use super::cancellation;
 use super::objects::{Object, object_of};
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
@@ -71,6 +72,11 @@ impl Names {
             names.may_call[index] |= ONCE.contains(&symbol.name);
             if knows_objects {
                 names.objects[index] = names.objects[index].or(object_of(symbol.name));
+            }
+        }
+        if knows_objects {
+            for (index, object) in cancellation::find(elf, chunks) {
+                names.objects[index] = Some(object);
             }
         }
         names

@@ -13,6 +13,10 @@ pub(crate) enum Object {
     /// The second one: it waits on a condition, which the baton orders, and gives up this mutex
     /// meanwhile.
     Second,
+    /// A word of the calling thread, so far from where its storage begins.
+    Own(u32),
+    /// The same word of the thread to which the first argument points. The baton orders it, too.
+    OfThread(u32),
 }
 
 /// Families of functions, and what follows the family's name in each.
@@ -25,6 +29,7 @@ const OF_FIRST: [(&[u8], &[&[u8]]); 4] = [
             b"trylock",
             b"timedlock",
             b"clocklock",
+            b"cond_lock",
             b"init",
             b"destroy",
             b"consistent",

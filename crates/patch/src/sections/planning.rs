@@ -5,7 +5,7 @@
 //! are then sections of their own.
 
 use super::pads::Pads;
-use super::{Function, Wanted};
+use super::{Function, Object, Wanted};
 use crate::choice::{Chosen, Context, Operand, Plan, Wish};
 use crate::chunk::Chunk;
 use crate::image::{Refusal, RefusedSite, SiteKind};
@@ -126,8 +126,12 @@ impl Planner<'_, '_> {
         let mut plans = Vec::new();
         for (index, kind) in sequence(self.context, entries, exits) {
             let site = self.context.listing[index].address;
-            let object = function.object.filter(|_| kind == SiteKind::SectionBegin);
-            match self.choose(index, kind, object.map(Operand::Argument), bare.contains(&site)) {
+            let goes_on = self.context.listing[index].goes_on();
+            let operand = match kind {
+                SiteKind::SectionBegin => function.object.map(Operand::Argument),
+                _ => goes_on.then_some(Operand::Leaves),
+            };
+            match self.choose(index, kind, operand, bare.contains(&site)) {
                 Ok(plan) => plans.push(plan),
                 Err(refusal) => {
                     self.pads.give_back(pads_taken);
@@ -292,8 +296,20 @@ impl Parts<'_, '_, '_> {
             let first = listing.partition_point(|listed| listed.address < chunk.start);
             let end = listing.partition_point(|listed| listed.address < chunk.end);
             exits.extend((first..end).filter(|index| self.is_exit(&listing[*index], &begins)));
+            exits.extend(self.way_to_cancel(first..end, &chunk));
         }
         if exits.is_empty() { Err(Refusal::NoExit) } else { Ok(exits) }
+    }
+
+    /// What leads to the call that ends the function, from which nothing comes back: the thread is
+    /// cancelled, and leaves all functions that it is in.
+    fn way_to_cancel(&self, listed: Range<usize>, chunk: &Chunk) -> Option<usize> {
+        let is_own = matches!(self.function.object, Some(Object::Own(_)));
+        let listing = &self.planner.context.listing[listed.clone()];
+        let (before, [.., way, call]) = (listed.end.checked_sub(2)?, listing) else { return None };
+        let calls =
+            call.nature == Nature::Call && call.end() == chunk.end && way.end() == call.address;
+        (is_own && calls && way.goes_on()).then_some(before)
     }
 
     fn is_exit(&self, instruction: &Listed, begins: &[u64]) -> bool {

@@ -5,6 +5,9 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Regi
 use retake_contract::context::context;
 use retake_patch::{Entry, Image, Site, SiteKind};
 
+/// Where a thread's storage has the address of itself.
+const SELF: u64 = 0x10;
+
 /// What a stub does.
 enum Step {
     /// The runtime is told first which memory the operation is on.
@@ -62,7 +65,13 @@ fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
 /// `lea`, and what saves the address that it has found, if that comes next.
 fn operand(decoder: &mut Decoder) -> Option<Instruction> {
     let (position, address) = (decoder.position(), decoder.ip());
-    let lea = decoder.decode();
+    let mut lea = decoder.decode();
+    if lea.memory_segment() == Register::FS {
+        // Where the thread's own storage is.
+        assert_eq!((lea.op0_register(), lea.memory_displacement64()), (Register::RCX, SELF));
+        lea = decoder.decode();
+        assert_eq!(lea.memory_base(), Register::RCX);
+    }
     let mut save = decoder.decode();
     while save.mnemonic() == Mnemonic::Nop {
         save = decoder.decode();
@@ -72,7 +81,8 @@ fn operand(decoder: &mut Decoder) -> Option<Instruction> {
         decoder.set_ip(address);
         return None;
     }
-    assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
+    let loads = matches!(lea.mnemonic(), Mnemonic::Lea | Mnemonic::Mov);
+    assert!(loads && lea.op0_register() == Register::RCX);
     assert_eq!((save.memory_segment(), save.op1_register()), (Register::GS, Register::RCX));
     assert_eq!(save.memory_displacement64(), context::OPERAND);
     Some(lea)
@@ -143,11 +153,13 @@ impl Walk<'_> {
     fn begin(&self, steps: &[Step]) {
         let calls = match steps {
             [Step::Operand(told), Step::Call(Entry::ObjectBegin), ..] => {
-                assert_eq!(memory(told), (Register::RDI, Register::None, 1, 0));
+                let (base, _, _, word) = memory(told);
+                assert!(base == Register::RCX || (base, word) == (Register::RDI, 0));
                 2
             }
             [Step::Operand(told), Step::Call(Entry::ConditionBegin), ..] => {
-                assert_eq!(memory(told), (Register::RSI, Register::None, 1, 0));
+                let (base, _, _, word) = memory(told);
+                assert!((base, word) == (Register::RSI, 0) || base == Register::RDI && word > 0);
                 2
             }
             [Step::Call(Entry::SectionBegin), ..] => 1,
@@ -204,7 +216,19 @@ impl Walk<'_> {
         position + old.len() as u64
     }
 
+    /// Where a thread is cancelled: the runtime is told so, and the text goes on.
+    fn leaves_all(&self, steps: &[Step]) {
+        let [Step::Operand(told), Step::Call(Entry::ObjectBegin), rest @ ..] = steps else {
+            panic!("one call")
+        };
+        assert_eq!((told.mnemonic(), told.immediate(1)), (Mnemonic::Mov, u64::MAX));
+        self.displaced_and_back(rest, None);
+    }
+
     fn end(&self, steps: &[Step]) {
+        if matches!(steps[0], Step::Operand(_)) {
+            return self.leaves_all(steps);
+        }
         let call = steps
             .iter()
             .position(|step| matches!(step, Step::Call(Entry::SectionEnd)))
