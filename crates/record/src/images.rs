@@ -4,10 +4,11 @@
 //! here asks for them now and then, and writes them down as kept checkpoints, one after the other.
 //! It asks again when none is left to be written: where the disk is slow there are fewer.
 
+use crate::copies::{Copy, Outbox};
 use crate::shared_state::Recorder;
 use retake_kernel::maps::Mapping;
 use retake_kernel::shared::{ImagePart, load_content};
-use retake_kernel::{clock, process, shared};
+use retake_kernel::{process, shared};
 use retake_patch::Placement;
 use retake_recording::{Checkpoints, ContentId};
 use retake_snapshot::image::recorded::{self, Whereabouts};
@@ -16,63 +17,32 @@ use retake_supervisor::worker::{Stop, Worker};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the thread waits before it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
-/// For so long a copy that was killed may take to end.
-const REAPS: u32 = 1000;
+/// So many milliseconds a copy may take to be our child.
+const ADOPTED_LOOKS: u32 = 1000;
 /// In the name of System V shared memory, in the list of mappings.
 const SEGMENT_NAME: &str = "/SYSV";
 
-/// A copy that waits to be written down.
-#[derive(Debug)]
-pub(crate) struct Copy {
-    /// Its number.
-    pub pid: i32,
-    /// The stream with which its program began, and events of it before.
-    pub program: (u32, u64),
-    /// When it was made, on the monotonic clock.
-    pub made_ns: u64,
-}
-
-/// Where copies go. A recording without images has none.
-#[derive(Debug)]
-pub(crate) struct Inbox(Sender<Copy>);
-
-/// The other end.
-#[derive(Debug)]
-pub(crate) struct Outbox(Receiver<Copy>);
-
-pub(crate) fn boxes() -> (Inbox, Outbox) {
-    let (sender, receiver) = channel();
-    (Inbox(sender), Outbox(receiver))
-}
-
-impl Inbox {
-    pub fn put(&self, copy: Copy) {
-        if let Err(error) = self.0.send(copy) {
-            end(error.0.pid); // nobody writes any more
-        }
-    }
+/// How often images are made, and where they go.
+pub(crate) struct Plan {
+    pub every: Duration,
+    pub places: Checkpoints,
+    /// When recording began, on the monotonic clock.
+    pub began_ns: u64,
 }
 
 /// The thread that asks for images and writes them.
 pub(crate) struct Images(Worker);
 
 impl Images {
-    pub fn start(
-        recorder: &Arc<Recorder>,
-        every: Duration,
-        places: Checkpoints,
-        outbox: Outbox,
-        began_ns: u64,
-    ) -> Self {
+    pub fn start(recorder: &Arc<Recorder>, plan: Plan, outbox: Outbox) -> Self {
         recorder.header().images_wanted.store(1, Relaxed);
         let recorder = Arc::clone(recorder);
-        let session = (now_unix_ms(), std::process::id());
-        let writer = Writer { recorder, every, places, session, began_ns };
+        let writer = Writer { recorder, plan, session: (now_unix_ms(), std::process::id()) };
         Self(Worker::start(|| {}, move |stop| writer.run(stop, &outbox)))
     }
 
@@ -84,23 +54,20 @@ impl Images {
 
 struct Writer {
     recorder: Arc<Recorder>,
-    every: Duration,
-    places: Checkpoints,
+    plan: Plan,
     session: (u64, u32),
-    /// When recording began, on the monotonic clock.
-    began_ns: u64,
 }
 
 impl Writer {
-    fn run(&self, stop: &Stop, Outbox(copies): &Outbox) {
+    fn run(&self, stop: &Stop, outbox: &Outbox) {
         let mut asked = Instant::now();
         loop {
-            match copies.recv_timeout(LOOK.min(self.every)) {
+            match outbox.take_within(LOOK.min(self.plan.every)) {
                 Ok(copy) => self.take(&copy),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) if stop.is_told() => return,
                 Err(RecvTimeoutError::Timeout) => {
-                    if asked.elapsed() >= self.every {
+                    if asked.elapsed() >= self.plan.every {
                         asked = Instant::now();
                         self.recorder.header().images_wanted.fetch_add(1, AcqRel);
                     }
@@ -112,7 +79,7 @@ impl Writer {
     /// A recording is worth more than its images: what fails here is counted.
     fn take(&self, copy: &Copy) {
         let written = self.write(copy);
-        end(copy.pid);
+        copy.end();
         let counters = &self.recorder.counters;
         match written {
             Ok(()) => counters.images.fetch_add(1, Relaxed),
@@ -126,15 +93,15 @@ impl Writer {
         }
         let content = |mapping: &Mapping| content_of(&self.recorder, copy.pid, mapping);
         let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content)?;
-        let mut writer = self.places.create()?;
+        let mut writer = self.plan.places.create()?;
         summary::write(&mut writer, &self.summary(copy, here))?;
         image.write(&mut writer)?;
-        self.places.finish(writer)?;
+        self.plan.places.finish(writer)?;
         Ok(())
     }
 
     fn summary(&self, copy: &Copy, here: Whereabouts) -> Summary {
-        let after_ns = copy.made_ns.saturating_sub(self.began_ns);
+        let after_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
         Summary {
             is_automatic: false,
             made_unix_ms: now_unix_ms(),
@@ -164,27 +131,13 @@ fn now_unix_ms() -> u64 {
 /// is looked at.
 fn wait_until_adopted(pid: i32) -> Result<()> {
     let own = Some(std::process::id() as i32);
-    for _ in 0..REAPS {
+    for _ in 0..ADOPTED_LOOKS {
         if process::parent(pid) == own {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(ImageError::Refused("the copy is no child of the recorder".to_owned()))
-}
-
-/// Ends a copy. One that is no child of ours ends by itself.
-fn end(pid: i32) {
-    if process::parent(pid) != Some(std::process::id() as i32) {
-        return;
-    }
-    process::kill(pid, libc::SIGKILL);
-    for _ in 0..REAPS {
-        if process::reap(pid).is_some() || process::is_gone(pid) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// What of the recording's files a mapping of a copy shows; `None`: that is not known.
@@ -219,9 +172,4 @@ fn content_of_segment(header: &shared::Header, id: u64) -> Option<ContentId> {
         file.parts[..count].iter().chain([&file.stubs])
     });
     parts.into_iter().find(is_meant).map(|part| ContentId(load_content(&part.content)))
-}
-
-/// When a copy was made.
-pub(crate) fn copy(pid: i32, program: (u32, u64)) -> Copy {
-    Copy { pid, program, made_ns: clock::monotonic_ns() }
 }

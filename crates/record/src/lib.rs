@@ -9,6 +9,7 @@
 
 mod chaos;
 mod console;
+mod copies;
 mod deadline;
 mod drain;
 mod event_log;
@@ -17,6 +18,7 @@ mod exec_event;
 mod forced;
 mod forcing;
 mod foresight;
+mod helpers;
 mod homes;
 mod idle;
 mod images;
@@ -40,11 +42,11 @@ pub use shared_state::Counters;
 pub use space::OnFull;
 
 use deadline::Deadline;
-use drain::Drain;
 use exec::Attended;
 use foresight::Foresight;
+use helpers::Helpers;
 use images::Images;
-use keep::{Keeper, Keeping};
+use keep::Keeper;
 use rescue::Ward;
 use retake_kernel::clock;
 use retake_kernel::guardian::{Forked, Guardian};
@@ -157,9 +159,14 @@ pub fn record(
     let writer = Arc::new(writer);
     let keeper = request.keep_last.map(|limit| Arc::new(Keeper::new(limit, Arc::clone(&writer))));
     let directory = writer.directory().to_path_buf();
-    let images =
-        request.image_every.map(|every| Ok::<_, RecordError>((every, writer.checkpoints()?)));
-    let images = images.transpose()?;
+    let images = match request.image_every {
+        None => None,
+        Some(every) => Some(images::Plan {
+            every,
+            places: Checkpoints::of_writer(&writer)?,
+            began_ns: request.began_ns,
+        }),
+    };
     run(request, shared::MODE_RECORD, writer, keeper, images, store, Some(&directory))
 }
 
@@ -181,7 +188,7 @@ fn run(
     mode: u32,
     log: Arc<dyn EventLog>,
     keeper: Option<Arc<Keeper>>,
-    images: Option<(Duration, Checkpoints)>,
+    images: Option<images::Plan>,
     store: Store,
     directory: Option<&Path>,
 ) -> Result<Ended, RecordError> {
@@ -213,20 +220,14 @@ fn run(
     let space = Space::new(request.on_full);
     let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
     recorder.guardian = Some(guardian.line());
-    let images = images.map(|(every, places)| {
-        let (inbox, outbox) = images::boxes();
-        recorder.images = Some(inbox);
-        (every, places, outbox)
-    });
+    let images = images.map(|plan| (plan, recorder.take_copies()));
     let recorder = Arc::new(recorder);
     let foresight =
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_pool()?;
     let slot = recorder.claim_root(child.pid);
     describe_root(&recorder, slot, inherited, request.limits.of_addresses());
-    let images = images.map(|(every, places, outbox)| {
-        Images::start(&recorder, every, places, outbox, request.began_ns)
-    });
+    let images = images.map(|(plan, outbox)| Images::start(&recorder, plan, outbox));
     let helpers = Helpers::start(&recorder, request.chaos, images);
     let pid = child.pid;
     let followed = signals::passing_to(pid, Some(recorder.header()), || {
@@ -242,15 +243,13 @@ fn run(
     let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };
     // Nothing is left in the rings to be guarded.
     let guardian = guardian.dismiss();
-    let finished = match (followed, drained) {
-        (Ok(status), Ok(())) => {
-            if let Some(foresight) = foresight {
-                foresight.finish();
-            }
-            finish(&recorder, status, started).map(|()| status)
+    let finished = followed.and_then(|status| {
+        drained?;
+        if let Some(foresight) = foresight {
+            foresight.finish();
         }
-        (Err(error), _) | (_, Err(error)) => Err(error),
-    };
+        finish(&recorder, status, started).map(|()| status)
+    });
     guardian.wait();
     Ok(Ended { status: finished?, timed_out: deadline.has_passed() })
 }
@@ -325,52 +324,6 @@ fn describe_root(
     slot.carried.altered_mask.store(blocked, Relaxed);
     if header.mode.load(Relaxed) == shared::MODE_RECORD {
         console::describe(header, slot);
-    }
-}
-
-/// The threads that work for a recording while it goes on.
-struct Helpers {
-    drain: Drain,
-    keeping: Option<Keeping>,
-    service: service::Service,
-    forcer: forced::Forcer,
-    slicer: Option<chaos::Slicer>,
-    images: Option<Images>,
-}
-
-impl Helpers {
-    fn start(recorder: &Arc<Recorder>, chaos_seed: Option<u64>, images: Option<Images>) -> Self {
-        Self {
-            images,
-            drain: Drain::start(recorder),
-            keeping: recorder
-                .keeper
-                .clone()
-                .map(|keeper| Keeping::start(keeper, Arc::clone(&recorder.accounts))),
-            service: service::Service::start(recorder),
-            forcer: forced::Forcer::start(recorder),
-            slicer: chaos_seed.map(|seed| chaos::Slicer::start(recorder, seed)),
-        }
-    }
-
-    /// Waits until all have ended, once nobody is left to be forced or served.
-    fn stop(self) -> Result<(), RecordError> {
-        if let Some(slicer) = self.slicer {
-            slicer.stop();
-        }
-        // They end beside one another.
-        if let Some(images) = self.images {
-            images.stop();
-        }
-        self.forcer.stop();
-        self.service.stop();
-        self.forcer.join();
-        self.service.join();
-        self.drain.stop()?;
-        if let Some(keeping) = self.keeping {
-            keeping.stop();
-        }
-        Ok(())
     }
 }
 

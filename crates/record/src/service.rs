@@ -1,8 +1,9 @@
 //! Threads that answer the runtime's requests: an exec to attend, a file to store.
 
+use crate::copies::Copy;
 use crate::event_log::{Moment, Stage};
 use crate::shared_state::Recorder;
-use crate::{exec, forced, images};
+use crate::{exec, forced};
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
@@ -143,7 +144,7 @@ fn answer(recorder: &Recorder, index: usize) {
             let [pid, stream, events] =
                 [0, 1, 2].map(|at: usize| slot.request.arguments[at].load(Relaxed));
             if let Some(images) = &recorder.images {
-                images.put(images::copy(pid as i32, (stream as u32, events)));
+                images.put(Copy::made_now(pid as i32, (stream as u32, events)));
             }
             reply(slot, 0);
         }

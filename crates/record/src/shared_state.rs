@@ -1,7 +1,7 @@
 //! What the threads of the recorder share.
 
+use crate::copies::{self, Inbox, Outbox};
 use crate::event_log::EventLog;
-use crate::images::Inbox;
 use crate::keep::Keeper;
 use crate::pools::Pools;
 use crate::rings::{Plan, Ring};
@@ -114,6 +114,13 @@ impl Recorder {
             progress: Default::default(),
             started: AtomicBool::new(false),
         }
+    }
+
+    /// Images are to be made: where copies of processes come out.
+    pub fn take_copies(&mut self) -> Outbox {
+        let (inbox, outbox) = copies::boxes();
+        self.images = Some(inbox);
+        outbox
     }
 
     pub fn header(&self) -> &Header {

@@ -9,10 +9,10 @@ use crate::checkpoint_file::{CheckpointReader, CheckpointWriter, Owner};
 use crate::error::{Error, Result};
 use crate::library::entries_of;
 use crate::location::Location;
-use crate::metadata::Metadata;
 use crate::recording::Recording;
 use crate::store::CACHE_NAME;
 use crate::store::temporary::make_private_directories;
+use crate::writer::RecordingWriter;
 
 /// The folder in a recording's directory.
 pub(crate) const CHECKPOINTS_NAME: &str = "checkpoints";
@@ -51,9 +51,12 @@ impl Checkpoints {
     }
 
     /// Those of a recording that is being made.
-    pub(crate) fn of_writer(directory: &Path, metadata: &Metadata) -> Self {
-        let own = Some(directory.join(CHECKPOINTS_NAME));
-        Self { owner: Owner::of_metadata(metadata), own, elsewhere: None }
+    ///
+    /// # Errors
+    /// It is finished.
+    pub fn of_writer(writer: &RecordingWriter) -> Result<Self> {
+        let own = Some(writer.directory().join(CHECKPOINTS_NAME));
+        Ok(Self { owner: Owner::of_metadata(&writer.metadata()?), own, elsewhere: None })
     }
 
     /// All there are, by number. What has another name is left alone.

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ContentId;
-use crate::checkpoints::Checkpoints;
 use crate::codec::{Codec, Encoder};
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, FrameHeader, FrameKind, MAX_CHUNK_BYTES, events_fit};
@@ -143,12 +142,9 @@ impl RecordingWriter {
         &self.directory
     }
 
-    /// Where images of its processes go.
-    ///
-    /// # Errors
-    /// Another thread has failed while it wrote.
-    pub fn checkpoints(&self) -> Result<Checkpoints> {
-        Ok(Checkpoints::of_writer(&self.directory, &self.unfinished_state()?.metadata))
+    /// What its metadata say so far.
+    pub(crate) fn metadata(&self) -> Result<Metadata> {
+        Ok(self.unfinished_state()?.metadata.clone())
     }
 
     /// Adds a stream. Must come before its first chunk.

@@ -95,8 +95,8 @@ pub struct Options {
         value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
 
-    /// The process for --until, --profile and --from, by its number while recording or by the name of its
-    /// program
+    /// The process for --until, --profile and --from, by its number while recording or by the name
+    /// of its program
     #[arg(short, long, value_name = "PID|NAME", conflicts_with = "trace_calls")]
     process: Option<String>,
 }

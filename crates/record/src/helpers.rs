@@ -1,0 +1,58 @@
+//! The threads that work for a recording while it goes on.
+
+use crate::drain::Drain;
+use crate::images::Images;
+use crate::keep::Keeping;
+use crate::shared_state::Recorder;
+use crate::{RecordError, chaos, forced, service};
+use std::sync::Arc;
+
+/// All of them.
+pub(crate) struct Helpers {
+    drain: Drain,
+    keeping: Option<Keeping>,
+    service: service::Service,
+    forcer: forced::Forcer,
+    slicer: Option<chaos::Slicer>,
+    images: Option<Images>,
+}
+
+impl Helpers {
+    pub fn start(
+        recorder: &Arc<Recorder>,
+        chaos_seed: Option<u64>,
+        images: Option<Images>,
+    ) -> Self {
+        Self {
+            images,
+            drain: Drain::start(recorder),
+            keeping: recorder
+                .keeper
+                .clone()
+                .map(|keeper| Keeping::start(keeper, Arc::clone(&recorder.accounts))),
+            service: service::Service::start(recorder),
+            forcer: forced::Forcer::start(recorder),
+            slicer: chaos_seed.map(|seed| chaos::Slicer::start(recorder, seed)),
+        }
+    }
+
+    /// Waits until all have ended, once nobody is left to be forced or served.
+    pub fn stop(self) -> Result<(), RecordError> {
+        if let Some(slicer) = self.slicer {
+            slicer.stop();
+        }
+        // They end beside one another.
+        if let Some(images) = self.images {
+            images.stop();
+        }
+        self.forcer.stop();
+        self.service.stop();
+        self.forcer.join();
+        self.service.join();
+        self.drain.stop()?;
+        if let Some(keeping) = self.keeping {
+            keeping.stop();
+        }
+        Ok(())
+    }
+}
