@@ -5,6 +5,7 @@
 mod check;
 mod checks;
 mod commands;
+mod completion;
 mod deferred;
 mod failure;
 mod find_program;
@@ -14,6 +15,7 @@ mod machine;
 mod output;
 mod processes;
 mod progress;
+mod quantity;
 mod recordings;
 mod replayable;
 mod scratch;
@@ -85,6 +87,8 @@ enum Command {
     Pack(Deferred<commands::pack::Options>),
     /// Make a folder of a packed recording again
     Unpack(Deferred<commands::unpack::Options>),
+    /// Give a recording another name
+    Mv(Deferred<commands::mv::Options>),
     /// Remove recordings
     Rm(Deferred<commands::rm::Options>),
     /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
@@ -120,15 +124,14 @@ impl Command {
             Self::Dump(Deferred(options)) => commands::dump::run(options),
             Self::Pack(Deferred(options)) => commands::pack::run(options),
             Self::Unpack(Deferred(options)) => commands::unpack::run(options),
+            Self::Mv(Deferred(options)) => commands::mv::run(options),
             Self::Rm(Deferred(options)) => commands::rm::run(options),
             Self::Ds(Deferred(options)) => commands::ds::run(options),
             Self::Trace(options) => commands::trace::run(&options.0),
             Self::Cc(Deferred(options)) => commands::cc::run(Language::C, options),
             Self::Cxx(Deferred(options)) => commands::cc::run(Language::Cxx, options),
             Self::Doctor(Deferred(options)) => commands::doctor::run(options),
-            Self::Completions(Deferred(options)) => {
-                commands::completions::run(options, CommandLine::command())
-            }
+            Self::Completions(Deferred(options)) => commands::completions::run(options),
             Self::Man(Deferred(options)) => commands::man::run(options, CommandLine::command()),
         }
     }
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
     if retake_compiler::is_called_as_assembler(&own_name) {
         return conclude(commands::cc::assemble());
     }
+    completion::answer(CommandLine::command);
     match CommandLine::try_parse() {
         Ok(command_line) => conclude(command_line.command.run()),
         Err(error) => usage(&error),

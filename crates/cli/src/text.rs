@@ -87,6 +87,15 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// `1 recording`, `12 recordings`.
+pub fn recordings(number: usize) -> String {
+    if number == 1 {
+        "1 recording".to_owned()
+    } else {
+        format!("{} recordings", count(number as u64))
+    }
+}
+
 /// `3`, or `SIGSEGV`, or `stopped`.
 pub fn exit(exit: Exit) -> String {
     match exit {

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod chaos;
 mod console;
 mod deadline;
@@ -38,6 +39,7 @@ pub use keep::KeepLast;
 pub use shared_state::Counters;
 pub use space::OnFull;
 
+use budget::Budget;
 use deadline::Deadline;
 use drain::Drain;
 use exec::Attended;
@@ -63,7 +65,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 /// What to record.
@@ -89,6 +91,8 @@ pub struct Request {
     pub keep_last: Option<KeepLast>,
     /// What to do when the disk is full.
     pub on_full: OnFull,
+    /// End the program, and all that it started, when there are so many bytes of events.
+    pub max_size: Option<u64>,
     /// When recording began, on the monotonic clock.
     pub began_ns: u64,
 }
@@ -205,6 +209,7 @@ fn run(
     let space = Space::new(request.on_full);
     let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
     recorder.guardian = Some(guardian.line());
+    recorder.budget = request.max_size.map(Budget::new);
     let recorder = Arc::new(recorder);
     let foresight =
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
@@ -459,37 +464,4 @@ fn tell_of_rest(header: &Header) {
             names.join(", ")
         );
     }
-}
-
-/// How often the guardian looks whether somebody lives, at most.
-const GUARDIAN_LOOKS: u32 = 500;
-/// For so many of those it waits for children that have not named themselves yet: some were killed
-/// before.
-const UNBORN_LOOKS: u32 = 50;
-
-/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when
-/// it can write no more.
-fn end_everything(header: &Header) {
-    // Nobody shall see that others were killed before him.
-    for pid in deadline::live_processes(header) {
-        process::kill(pid, libc::SIGSTOP);
-    }
-    for look in 0..GUARDIAN_LOOKS {
-        let (mut alive, mut unborn) = (false, false);
-        for slot in header.used_slots() {
-            let pid = slot.pid.load(Relaxed) as i32;
-            match slot.state.load(Acquire) {
-                shared::SLOT_CLAIMED if pid == 0 => unborn = true,
-                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING if pid > 0 => {
-                    alive |= process::kill(pid, libc::SIGKILL) && !process::is_gone(pid)
-                }
-                _ => {}
-            }
-        }
-        if !alive && (!unborn || look >= UNBORN_LOOKS) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    header.stopping.store(1, Release);
 }

@@ -1,5 +1,6 @@
 //! What the threads of the recorder share.
 
+use crate::budget::Budget;
 use crate::event_log::EventLog;
 use crate::keep::Keeper;
 use crate::pools::Pools;
@@ -65,6 +66,8 @@ pub(crate) struct Recorder {
     pub space: Arc<Space>,
     /// Who must know of new pools.
     pub guardian: Option<Line>,
+    /// If the recording may only become so large.
+    pub budget: Option<Budget>,
     /// If only a part of the recording is to be kept.
     pub keeper: Option<Arc<Keeper>>,
     pub pools: Pools,
@@ -101,6 +104,7 @@ impl Recorder {
             log,
             space,
             guardian: None,
+            budget: None,
             keeper,
             pools: Pools::new(plan),
             rings: Mutex::default(),

@@ -30,6 +30,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("pbzip2", "pbzip2"),
     ("pigz", "pigz"),
     ("python3", "python3"),
+    ("readelf", "binutils"),
     ("rsync", "rsync"),
     ("script", "bsdutils"),
     ("setfattr", "attr"),

@@ -11,6 +11,7 @@ pub mod dump;
 pub mod info;
 pub mod ls;
 pub mod man;
+pub mod mv;
 pub mod pack;
 pub mod ps;
 pub mod reanimate;
