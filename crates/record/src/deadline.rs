@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Who has not stopped within this time is in a call that cannot be interrupted.
+const LONGEST_TO_STOP: Duration = Duration::from_millis(500);
+
 /// When a tree must have ended.
 #[derive(Debug)]
 pub(crate) struct Deadline {
@@ -67,10 +70,24 @@ impl Deadline {
     }
 }
 
+/// All of them at once: those that wait for others shall not see first that these are gone. Who is
+/// stopped in a call has left it; when he is continued, he finds the signal before he makes the
+/// call again.
 fn end_all(header: &Header, signal: i32) {
-    for pid in live_processes(header) {
-        process::kill(pid, signal);
+    let living = live_processes(header);
+    let send = |signal| {
+        for &pid in &living {
+            process::kill(pid, signal);
+        }
+    };
+    send(libc::SIGSTOP);
+    let since = Instant::now();
+    let is_still = |pid: &i32| matches!(process::state(*pid), None | Some('T' | 't' | 'Z' | 'X'));
+    while since.elapsed() < LONGEST_TO_STOP && !living.iter().all(is_still) {
+        std::thread::sleep(Duration::from_millis(1));
     }
+    send(signal);
+    send(libc::SIGCONT);
 }
 
 /// The recorded processes that have not ended.
