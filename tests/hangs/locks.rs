@@ -1,4 +1,4 @@
-// Two threads take two locks in opposite orders.
+//! Two threads take two locks in opposite orders.
 
 use std::sync::{Arc, Barrier, Mutex};
 

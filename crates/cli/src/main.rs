@@ -71,6 +71,8 @@ enum Command {
     Reanimate(Deferred<commands::reanimate::Options>),
     /// Debug a recorded execution with gdb
     Debug(Deferred<commands::debug::Options>),
+    /// Run tests, recorded, and keep what fails
+    Ci(Deferred<commands::ci::Options>),
     /// Keep places of a recorded execution, so that debugging begins there at once
     Checkpoint(Deferred<commands::checkpoint::Options>),
     /// Print what crashed in a recorded execution, and where
@@ -116,6 +118,7 @@ impl Command {
             Self::Replay(Deferred(options)) => commands::replay::run(options),
             Self::Reanimate(Deferred(options)) => commands::reanimate::run(options),
             Self::Debug(Deferred(options)) => commands::debug::run(options),
+            Self::Ci(Deferred(options)) => commands::ci::run(options),
             Self::Checkpoint(Deferred(options)) => commands::checkpoint::run(options),
             Self::Backtrace(Deferred(options)) => commands::backtrace::run(options),
             Self::Ls(Deferred(options)) => commands::ls::run(options),

@@ -88,11 +88,10 @@ pub fn count(number: u64) -> String {
 }
 
 /// `1 recording`, `12 recordings`.
-pub fn recordings(number: usize) -> String {
-    if number == 1 {
-        "1 recording".to_owned()
-    } else {
-        format!("{} recordings", count(number as u64))
+pub fn recordings(how_many: usize) -> String {
+    match how_many {
+        1 => "1 recording".to_owned(),
+        _ => format!("{} recordings", count(how_many as u64)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Ending a tree. One that runs too long is asked politely first, so that its recording says how each
-//! process ended.
+//! Ending a tree. One that runs too long is asked politely first, so that its recording says how
+//! each process ended.
 
 use retake_kernel::process;
 use retake_kernel::shared::{self, Header};

@@ -3,6 +3,7 @@
 pub mod backtrace;
 pub mod cc;
 pub mod checkpoint;
+pub mod ci;
 pub mod completions;
 pub mod debug;
 pub mod doctor;

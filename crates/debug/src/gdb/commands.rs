@@ -140,8 +140,7 @@ impl Remote {
             "reverse-continue" => self.turn(Wish::ReverseContinue),
             "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
-            "waits" => serde_json::to_string_pretty(&waits::of_replay(self.session.replay())?)
-                .expect("keys are strings"),
+            "waits" => self.waits()?,
             "deadlocks" => self.deadlocks(argument),
             "hash" => format!("{:016x}", hash_of_state(self.session.inferior())?),
             "followed" => self.session.travel.timeline.followed(),
@@ -218,6 +217,11 @@ impl Remote {
             }
             None => Ok("error: origin takes an address and a number of bytes".to_owned()),
         }
+    }
+
+    fn waits(&self) -> Result<String> {
+        let waits = waits::of_replay(self.session.replay())?;
+        Ok(serde_json::to_string_pretty(&waits).expect("keys are strings"))
     }
 
     fn deadlocks(&self, waits: &str) -> String {

@@ -1,7 +1,7 @@
 //! What the recording says about the process that is debugged: nothing here looks at a replay.
 //!
-//! * `target`: which process of it that is; `path`: what it executed; `crash`: how it died; `ended`:
-//!   that somebody else ended it.
+//! * `target`: which process of it that is; `path`: what it executed.
+//! * `crash`: how it died; `ended`: that somebody else ended it.
 //! * `events`, `outputs`: what lies around a place, and what was printed up to there.
 //! * `times`: when things happened; `thread_names`: what its threads are called.
 //! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
