@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const READY: u64 = "ready\n".len() as u64;
 
 /// Looks at threads in a row that find nothing changed.
-const STILL: usize = 40;
+const STILL: usize = 20;
 
 /// Waits until all threads of a recorded program sleep, and do so for a while.
 fn wait_until_still(recorder: &Started) {
@@ -34,12 +34,14 @@ fn wait_until_still(recorder: &Started) {
     });
 }
 
-/// What the kernel says of all threads of a process and of its children, the switches included.
+/// State and switches of all threads of a process and of its children, as the kernel tells them.
 fn threads_of(pid: i32) -> Vec<String> {
     let mut threads = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         let read = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-        threads.push(read("status"));
+        let status = read("status");
+        let is_told = |line: &&str| line.starts_with("State:") || line.contains("_switches:");
+        threads.push(status.lines().filter(is_told).collect());
         let children = read("children");
         let children = children.split_whitespace().filter_map(|child| child.parse().ok());
         threads.extend(children.flat_map(threads_of));

@@ -73,7 +73,7 @@ fn call_of(replay: &Replay, tid: i32) -> Result<Option<Call>> {
         Some(LastCall::Open) | None => {}
     }
     let shown = replay.inferior.registers(tid)?;
-    Ok((shown.rax < NO_CALL).then(|| Call {
+    Ok((shown.rax < NO_CALL).then_some(Call {
         number: shown.rax as u16,
         arguments: [shown.rdi, shown.rsi, shown.rdx, shown.r10, shown.r8, shown.r9],
     }))
@@ -121,7 +121,7 @@ impl Asked<'_> {
                 (self.holders.lock(self.pid, first as u32, range), false)
             }
             number::WAIT4 => {
-                let which = i32::try_from(first as i32).ok().filter(|pid| *pid > 0);
+                let which = Some(first as i32).filter(|pid| *pid > 0);
                 (self.holders.children(self.pid, which), false)
             }
             number::WAITID => {
