@@ -163,8 +163,7 @@ class Futex:
 
     def rwlock(self, function):
         # glibc: readers, writers, two words to wait at, and the writer.
-        offset = 12 if "wr" in function and self.is_writers_word() else 8
-        base = self.address - offset
+        base = self.address - (8 if self.address % 8 == 0 else 12)
         self.what = "rwlock " + symbol_at(base)
         writer, readers = word(base + 24), word(base)
         if self.held_by(writer):
@@ -173,13 +172,11 @@ class Futex:
             self.helpers = self.others("held for reading by one of")
             self.search = ("readers", base)
 
-    def is_writers_word(self):
-        base = self.address - 12
-        return word(base + 8) is not None and (word(base) or 0) >> 3 < 0x10000000 and base % 8 == 0
-
     def condition(self, function):
-        base = self.address - (40 if self.address % 8 == 0 else 44)
-        self.what = "condition variable " + symbol_at(base)
+        # The words to wait at are 40 bytes behind the beginning, from glibc 2.41 on 32.
+        first = self.address - self.address % 8
+        names = [symbol_at(first - 40), symbol_at(first - 32)]
+        self.what = "condition variable " + next((name for name in names if "<" in name and "+" not in name), names[0])
         self.helpers = self.others("that could be signalled by")
 
     def semaphore(self, function):

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::history::crash::Crash;
-use crate::history::scan::Scan;
+use crate::history::scan::{Header, Scan};
 use retake_model::table::number::{EXIT_GROUP, KILL, PIDFD_SEND_SIGNAL, TGKILL, TKILL};
 use retake_model::{Event, EventKind};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
@@ -36,9 +36,9 @@ pub fn from_outside(recording: &Recording) -> Result<Vec<EndedOutside>> {
         let process = *first.entry(pid).or_insert(stream.info.id);
         ends.entry(process).or_insert((pid, Vec::new())).1.push(End::of(recording, &stream)?);
     }
-    let mut found = Vec::new();
+    let (mut found, mut sent) = (Vec::new(), None);
     for (pid, ends) in ends.into_values() {
-        if let Some(signal) = signal_from_outside(recording, pid, &ends)? {
+        if let Some(signal) = signal_from_outside(recording, pid, &ends, &mut sent)? {
             found.push(EndedOutside { pid, signal });
         }
     }
@@ -84,6 +84,7 @@ fn signal_from_outside(
     recording: &Recording,
     pid: i32,
     ends: &[End],
+    known: &mut Option<Vec<Sent>>,
 ) -> Result<Option<Option<u16>>> {
     let crash = ends.iter().find_map(|end| match end {
         End::Signal(crash) => Some(crash),
@@ -100,38 +101,55 @@ fn signal_from_outside(
         _ => None,
     });
     match killed {
-        Some(signal) => Ok((!is_sent(recording, pid, signal)?).then_some(Some(signal))),
+        Some(signal) => {
+            // It is read once, where it is needed at all.
+            let sent = match known.take() {
+                Some(sent) => sent,
+                None => sent(recording)?,
+            };
+            let is_sent = sent
+                .iter()
+                .any(|one| one.signal == i32::from(signal) && one.to.is_none_or(|to| to == pid));
+            *known = Some(sent);
+            Ok((!is_sent).then_some(Some(signal)))
+        }
         None if ends.contains(&End::Open) => Ok(Some(None)),
         None => Ok(None),
     }
 }
 
-/// Whether a recorded process sent this signal to it, as far as calls say so.
-fn is_sent(recording: &Recording, pid: i32, signal: u16) -> Result<bool> {
+/// A signal that a recorded thread sent.
+#[derive(Debug)]
+struct Sent {
+    /// `None`: to a group, or by a descriptor; who that was is not known here.
+    to: Option<i32>,
+    signal: i32,
+}
+
+/// All signals that recorded threads sent, as far as calls say so.
+fn sent(recording: &Recording) -> Result<Vec<Sent>> {
+    let is_sending = |header: &Header| {
+        header.kind == Some(EventKind::Call)
+            && matches!(header.number, KILL | TKILL | TGKILL | PIDFD_SEND_SIGNAL)
+    };
+    let mut all = Vec::new();
     for stream in recording.streams().filter(|one| one.info.kind != StreamKind::Supervisor) {
         let mut scan = Scan::new(recording, stream.info.id)?;
         let mut body = Vec::new();
-        let is_sending = |number| matches!(number, KILL | TKILL | TGKILL | PIDFD_SEND_SIGNAL);
-        while let Some(header) = scan.next_with(&mut body, |header| {
-            header.kind == Some(EventKind::Call) && is_sending(header.number)
-        }) {
-            if header.kind != Some(EventKind::Call) || !is_sending(header.number) {
+        while let Some(header) = scan.next_with(&mut body, is_sending) {
+            if !is_sending(&header) || header.value != 0 {
                 continue;
             }
             let Ok((event, _)) = retake_model::parse_event(&body) else { continue };
             let Some(call) = event.as_call() else { continue };
             let argument = |index| call.argument(index).unwrap_or(0) as i32;
-            let (is_to, sent) = match header.number {
-                // To a group as well: who is in it is not known here.
-                KILL => (argument(0) == pid || argument(0) <= 0, argument(1)),
-                TKILL => (argument(0) == pid, argument(1)),
-                TGKILL => (argument(0) == pid, argument(2)),
-                _ => (true, argument(1)),
+            let (to, signal) = match header.number {
+                TGKILL => (Some(argument(0)), argument(2)),
+                PIDFD_SEND_SIGNAL => (None, argument(1)),
+                _ => (Some(argument(0)).filter(|pid| *pid > 0), argument(1)),
             };
-            if is_to && sent == i32::from(signal) && header.value == 0 {
-                return Ok(true);
-            }
+            all.push(Sent { to, signal });
         }
     }
-    Ok(false)
+    Ok(all)
 }
