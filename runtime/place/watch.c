@@ -232,12 +232,13 @@ static void arm(struct context *context, const struct event *event)
 
 /* A thread whose stream ends here was killed, in its own code or in a call it never came back from.
  * If nobody could see what it did until then, it ends at once, instead of running on for ever:
- * where it had the baton, and where it had its memory for itself. */
+ * where it had the baton, and where it had its memory for itself. In a debugger somebody sees it:
+ * whoever hung is shown in the call in which he did. */
 static u32 was_killed_here(struct context *context, const struct event *event)
 {
 	if (event && event->kind == EVENT_END && event->number == END_IN_TURN)
 		return 1;
-	if (context->process->thread_count != 1 || context->process->domain)
+	if (context->process->thread_count != 1 || context->process->domain || is_debugged())
 		return 0;
 	return !event || (event->kind == EVENT_END && (event->value & 0x7f));
 }

@@ -5,6 +5,7 @@
 mod check;
 mod checks;
 mod commands;
+mod completion;
 mod deferred;
 mod failure;
 mod find_program;
@@ -14,6 +15,7 @@ mod machine;
 mod output;
 mod processes;
 mod progress;
+mod quantity;
 mod recordings;
 mod replayable;
 mod scratch;
@@ -69,6 +71,8 @@ enum Command {
     Reanimate(Deferred<commands::reanimate::Options>),
     /// Debug a recorded execution with gdb
     Debug(Deferred<commands::debug::Options>),
+    /// Run tests, recorded, and keep what fails
+    Ci(Deferred<commands::ci::Options>),
     /// Keep places of a recorded execution, so that debugging begins there at once
     Checkpoint(Deferred<commands::checkpoint::Options>),
     /// Print what crashed in a recorded execution, and where
@@ -85,6 +89,8 @@ enum Command {
     Pack(Deferred<commands::pack::Options>),
     /// Make a folder of a packed recording again
     Unpack(Deferred<commands::unpack::Options>),
+    /// Give a recording another name
+    Mv(Deferred<commands::mv::Options>),
     /// Remove recordings
     Rm(Deferred<commands::rm::Options>),
     /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
@@ -112,6 +118,7 @@ impl Command {
             Self::Replay(Deferred(options)) => commands::replay::run(options),
             Self::Reanimate(Deferred(options)) => commands::reanimate::run(options),
             Self::Debug(Deferred(options)) => commands::debug::run(options),
+            Self::Ci(Deferred(options)) => commands::ci::run(options),
             Self::Checkpoint(Deferred(options)) => commands::checkpoint::run(options),
             Self::Backtrace(Deferred(options)) => commands::backtrace::run(options),
             Self::Ls(Deferred(options)) => commands::ls::run(options),
@@ -120,15 +127,14 @@ impl Command {
             Self::Dump(Deferred(options)) => commands::dump::run(options),
             Self::Pack(Deferred(options)) => commands::pack::run(options),
             Self::Unpack(Deferred(options)) => commands::unpack::run(options),
+            Self::Mv(Deferred(options)) => commands::mv::run(options),
             Self::Rm(Deferred(options)) => commands::rm::run(options),
             Self::Ds(Deferred(options)) => commands::ds::run(options),
             Self::Trace(options) => commands::trace::run(&options.0),
             Self::Cc(Deferred(options)) => commands::cc::run(Language::C, options),
             Self::Cxx(Deferred(options)) => commands::cc::run(Language::Cxx, options),
             Self::Doctor(Deferred(options)) => commands::doctor::run(options),
-            Self::Completions(Deferred(options)) => {
-                commands::completions::run(options, CommandLine::command())
-            }
+            Self::Completions(Deferred(options)) => commands::completions::run(options),
             Self::Man(Deferred(options)) => commands::man::run(options, CommandLine::command()),
         }
     }
@@ -141,6 +147,7 @@ fn main() -> ExitCode {
     if retake_compiler::is_called_as_assembler(&own_name) {
         return conclude(commands::cc::assemble());
     }
+    completion::answer(CommandLine::command);
     match CommandLine::try_parse() {
         Ok(command_line) => conclude(command_line.command.run()),
         Err(error) => usage(&error),

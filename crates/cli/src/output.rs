@@ -27,12 +27,46 @@ pub enum Style {
 /// Where all that a command has to say goes.
 #[derive(Debug)]
 pub struct Output {
-    writer: BufWriter<StdoutLock<'static>>,
+    writer: Writer,
     is_terminal: bool,
     has_colour: bool,
 }
 
+/// Standard output, or text that is kept.
+#[derive(Debug)]
+enum Writer {
+    Standard(BufWriter<StdoutLock<'static>>),
+    Kept(Vec<u8>),
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Standard(writer) => writer.write(bytes),
+            Self::Kept(kept) => kept.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Standard(writer) => writer.flush(),
+            Self::Kept(_) => Ok(()),
+        }
+    }
+}
+
 impl Output {
+    /// What `print` would print on something that is no terminal, as text.
+    pub fn in_words(print: impl FnOnce(&mut Self) -> Result<()>) -> Result<String> {
+        let mut output =
+            Self { writer: Writer::Kept(Vec::new()), is_terminal: false, has_colour: false };
+        print(&mut output)?;
+        match output.writer {
+            Writer::Kept(kept) => Ok(String::from_utf8_lossy(&kept).into_owned()),
+            Writer::Standard(_) => Ok(String::new()),
+        }
+    }
+
     /// Standard output.
     pub fn new() -> Self {
         let stdout = io::stdout();
@@ -40,7 +74,7 @@ impl Output {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         Self {
-            writer: BufWriter::new(stdout.lock()),
+            writer: Writer::Standard(BufWriter::new(stdout.lock())),
             is_terminal,
             has_colour: is_terminal && !refused && !is_dumb,
         }

@@ -126,6 +126,8 @@ pub enum End {
     Dropped,
     /// Not while it was recorded.
     Unknown,
+    /// It was killed before it did anything.
+    Unborn,
 }
 
 /// A program and its arguments.
@@ -201,7 +203,11 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
             exec_count: scan.exec_count,
             thread_count: 1,
             event_count: stream.event_count,
-            end: if dropped.has_cut(info.id) { End::Dropped } else { scan.end },
+            end: match scan.end {
+                _ if dropped.has_cut(info.id) => End::Dropped,
+                _ if info.pid <= 0 => End::Unborn,
+                end => end,
+            },
         });
     }
     if let Some(scale) = scale {

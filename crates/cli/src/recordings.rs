@@ -1,13 +1,14 @@
 //! Finding and opening the recordings that the user names.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use retake_model::Dropped;
-use retake_recording::{Checkpoints, Location, Recording, resolve};
+use retake_recording::{Checkpoints, Listing, Location, Recording, Warning, list, resolve};
 use retake_supervisor::dropped;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::text;
 
 /// How many warnings about one recording are printed.
@@ -20,11 +21,52 @@ const SHOWN_WARNINGS: usize = 5;
 /// If there is none.
 pub fn find(name: &OsStr) -> Result<PathBuf> {
     match Location::from_environment() {
-        Ok(location) => Ok(resolve(&location.recordings, name)?),
+        Ok(location) => resolve(&location.recordings, name).map_err(|error| {
+            let nearest = nearest(&location.recordings, name);
+            let failure = Failure::from(error);
+            match nearest {
+                Some(nearest) => failure.likely(format!("{} was meant", text::quoted(&nearest))),
+                None => failure,
+            }
+        }),
         // A path needs no folder of recordings.
         Err(_) if PathBuf::from(name).exists() => Ok(PathBuf::from(name)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The recording whose name is most like one that there is not; `None`: all are quite different.
+fn nearest(recordings: &Path, name: &OsStr) -> Option<String> {
+    let name = name.to_string_lossy();
+    let most = (name.chars().count() / 3).max(1);
+    let names = list(recordings).ok()?.into_iter().map(|listing| listing.name);
+    let distances = names.map(|known| {
+        let short = known.strip_suffix(".retake").unwrap_or(&known);
+        let distance = strsim::osa_distance(&name, short).min(strsim::osa_distance(&name, &known));
+        (distance, known)
+    });
+    let (distance, known) = distances.min()?;
+    (distance <= most).then_some(known)
+}
+
+/// When it was begun, in milliseconds since 1970; of one that does not say, when it was written.
+pub fn began_unix_ms(listing: &Listing) -> u64 {
+    match &listing.metadata {
+        Ok(metadata) => metadata.started_unix_ms,
+        Err(_) => {
+            let modified = listing.path.metadata().and_then(|metadata| metadata.modified());
+            let since = modified.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            since.and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or(0)
+        }
+    }
+}
+
+/// Whether somebody writes it.
+pub fn is_being_recorded(listing: &Listing) -> bool {
+    let is_complete = listing.metadata.as_ref().is_ok_and(|metadata| metadata.outcome.is_some());
+    !is_complete
+        && Recording::open(&listing.path)
+            .is_ok_and(|recording| recording.warnings().contains(&Warning::BeingRecorded))
 }
 
 /// Opens the recording that `name` means.

@@ -87,6 +87,14 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// `1 recording`, `12 recordings`.
+pub fn recordings(how_many: usize) -> String {
+    match how_many {
+        1 => "1 recording".to_owned(),
+        _ => format!("{} recordings", count(how_many as u64)),
+    }
+}
+
 /// `3`, or `SIGSEGV`, or `stopped`.
 pub fn exit(exit: Exit) -> String {
     match exit {

@@ -24,11 +24,12 @@ fn array(value: &Value) -> &[Value] {
 fn ls_lists() {
     let place = Place::new("ls");
     assert!(place.run(&["ls"]).stderr.contains("nothing is recorded"));
-    assert_eq!(place.run_json(&["ls", "--json"]), Value::Array(vec![]));
+    assert_eq!(place.run_json(&["ls", "--json"])["recordings"], Value::Array(vec![]));
     place.run_well(&["record", "true"]);
     place.run(&["record", "sh", "-c", "kill -TERM $$"]);
-    let rows = place.run_json(&["ls", "--json"]);
-    let names: Vec<_> = array(&rows).iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let listed = place.run_json(&["ls", "--json"]);
+    let rows = &listed["recordings"];
+    let names: Vec<_> = array(rows).iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["sh-1", "true-1"]);
     assert_eq!(rows[0]["metadata"]["outcome"]["exit"]["killed"], 15);
     assert_eq!((&rows[0]["is_latest"], &rows[1]["is_latest"]), (&true.into(), &false.into()));
@@ -109,7 +110,14 @@ fn dump_shows_events_and_filters_them() {
     let exits = place.run_well(&["dump", "--kind", "exit", "--stream", "0"]);
     assert_eq!(exits.lines().count(), 2, "{exits}");
     assert!(exits.contains("exited with 0"), "{exits}");
-    for bad in [&["--call", "reed"][..], &["--range", "5"], &["--pid", "1"], &["--kind", "x"]] {
+    for bad in [
+        &["--call", "reed"][..],
+        &["--range", "5"],
+        &["--range", "9..5"],
+        &["--around", "999999"],
+        &["--pid", "1"],
+        &["--kind", "x"],
+    ] {
         let arguments: Vec<&str> = ["dump"].iter().chain(bad).copied().collect();
         place.run_badly(&arguments, 125, &[]);
     }
@@ -187,7 +195,7 @@ fn damage_is_told_and_the_rest_is_shown() {
     fs::write(&events, "").unwrap();
     place.run_badly(&["dump"], 125, &["is not a recording"]);
     let listed = place.run_json(&["ls", "--json"]);
-    assert_eq!(array(&listed).len(), 1);
+    assert_eq!(array(&listed["recordings"]).len(), 1);
 }
 
 #[test]
@@ -219,7 +227,7 @@ fn the_doctor_looks_and_says() {
 fn shells_and_manuals_are_served() {
     let place = Place::new("manuals");
     for shell in ["bash", "zsh", "fish"] {
-        assert!(place.run_well(&["completions", shell]).contains("replay"));
+        assert!(place.run_well(&["completions", shell]).contains("RETAKE_COMPLETE"));
     }
     place.run_well(&["man", "pages"]);
     let page = fs::read_to_string(place.work("pages/retake-record.1")).unwrap();

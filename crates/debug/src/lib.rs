@@ -18,6 +18,7 @@
 //! * `travel`: going backwards, and to places; `lines`: by lines of the source.
 //! * `kept`: checkpoints that outlive the session.
 //! * `diversion`: throw-away copies, in which registers and memory may be changed.
+//! * `waits`: who waits for whom, where a program hangs.
 //! * `session`: all that for one user; `destination`: places as users name them.
 //! * `gdb`: the protocol.
 //! * `dap`: another one, for editors, in front of a gdb.
@@ -55,13 +56,16 @@ mod text;
 mod timeline;
 mod tls;
 mod travel;
+mod waits;
 mod watchpoints;
 
 pub use destination::{Destination, PLACES};
 pub use error::{DebugError, Result};
 pub use gdb::{BACKTRACE_SCRIPT, PROFILE_SCRIPT, SCRIPT, serve};
 pub use history::crash::Crash;
+pub use history::ended::{EndedOutside, from_outside};
 pub use history::path::program_path;
 pub use history::target::Target;
 pub use kept::{Keeping, Listed, Summary, list as list_kept};
 pub use session::Session;
+pub use waits::{Helper, Known, Told, Wait};

@@ -214,6 +214,11 @@ impl Replay {
         Some((stream, self.inferior.context().event_count))
     }
 
+    /// The same of any thread, by the kernel's number.
+    pub fn consumed(&self, tid: i32) -> Option<Consumed> {
+        Some((self.stream_of(tid)?, self.inferior.process.context(tid)?.event_count))
+    }
+
     /// The same of all live threads.
     fn living(&self) -> Vec<Consumed> {
         let threads = self.inferior.threads().into_iter();

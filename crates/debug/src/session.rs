@@ -21,6 +21,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Who was killed comes to a call within this time, or computes.
+const LONGEST_TO_CALL: Duration = Duration::from_secs(5);
+
 /// A process of a recording, under our control.
 pub struct Session {
     /// What its user changed, until the program goes on.
@@ -183,6 +186,9 @@ impl Session {
     /// There is no such place.
     pub(crate) fn exact(&self, destination: Destination) -> Result<Destination> {
         self.travel.bookmarks.check(destination)?;
+        if let Destination::Event(None, events) = destination {
+            self.replay().history.check_place(self.inferior().context().tid, events)?;
+        }
         self.replay().history.exact(destination)
     }
 
@@ -204,13 +210,45 @@ impl Session {
                 self.travel.seek(thread, events, give_up)
             }
             Destination::Time(_) | Destination::End | Destination::Crash => {
-                self.travel.go_to_end(give_up)
+                match self.replay().history.last_event()? {
+                    Some(last) => self.go_on_from_last_event(last, give_up),
+                    None => self.travel.go_to_end(give_up),
+                }
             }
             Destination::Begin => self.timeline().go_to_begin(),
             Destination::Checkpoint(number) => {
                 self.travel.bookmarks.go_to(number, &mut self.travel.timeline)
             }
         }
+    }
+
+    /// Goes to the last event of a process that was killed, and on to the call in which it was, if
+    /// it comes to one soon: it may have been killed while it computed.
+    fn go_on_from_last_event(
+        &mut self,
+        (thread, events): (u32, u64),
+        give_up: GiveUp,
+    ) -> Result<Stop> {
+        let stop = self.travel.seek(thread, events, give_up)?;
+        if stop == Stop::Interrupted || self.inferior().ending.fate != Fate::Open {
+            return Ok(stop);
+        }
+        let Some(here) = self.replay_mut().checkpoint()? else { return Ok(stop) };
+        let since = Instant::now();
+        self.timeline().quietly(|timeline| {
+            loop {
+                let stop = timeline.forward(&mut || since.elapsed() >= LONGEST_TO_CALL)?;
+                if timeline.replay.inferior.ending.fate != Fate::Open {
+                    return Ok(stop);
+                }
+                if stop.if_announced().is_none() {
+                    break;
+                }
+            }
+            timeline.replay.revive(&here)?;
+            timeline.rebase_before(timeline.replay.mark());
+            Ok(stop)
+        })
     }
 
     /// Goes on for about so long, unless the program ends before; whether it does.

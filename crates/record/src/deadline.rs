@@ -1,15 +1,18 @@
-//! Ending a tree that runs too long: politely first, so that its recording says how each process
-//! ended.
+//! Ending a tree. One that runs too long is asked politely first, so that its recording says how
+//! each process ended.
 
 use retake_kernel::process;
 use retake_kernel::shared::{self, Header};
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Who has not stopped within this time is in a call that cannot be interrupted.
+const LONGEST_TO_STOP: Duration = Duration::from_millis(500);
 
 /// When a tree must have ended.
 #[derive(Debug)]
@@ -67,10 +70,24 @@ impl Deadline {
     }
 }
 
+/// All of them at once: those that wait for others shall not see first that these are gone. Who is
+/// stopped in a call has left it; when he is continued, he finds the signal before he makes the
+/// call again.
 fn end_all(header: &Header, signal: i32) {
-    for pid in live_processes(header) {
-        process::kill(pid, signal);
+    let living = live_processes(header);
+    let send = |signal| {
+        for &pid in &living {
+            process::kill(pid, signal);
+        }
+    };
+    send(libc::SIGSTOP);
+    let since = Instant::now();
+    let is_still = |pid: &i32| matches!(process::state(*pid), None | Some('T' | 't' | 'Z' | 'X'));
+    while since.elapsed() < LONGEST_TO_STOP && !living.iter().all(is_still) {
+        std::thread::sleep(Duration::from_millis(1));
     }
+    send(signal);
+    send(libc::SIGCONT);
 }
 
 /// The recorded processes that have not ended.
@@ -78,4 +95,42 @@ pub(crate) fn live_processes(header: &Header) -> BTreeSet<i32> {
     let live =
         header.used_slots().iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
     live.map(|slot| slot.pid.load(Relaxed) as i32).collect()
+}
+
+/// How often the guardian looks whether somebody lives, at most.
+const GUARDIAN_LOOKS: u32 = 500;
+/// For so many of those it waits for children that have not named themselves yet: some were killed
+/// before.
+const UNBORN_LOOKS: u32 = 50;
+
+/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when
+/// it can write no more.
+pub(crate) fn end_everything(header: &Header) {
+    kill_everything(header);
+    header.stopping.store(1, Release);
+}
+
+/// Kills what is still alive, and waits until nobody is.
+pub(crate) fn kill_everything(header: &Header) {
+    // Nobody shall see that others were killed before him.
+    for pid in live_processes(header) {
+        process::kill(pid, libc::SIGSTOP);
+    }
+    for look in 0..GUARDIAN_LOOKS {
+        let (mut alive, mut unborn) = (false, false);
+        for slot in header.used_slots() {
+            let pid = slot.pid.load(Relaxed) as i32;
+            match slot.state.load(Acquire) {
+                shared::SLOT_CLAIMED if pid == 0 => unborn = true,
+                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING if pid > 0 => {
+                    alive |= process::kill(pid, libc::SIGKILL) && !process::is_gone(pid)
+                }
+                _ => {}
+            }
+        }
+        if !alive && (!unborn || look >= UNBORN_LOOKS) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -36,7 +36,7 @@ impl Drain {
             let result = run(&for_thread, stop);
             if result.is_err() {
                 // With nobody to empty the rings the programs would wait for ever.
-                crate::end_everything(for_thread.header());
+                crate::deadline::end_everything(for_thread.header());
             }
             result
         };
@@ -66,7 +66,10 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
         let room = make_room(recorder);
         if drain_all(recorder, last)? == Drained::WhatFits && !was_ended {
             was_ended = true;
-            crate::end_everything(header);
+            crate::deadline::end_everything(header);
+        }
+        if let Some(budget) = &recorder.budget {
+            budget.enforce(recorder.log.kept_bytes(), header);
         }
         if header.mode.load(Relaxed) == shared::MODE_RECORD && Instant::now() >= next_clock {
             // what fails here fails where rings are drained

@@ -100,6 +100,11 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
     /// Something is missing from here on: says what and why.
     fn incomplete(&self, _reason: &str) {}
 
+    /// Bytes of what was kept of events so far; 0 if nobody counts them.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
     /// All rings have been looked at once since the last time.
     fn drained(&self) {}
 
@@ -129,6 +134,10 @@ impl EventLog for RecordingWriter {
 
     fn keep_file(&self, store: &Store, content: ContentId) -> Result<()> {
         self.link_content(store, content)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.file_bytes()
     }
 
     fn drop_file(&self, content: ContentId) {

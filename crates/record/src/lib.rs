@@ -7,9 +7,11 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod chaos;
 mod console;
 mod copies;
+mod counters;
 mod deadline;
 mod drain;
 mod event_log;
@@ -36,11 +38,12 @@ mod stream_scan;
 mod thread_account;
 mod unborn;
 
+pub use counters::Counters;
 pub use event_log::{EventLog, Moment, Stage};
 pub use keep::KeepLast;
-pub use shared_state::Counters;
 pub use space::OnFull;
 
+use budget::Budget;
 use deadline::Deadline;
 use exec::Attended;
 use foresight::Foresight;
@@ -67,7 +70,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 /// What to record.
@@ -95,6 +98,8 @@ pub struct Request {
     pub keep_last: Option<KeepLast>,
     /// What to do when the disk is full.
     pub on_full: OnFull,
+    /// End the program, and all that it started, when there are so many bytes of events.
+    pub max_size: Option<u64>,
     /// When recording began, on the monotonic clock.
     pub began_ns: u64,
 }
@@ -215,11 +220,10 @@ fn run(
     if attached.is_ok() {
         let _ = child.start(); // what is gone already is noticed as what goes later
     }
-    let linking = Arc::clone(&log);
-    let files = FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?));
-    let space = Space::new(request.on_full);
+    let (files, space) = (file_table(store, &log), Space::new(request.on_full));
     let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
     recorder.guardian = Some(guardian.line());
+    recorder.budget = request.max_size.map(Budget::new);
     let images = images.map(|plan| (plan, recorder.take_copies()));
     let recorder = Arc::new(recorder);
     let foresight =
@@ -252,6 +256,12 @@ fn run(
     });
     guardian.wait();
     Ok(Ended { status: finished?, timed_out: deadline.has_passed() })
+}
+
+/// A table whose contents go into the recording, too.
+fn file_table(store: Store, log: &Arc<dyn EventLog>) -> FileTable {
+    let linking = Arc::clone(log);
+    FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?))
 }
 
 /// Completes the recording.
@@ -435,37 +445,4 @@ fn tell_of_rest(header: &Header) {
             names.join(", ")
         );
     }
-}
-
-/// How often the guardian looks whether somebody lives, at most.
-const GUARDIAN_LOOKS: u32 = 500;
-/// For so many of those it waits for children that have not named themselves yet: some were killed
-/// before.
-const UNBORN_LOOKS: u32 = 50;
-
-/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when
-/// it can write no more.
-fn end_everything(header: &Header) {
-    // Nobody shall see that others were killed before him.
-    for pid in deadline::live_processes(header) {
-        process::kill(pid, libc::SIGSTOP);
-    }
-    for look in 0..GUARDIAN_LOOKS {
-        let (mut alive, mut unborn) = (false, false);
-        for slot in header.used_slots() {
-            let pid = slot.pid.load(Relaxed) as i32;
-            match slot.state.load(Acquire) {
-                shared::SLOT_CLAIMED if pid == 0 => unborn = true,
-                shared::SLOT_CLAIMED | shared::SLOT_LIVE | shared::SLOT_DYING if pid > 0 => {
-                    alive |= process::kill(pid, libc::SIGKILL) && !process::is_gone(pid)
-                }
-                _ => {}
-            }
-        }
-        if !alive && (!unborn || look >= UNBORN_LOOKS) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    header.stopping.store(1, Release);
 }

@@ -2,10 +2,11 @@
 //! and completes the recording with what the rings still hold. So it is one of a program that was
 //! killed, and nothing of it is missing.
 
+use crate::deadline::{Deadline, end_everything};
+use crate::job_control;
 use crate::rings::{self, Plan, Ring, Shape};
 use crate::shared_state::{Recorder, RingState};
 use crate::space::{OnFull, Space};
-use crate::{deadline::Deadline, end_everything, job_control};
 use retake_kernel::clock;
 use retake_kernel::guardian::{self, Vigil, Word};
 use retake_kernel::segment::Segment;

@@ -1,6 +1,8 @@
 //! What the threads of the recorder share.
 
+use crate::budget::Budget;
 use crate::copies::{self, Inbox, Outbox};
+use crate::counters::Counters;
 use crate::event_log::EventLog;
 use crate::keep::Keeper;
 use crate::pools::Pools;
@@ -17,24 +19,10 @@ use retake_model::event::{NO_PARENT, parent_stream};
 use retake_recording::{StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Counts for `retake info`.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Times a tracee stood still for us.
-    pub stops: AtomicU64,
-    /// Successful execs.
-    pub execs: AtomicU64,
-    /// Files that were mapped and could not be stored.
-    pub unstored: AtomicU64,
-    /// Images that were written, and those that could not be.
-    pub images: AtomicU64,
-    pub images_refused: AtomicU64,
-}
 
 /// The consumer's side of one slot. The thread that drains it holds the lock.
 #[derive(Debug)]
@@ -69,6 +57,8 @@ pub(crate) struct Recorder {
     pub space: Arc<Space>,
     /// Who must know of new pools.
     pub guardian: Option<Line>,
+    /// If the recording may only become so large.
+    pub budget: Option<Budget>,
     /// If only a part of the recording is to be kept.
     pub keeper: Option<Arc<Keeper>>,
     pub pools: Pools,
@@ -107,6 +97,7 @@ impl Recorder {
             log,
             space,
             guardian: None,
+            budget: None,
             keeper,
             pools: Pools::new(plan),
             images: None,

@@ -14,6 +14,8 @@ use crate::writer::{EVENTS_NAME, RecordingWriter};
 
 /// The symbolic link to the latest recording.
 pub(crate) const LATEST_NAME: &str = "latest";
+/// What the names of packed recordings end with, behind a dot.
+pub(crate) const PACKED_EXTENSION: &str = "retake";
 const NEW_LATEST_NAME: &str = ".latest.new";
 const MAX_PROGRAM_BYTES: usize = 64;
 

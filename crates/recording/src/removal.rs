@@ -51,6 +51,15 @@ fn remove_directory(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that `path` is a recording that nobody writes.
+pub(crate) fn check_recording(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        check_events(&path.join(EVENTS_NAME), path)
+    } else {
+        check_events(path, path)
+    }
+}
+
 /// Makes sure that `events` is the events file of a recording that nobody writes.
 fn check_events(events: &Path, recording: &Path) -> Result<()> {
     let not_one = |reason: &str| Error::NotARecording {

@@ -15,7 +15,9 @@ use crate::report::{self, Cause};
 /// Commands that tests use, and the Debian packages that have them.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("bash", "bash"),
+    ("cargo", "cargo"),
     ("clang", "clang"),
+    ("ctest", "cmake"),
     ("curl", "curl"),
     ("gcc", "gcc"),
     ("gdb", "gdb"),
@@ -30,7 +32,9 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("pbzip2", "pbzip2"),
     ("pigz", "pigz"),
     ("python3", "python3"),
+    ("readelf", "binutils"),
     ("rsync", "rsync"),
+    ("rustc", "rustc"),
     ("script", "bsdutils"),
     ("setfattr", "attr"),
     ("setpriv", "util-linux"),
@@ -43,7 +47,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Python modules that tests use. `cargo xtask setup` installs them into [`python_environment`].
-pub const PYTHON_MODULES: &[&str] = &["duckdb"];
+pub const PYTHON_MODULES: &[&str] = &["duckdb", "pytest"];
 
 /// Why a machine cannot serve a need.
 #[derive(Debug, Clone, PartialEq, Eq)]

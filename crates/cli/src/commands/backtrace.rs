@@ -1,36 +1,40 @@
-//! `retake backtrace`: what crashed, and where, without a dialogue.
+//! `retake backtrace`: what crashed, and where, or who waits for whom, without a dialogue.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use clap::Args;
-use retake_debug::{BACKTRACE_SCRIPT, Crash, Destination, Keeping, Target};
+use retake_debug::{Crash, Destination, EndedOutside, Target};
 use retake_model::text::TextOptions;
 use retake_recording::{EventReader, Recording, StreamSummary};
 
+mod looks;
 mod report;
 mod text;
 
-use crate::commands::debug::front_end::FrontEnd;
-use crate::commands::debug::{self, failure_of, gdb};
-use crate::failure::{Failure, Result};
+use crate::commands::debug::{self, failure_of};
+use crate::failure::Result;
 use crate::json_event::JsonEvent;
 use crate::output::Output;
 use crate::processes;
 use crate::recordings;
-use crate::replayable::check_replayable;
-use crate::scratch::Scratch;
-use report::{CrashReport, Report, Thread};
+use looks::Looks;
+pub use report::Report;
+use report::{CrashReport, EndedReport};
 
+/// Events that are shown.
+const EVENTS: u64 = 10;
 /// Bytes of each string of an event that are shown.
 const STRING_BYTES: usize = 64;
+/// Of processes that were ended from outside, so many are looked at: each takes a replay.
+const MOST_ENDED: usize = 8;
 
 /// Options of `retake backtrace`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 For logs: what crashed and why, the stack of the thread with the values of arguments and variables, the stacks of the other threads, and \
-the last system calls before. If nothing crashed, it says how each process ended.
+the last system calls before. Of a program that hung and was ended from outside, it says who waits for whom instead, and names deadlocks. \
+If nothing crashed, it says how each process ended.
 
 The stack comes from gdb, which looks at a replay; without gdb the rest is shown.
 
@@ -39,6 +43,8 @@ Examples:
   retake backtrace --json make-1 | jq '.crash.signal, .threads[0].frames[0].function'
   retake backtrace -p server --at 1.5s  where a process was a second and a half after recording began
   retake record ./test || retake backtrace
+  retake record --timeout 60 ./test || retake backtrace
+                                        who waits for whom, if it hangs
 ")]
 pub struct Options {
     /// A name, a path, or `latest`
@@ -54,7 +60,7 @@ pub struct Options {
     at: Option<Destination>,
 
     /// How many events before are shown
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(long, value_name = "COUNT", default_value_t = EVENTS)]
     events: u64,
 
     /// The gdb to use
@@ -64,6 +70,27 @@ pub struct Options {
     /// As JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The same of a process, or of all that are of interest; for other commands.
+///
+/// # Errors
+/// The recording cannot be read.
+pub fn of_process(recording: &Recording, process: Option<i32>, gdb: &Path) -> Result<Report> {
+    let options = Options {
+        recording: OsString::new(),
+        process: process.map(|pid| pid.to_string()),
+        at: None,
+        events: EVENTS,
+        gdb: gdb.to_owned(),
+        json: false,
+    };
+    collect(recording, &options)
+}
+
+/// A report as it is printed.
+pub fn in_words(report: &Report) -> String {
+    Output::in_words(|output| text::print(report, output)).unwrap_or_default()
 }
 
 /// Prints it.
@@ -86,10 +113,11 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
         .as_deref()
         .map(|process| debug::target_of(recording, Some(process)))
         .transpose()?;
-    let crash = target
+    let died = target
         .as_ref()
         .map_or_else(|| Crash::find(recording, None), |target| target.crash(recording))
         .map_err(failure_of)?;
+    let crash = died.filter(|crash| !crash.is_from_outside(recording));
     let (processes, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
         eprintln!("warning: {failure}");
@@ -99,8 +127,12 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
         recording: recording.path().to_string_lossy().into_owned(),
         command: metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect(),
         crash: None,
+        ended: Vec::new(),
         threads: Vec::new(),
         no_threads: None,
+        waits: Vec::new(),
+        deadlocks: Vec::new(),
+        told: Vec::new(),
         events: Vec::new(),
         processes,
     };
@@ -108,19 +140,58 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
         report.events = events_before(recording, crash, options.events)?;
         report.crash = Some(CrashReport::new(crash, &report.processes));
     }
-    let is_asked_for = crash.is_some() || target.is_some() || options.at.is_some();
-    if is_asked_for {
+    let ended = match &crash {
+        Some(_) => Vec::new(),
+        None => retake_debug::from_outside(recording).map_err(failure_of)?,
+    };
+    let is_ended = |target: &Target| ended.iter().any(|one| one.pid == target.pid);
+    // Who waits for whom is of interest where a program hung, or where somebody asks.
+    let wants_waits = crash.is_none();
+    let looks = Looks { recording, at: options.at, gdb: &options.gdb, wants_waits };
+    if crash.is_some() || options.at.is_some() || target.as_ref().is_some_and(|one| !is_ended(one))
+    {
         let of_crash =
             || Target::choose(recording, crash.map(|crash| crash.pid)).map_err(failure_of);
-        match target
-            .map_or_else(of_crash, Ok)
-            .and_then(|target| threads(recording, target, options))
-        {
-            Ok(threads) => report.threads = threads,
+        match target.map_or_else(of_crash, Ok).and_then(|target| looks.at(target)) {
+            Ok(seen) => {
+                report.tell(seen.waits, &seen.known);
+                report.threads = seen.threads;
+            }
             Err(failure) => report.no_threads = Some(failure.to_string()),
         }
+    } else {
+        let wanted = target.map(|target| target.pid);
+        let of_wanted = ended.iter().filter(|one| wanted.is_none_or(|wanted| wanted == one.pid));
+        ended_from_outside(&looks, of_wanted, &mut report);
     }
     Ok(report)
+}
+
+/// Who was ended from outside, and what all of them waited for then.
+fn ended_from_outside<'a>(
+    looks: &Looks<'_>,
+    ended: impl Iterator<Item = &'a EndedOutside>,
+    report: &mut Report,
+) {
+    let (mut known, mut waits) = (Vec::new(), Vec::new());
+    for one in ended {
+        let mut told = EndedReport::new(one, &report.processes);
+        if report.ended.len() < MOST_ENDED {
+            let seen = Target::choose(looks.recording, Some(one.pid))
+                .map_err(failure_of)
+                .and_then(|target| looks.at(target));
+            match seen {
+                Ok(seen) => {
+                    known.extend(seen.known);
+                    waits.extend(seen.waits);
+                    told.threads = seen.threads;
+                }
+                Err(failure) => report.no_threads = Some(failure.to_string()),
+            }
+        }
+        report.ended.push(told);
+    }
+    report.tell(waits, &known);
 }
 
 /// The events of a thread up to its last.
@@ -141,32 +212,4 @@ fn events_before(recording: &Recording, crash: &Crash, count: u64) -> Result<Vec
         }
     }
     Ok(events)
-}
-
-/// What gdb sees on a replay.
-fn threads(recording: &Recording, target: Target, options: &Options) -> Result<Vec<Thread>> {
-    check_replayable(recording.metadata())?;
-    let found = gdb::find(&options.gdb)?;
-    let scratch = Scratch::create()?;
-    let session = debug::start(
-        recording,
-        target,
-        options.at.unwrap_or(Destination::End),
-        Keeping::default(),
-        &scratch,
-    )?;
-    let result = scratch.path().join("threads.json");
-    let mut command = gdb::with_script(&found, BACKTRACE_SCRIPT, &scratch)?;
-    command.args(["-nx", "-batch"]).env("RETAKE_OUTPUT", &result);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
-    read(&result).ok_or_else(|| {
-        Failure::new("gdb did not say what it sees")
-            .likely(format!("{} was built without Python", found.display()))
-    })
-}
-
-fn read(path: &Path) -> Option<Vec<Thread>> {
-    let text = std::fs::read(path).ok()?;
-    serde_json::from_slice(&text).ok()
 }

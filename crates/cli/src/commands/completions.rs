@@ -1,14 +1,18 @@
 //! `retake completions`: what a shell needs to complete this command's arguments.
 
-use clap::{Args, Command};
+use clap::Args;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use crate::failure::Result;
+use crate::completion;
+use crate::failure::{Failure, Result};
 use crate::output::Output;
 
 /// Options of `retake completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The script asks retake itself each time, so it also completes the names of recordings.
+
 Examples:
   retake completions bash > ~/.local/share/bash-completion/completions/retake
   retake completions zsh > ~/.zfunc/_retake
@@ -20,9 +24,16 @@ pub struct Options {
 }
 
 /// Prints the script.
-pub fn run(options: &Options, mut command: Command) -> Result<()> {
+pub fn run(options: &Options) -> Result<()> {
+    let shells = Shells::builtins();
+    let name = options.shell.to_string();
+    let shell = shells
+        .completer(&name)
+        .ok_or_else(|| Failure::new(format!("nothing is known about completion in {name}")))?;
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut command, "retake", &mut script);
+    shell
+        .write_registration(completion::VARIABLE, "retake", "retake", "retake", &mut script)
+        .map_err(|error| Failure::system("make", "the script", &error))?;
     let mut output = Output::new();
     output.raw(&script)?;
     output.finish()

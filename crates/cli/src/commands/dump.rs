@@ -114,7 +114,14 @@ fn range(text: &str) -> std::result::Result<EventRange, String> {
         "" => Ok(absent),
         text => text.parse::<u64>().map_err(|_| format!("{text:?} is not the number of an event")),
     };
-    Ok(EventRange { first: number(first, 0)?, end: number(end, u64::MAX)? })
+    let range = EventRange { first: number(first, 0)?, end: number(end, u64::MAX)? };
+    if range.first >= range.end {
+        return Err(format!(
+            "no event is from {} up to, but not including, {}",
+            range.first, range.end
+        ));
+    }
+    Ok(range)
 }
 
 /// Prints the events.
@@ -137,6 +144,7 @@ pub fn run(options: &Options) -> Result<()> {
         return Err(Failure::new("no thread of the recording is one of those chosen")
             .attempt("retake ps, which lists the processes"));
     }
+    options.check_around(&chosen)?;
     let scale = recording.time_scale();
     if options.times.are_wanted() && scale.as_ref().is_some_and(|scale| !scale.has_stamps()) {
         eprintln!(
@@ -272,6 +280,18 @@ impl<'dump> Lines<'dump> {
 }
 
 impl Options {
+    /// Makes sure that the event to be shown is in one of the streams at least.
+    fn check_around(&self, chosen: &[StreamSummary]) -> Result<()> {
+        let Some(event) = self.around else { return Ok(()) };
+        let most = chosen.iter().map(|stream| stream.event_count).max().unwrap_or(0);
+        if event < most {
+            return Ok(());
+        }
+        let last = most.saturating_sub(1);
+        Err(Failure::new(format!("event {event} is beyond the end: the last one is {last}"))
+            .attempt(format!("--around {last}")))
+    }
+
     fn chooses_streams(&self) -> bool {
         !(self.pid.is_empty() && self.tid.is_empty() && self.stream.is_empty())
     }

@@ -1,5 +1,8 @@
 //! `retake info`: all that a recording says about itself.
 
+mod build_ids;
+mod mapped_names;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -21,6 +24,8 @@ use crate::text;
 Examples:
   retake info                     the latest recording
   retake info make-1 --calls      with a count of every system call
+  retake info --build-ids --json | jq -r '.build_ids[].build_id'
+                                  what debuginfod finds the sources and symbols by
   retake info old.retake --verify read everything and say what is damaged; status 125 if anything is
 ")]
 pub struct Options {
@@ -31,6 +36,10 @@ pub struct Options {
     /// Count the system calls, by reading all events
     #[arg(long)]
     calls: bool,
+
+    /// List the ELF files that programs mapped, with their build ids, by reading all events
+    #[arg(long)]
+    build_ids: bool,
 
     /// Read everything, to find all damage
     #[arg(long)]
@@ -69,6 +78,8 @@ struct Info<'recording> {
     dropped_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<String, CallCount>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_ids: Option<Vec<build_ids::Built>>,
     metadata: &'recording Metadata,
 }
 
@@ -166,6 +177,7 @@ fn collect<'recording>(
         dropped: DroppedCounts::of(&dropped),
         dropped_text: recordings::dropped_text(&dropped),
         calls,
+        build_ids: options.build_ids.then(|| build_ids::of(recording)).transpose()?,
         metadata,
     })
 }
@@ -241,6 +253,10 @@ fn print(info: &Info<'_>, output: &mut Output) -> Result<()> {
     if let Some(calls) = &info.calls {
         output.line("")?;
         print_calls(calls, output)?;
+    }
+    if let Some(built) = &info.build_ids {
+        output.line("")?;
+        build_ids::print(built, output)?;
     }
     Ok(())
 }

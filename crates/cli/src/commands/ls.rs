@@ -1,11 +1,14 @@
 //! `retake ls`: the recordings there are.
 
+use std::cmp::Reverse;
+
 use clap::Args;
-use retake_recording::{Listing, Location, Metadata, Recording, Warning, latest, list};
+use retake_recording::{Listing, Location, Metadata, latest, list};
 use serde::Serialize;
 
 use crate::failure::Result;
 use crate::output::{Output, Style, Table};
+use crate::recordings;
 use crate::text;
 
 /// Options of `retake ls`.
@@ -18,12 +21,40 @@ replayed.
 
 Examples:
   retake ls
-  retake ls --json | jq -r '.[].name'
+  retake ls --sort size
+  retake ls --json | jq -r '.recordings[] | select(.metadata.outcome.exit.exited != 0) | .name'
 ")]
 pub struct Options {
+    /// The largest first, the latest first, or by name
+    #[arg(long, value_enum, value_name = "BY", default_value_t = Sort::Name)]
+    sort: Sort,
+
+    /// Only the names, one a line
+    #[arg(long, conflicts_with = "json")]
+    names: bool,
+
     /// As JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What recordings are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// The largest first
+    Size,
+    /// The latest first
+    Time,
+    /// By name
+    Name,
+}
+
+/// The list, and what all of it comes to.
+#[derive(Debug, Serialize)]
+struct Listed<'list> {
+    recordings: Vec<Row<'list>>,
+    count: usize,
+    file_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,15 +74,27 @@ struct Row<'list> {
 /// Prints the list.
 pub fn run(options: &Options) -> Result<()> {
     let location = Location::from_environment()?;
-    let listings = list(&location.recordings)?;
+    let mut listings = list(&location.recordings)?;
+    match options.sort {
+        Sort::Size => listings.sort_by_key(|one| Reverse(one.file_bytes)),
+        Sort::Time => listings.sort_by_cached_key(|one| Reverse(recordings::began_unix_ms(one))),
+        Sort::Name => {}
+    }
+    let file_bytes = listings.iter().map(|one| one.file_bytes).fold(0, u64::saturating_add);
     let latest = latest(&location.recordings)?;
     let mut output = Output::new();
     if options.json {
-        let rows: Vec<Row<'_>> = listings
+        let recordings = listings
             .iter()
             .map(|listing| json_row(listing, latest.as_deref() == Some(&*listing.path)))
             .collect();
-        output.json(&rows)?;
+        output.json(&Listed { recordings, count: listings.len(), file_bytes })?;
+        return output.finish();
+    }
+    if options.names {
+        for listing in &listings {
+            output.line(text::harmless(&listing.name))?;
+        }
         return output.finish();
     }
     if listings.is_empty() {
@@ -64,6 +107,8 @@ pub fn run(options: &Options) -> Result<()> {
         table.row(cells(listing));
     }
     table.print(&mut output)?;
+    let total = format!("{}, {}", text::recordings(listings.len()), text::bytes(file_bytes));
+    output.line(output.styled(Style::Faint, format!("total: {total}")))?;
     if let Some(name) = latest.as_deref().and_then(|path| path.file_name()) {
         let name = text::harmless(&name.to_string_lossy());
         output.line(output.styled(Style::Faint, format!("latest: {name}")))?;
@@ -95,11 +140,7 @@ fn cells(listing: &Listing) -> [String; 6] {
 
 /// Why a recording has no outcome.
 fn unfinished(listing: &Listing) -> &'static str {
-    let recording = Recording::open(&listing.path);
-    match recording {
-        Ok(recording) if recording.warnings().contains(&Warning::BeingRecorded) => "running",
-        _ => "cut off",
-    }
+    if recordings::is_being_recorded(listing) { "running" } else { "cut off" }
 }
 
 fn json_row(listing: &Listing, is_latest: bool) -> Row<'_> {

@@ -3,6 +3,7 @@
 pub mod backtrace;
 pub mod cc;
 pub mod checkpoint;
+pub mod ci;
 pub mod completions;
 pub mod debug;
 pub mod doctor;
@@ -11,6 +12,7 @@ pub mod dump;
 pub mod info;
 pub mod ls;
 pub mod man;
+pub mod mv;
 pub mod pack;
 pub mod ps;
 pub mod reanimate;

@@ -160,6 +160,7 @@ fn end_text(end: End) -> String {
         End::Killed(signal) => text::signal_name(signal),
         End::Dropped => "dropped".to_owned(),
         End::Unknown => "-".to_owned(),
+        End::Unborn => "never began".to_owned(),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::failure::{Failure, Result};
 use crate::find_program::{self, Found};
 use crate::keep_last;
 use crate::machine;
+use crate::quantity;
 
 /// Options of `retake record`.
 #[derive(Debug, Args)]
@@ -108,6 +109,11 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnFull::Stop,
         conflicts_with = "keep_last")]
     on_full: OnFull,
+
+    /// End the program, and all it started, with SIGKILL when the events take SIZE (500MB, 2GB).
+    /// What was recorded until then is kept and can be replayed
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    max_size: Option<u64>,
 
     /// Also keep the data that the kernel moves between descriptors (sendfile, splice,
     /// copy_file_range), which replay does without: only then does a trace made of the recording
@@ -284,6 +290,7 @@ impl Recorder<'_> {
                 OnFull::End => retake_record::OnFull::End,
                 OnFull::Stop | OnFull::DropOldest => retake_record::OnFull::Stop,
             },
+            max_size: options.max_size,
             began_ns,
             processor: metadata.machine.processor,
             options: retake_supervisor::Options {
@@ -348,6 +355,7 @@ fn describe(
         settings: [
             ("fast_path", Some(fast_path.to_owned())),
             ("chaos seed", seed.map(|seed| seed.to_string())),
+            ("max size", options.max_size.map(quantity::size_text)),
             ("keep last", options.keep_last.map(keep_last::text)),
             ("moved data", options.moved_data.then(|| "kept".to_owned())),
         ]

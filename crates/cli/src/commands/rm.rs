@@ -1,12 +1,15 @@
 //! `retake rm`: removes recordings, and nothing but recordings.
 
+mod choice;
+
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use retake_recording::{Error, Location, Recording, Store};
 
 use crate::failure::{Failure, Result, STATUS_FAILED};
+use crate::quantity;
 use crate::recordings;
 
 /// Patched copies of files are made again when needed; until then they are kept this long.
@@ -14,25 +17,59 @@ const KEEP_DERIVED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Options of `retake rm`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true)
+    .args(["recordings", "older_than", "keep", "all"])))]
 #[command(after_help = "\
 What is not a recording, holds anything else, or is being recorded is left alone. Files in the store that no recording needs any \
 more go too.
 
+Recordings that are not named are listed first, and retake asks. Where nobody can be asked, it wants --yes.
+
 Examples:
   retake rm ls-1 make-3
   retake rm latest
+  retake rm --older-than 7d
+  retake rm --keep 20 --yes         all but the last twenty, without a question
 ")]
 pub struct Options {
     /// Names, paths, or `latest`
-    #[arg(value_name = "RECORDING", required = true)]
+    #[arg(value_name = "RECORDING")]
     recordings: Vec<OsString>,
+
+    /// Remove those that were begun longer than TIME ago (30min, 12h, 7d)
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    older_than: Option<Duration>,
+
+    /// Remove all but the last N
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+
+    /// Remove all
+    #[arg(long)]
+    all: bool,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
 }
 
 /// Removes them all, or as many as possible.
 pub fn run(options: &Options) -> Result<()> {
+    if options.recordings.is_empty() {
+        let chosen = choice::of(options)?;
+        return if choice::is_confirmed(&chosen, options.yes)? {
+            remove_all(&choice::names(&chosen))
+        } else {
+            Ok(())
+        };
+    }
+    remove_all(&options.recordings)
+}
+
+fn remove_all(names: &[OsString]) -> Result<()> {
     let mut failed_count = 0;
     let mut failure = None;
-    for name in &options.recordings {
+    for name in names {
         let removed = remove(name);
         if let Err(error) = removed {
             failed_count += 1;
@@ -42,7 +79,7 @@ pub fn run(options: &Options) -> Result<()> {
             }
         }
     }
-    if failed_count < options.recordings.len() {
+    if failed_count < names.len() {
         collect()?;
     }
     match failure {

@@ -52,16 +52,19 @@ def describe(frame, with_values):
         "library": gdb.solib_name(frame.pc()),
         "arguments": arguments,
         "locals": local,
+        "own": is_own(frame),
     }
 
 
 def frames(limit, with_values):
     """The frames of the selected thread, and whether there are more."""
-    found = []
+    found, has_own = [], False
     try:
         frame = gdb.newest_frame()
-        while frame is not None and len(found) < limit:
+        # Never without the user's own code, if there is any of it.
+        while frame is not None and (len(found) < limit or not has_own and len(found) < MOST_FRAMES_TO_OWN):
             found.append(describe(frame, with_values))
+            has_own = has_own or found[-1]["own"]
             frame = frame.older()
     except gdb.error:
         return found, False  # it cannot be followed any further
@@ -76,11 +79,20 @@ def threads():
         thread.switch()
         is_current = thread.num == current.num
         stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current)
-        found.append({"tid": thread.ptid[1], "name": thread.name, "current": is_current, "frames": stack, "more_frames": is_cut})
+        found.append({"tid": thread.ptid[1], "name": thread.name, "current": is_current, "frames": stack, "more_frames": is_cut,
+                      "python": python_frames(thread.ptid[1])})
     return found
 
 
 gdb.execute("set width 0")
 gdb.execute("target remote " + os.environ["RETAKE_SOCKET"], to_string=True)
+seen = {"threads": threads(), "waits": []}
+if os.environ.get("RETAKE_WAITS"):
+    gdb.selected_inferior().threads()[0].switch()
+    try:
+        seen["waits"] = find_waits(may_go_back=True)
+    except (gdb.error, gdb.MemoryError, RuntimeError):
+        # What gdb does not see, the recording says.
+        seen["waits"] = json.loads(monitor("waits"))
 with open(os.environ["RETAKE_OUTPUT"], "w") as output:
-    json.dump(threads(), output)
+    json.dump(seen, output)

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::inferior::Fate;
 use crate::lines::loops::{Function, GoneOver};
 use crate::state::hash_of_state;
+use crate::waits::{self, Known, Told, Wait};
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -31,6 +32,8 @@ origin ADDRESS BYTES  the system call that writes this memory here
 stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
+waits                 what the threads wait for, as JSON
+deadlocks JSON        the same, with what the debugger has added, in words
 reverse-continue      the next time the program is to run, it goes back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
 info                  about the recording
@@ -137,6 +140,8 @@ impl Remote {
             "reverse-continue" => self.turn(Wish::ReverseContinue),
             "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
+            "waits" => self.waits()?,
+            "deadlocks" => self.deadlocks(argument),
             "hash" => format!("{:016x}", hash_of_state(self.session.inferior())?),
             "followed" => self.session.travel.timeline.followed(),
             "info" => self.session.replay().history.about(),
@@ -211,6 +216,22 @@ impl Remote {
                 Ok(replay.history.writing_call(here, address, bytes)?.unwrap_or_default())
             }
             None => Ok("error: origin takes an address and a number of bytes".to_owned()),
+        }
+    }
+
+    fn waits(&self) -> Result<String> {
+        let waits = waits::of_replay(self.session.replay())?;
+        Ok(serde_json::to_string_pretty(&waits).expect("keys are strings"))
+    }
+
+    fn deadlocks(&self, waits: &str) -> String {
+        let pid = self.session.replay().history.target.pid;
+        let threads: Vec<Known> =
+            self.session.inferior().threads().iter().map(|(_, tid)| (pid, *tid as i32)).collect();
+        match serde_json::from_str::<Vec<Wait>>(waits) {
+            Ok(waits) if waits.is_empty() => "no thread waits here".to_owned(),
+            Ok(waits) => Told::new(&waits, &threads).lines().join("\n"),
+            Err(error) => format!("error: that is not what waits has said: {error}"),
         }
     }
 

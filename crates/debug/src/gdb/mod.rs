@@ -110,11 +110,13 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
 
 /// A script for gdb, with commands for time travel. It connects to the socket that `RETAKE_SOCKET`
 /// names.
-pub const SCRIPT: &str = include_str!("retake.py");
+pub const SCRIPT: &str =
+    concat!(include_str!("python.py"), include_str!("waits.py"), include_str!("retake.py"));
 
 /// A script for gdb that connects in the same way, and writes what there is to say about the
 /// threads to the file that `RETAKE_OUTPUT` names, as JSON.
-pub const BACKTRACE_SCRIPT: &str = include_str!("backtrace.py");
+pub const BACKTRACE_SCRIPT: &str =
+    concat!(include_str!("python.py"), include_str!("waits.py"), include_str!("backtrace.py"));
 
 /// A script for gdb that connects in the same way, looks at the stack at `RETAKE_SAMPLES` places,
 /// and writes how often it saw which to the file that `RETAKE_OUTPUT` names, as folded stacks.

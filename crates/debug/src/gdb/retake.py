@@ -34,15 +34,6 @@ def go(command):
     show()
 
 
-def quietly(command):
-    """The command without what gdb tells of a stop by itself. Before version 11 gdb cannot keep silent."""
-    try:
-        gdb.parameter("suppress-cli-notifications")
-    except RuntimeError:
-        return command
-    return "with suppress-cli-notifications on -- " + command
-
-
 def show():
     """Prints where the program is."""
     load_symbols()
@@ -172,6 +163,53 @@ If it was a system call: which, with its arguments, and which bytes of what it r
         show()
 
 
+def begin_again(arguments):
+    if arguments.strip():
+        raise gdb.GdbError("a replay takes no arguments: the program gets those that it was recorded with")
+    ask("seek begin")
+    with disabled_breakpoints():
+        gdb.execute(quietly("continue"), to_string=True)
+    gdb.execute("sharedlibrary", to_string=True)
+
+
+class Waits(gdb.Command):
+    """Show what the threads of the program wait for here, who could end that, and who waits for each other: waits.
+`deadlock` is another name for it."""
+
+    def __init__(self, name):
+        super().__init__(name, gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        print(ask("deadlocks " + json.dumps(find_waits(may_go_back=True))))
+
+
+class Run(gdb.Command):
+    """Begin the replay again from its start, and run to the first breakpoint: run.
+The program gets the arguments and the input that it got while it was recorded."""
+
+    def __init__(self):
+        super().__init__("run", gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument, from_tty):
+        begin_again(argument)
+        gdb.execute("continue")
+
+
+class Start(gdb.Command):
+    """Begin the replay again from its start, and run to the beginning of main: start."""
+
+    def __init__(self):
+        super().__init__("start", gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument, from_tty):
+        begin_again(argument)
+        try:
+            gdb.execute("tbreak main")
+        except gdb.error:
+            raise gdb.GdbError("no symbol says where main is; the program stands at its first instruction")
+        gdb.execute("continue")
+
+
 Simple("when", "when", "Show where in the recording the program is: how many events which thread has consumed, and when that was.")
 Simple("elapsed", "elapsed", "Show how long after recording began the program is here, as near as the recording knows.")
 Simple("events", "events", """Show the events of the thread before and after here, mostly system calls: events [COUNT].
@@ -192,6 +230,10 @@ seek begin         the first instruction of the program
 seek exit, crash   the end""")
 Last()
 Origin()
+Run()
+Start()
+Waits("waits")
+Waits("deadlock")
 
 
 class Caught:

@@ -79,7 +79,8 @@ impl Crash {
         Ok(other)
     }
 
-    fn at_end_of(recording: &Recording, stream: &StreamSummary) -> Result<Option<Self>> {
+    /// How the thread of a stream died, if a signal was it.
+    pub(super) fn at_end_of(recording: &Recording, stream: &StreamSummary) -> Result<Option<Self>> {
         let mut reader = EventReader::new(recording, stream.info.id)?;
         reader.seek_before(stream.event_count.saturating_sub(1))?;
         let mut found = None;
@@ -106,6 +107,28 @@ impl Crash {
     /// Whether the program is to blame; else somebody wanted it to end.
     pub fn is_fault(&self) -> bool {
         FAULTS.contains(&i32::from(self.signal))
+    }
+
+    /// Whether somebody sent the signal who was not recorded, or the user of a terminal did.
+    pub fn is_from_outside(&self, recording: &Recording) -> bool {
+        let Some(siginfo) = self.siginfo().filter(|_| self.siginfo_fits() && !self.is_fault())
+        else {
+            return false;
+        };
+        match siginfo.code_name().as_ref() {
+            "SI_USER" | "SI_TKILL" | "SI_QUEUE" => {
+                let sender = siginfo.pid().0;
+                let mut streams = recording.streams();
+                sender > 0
+                    && streams.all(|stream| {
+                        stream.info.kind == StreamKind::Supervisor || stream.info.pid != sender
+                    })
+            }
+            "SI_KERNEL" => {
+                matches!(i32::from(self.signal), libc::SIGINT | libc::SIGQUIT | libc::SIGHUP)
+            }
+            _ => false,
+        }
     }
 
     /// The address that it is about, if it is about one.

@@ -5,7 +5,7 @@ use crate::error::Result;
 use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
 use retake_model::signal::SIGINFO_BYTES;
 use retake_model::table::number;
-use retake_model::{CallRef, Event, ItemDirection, StreamId};
+use retake_model::{CallRef, Event, ItemDirection, StreamId, errno};
 use retake_recording::{EventReader, Numbered, Recording};
 use std::fmt::Write;
 
@@ -76,6 +76,42 @@ pub(super) fn around(
         text += "         <- here\n";
     }
     Ok(text)
+}
+
+/// What became of the call that a thread made last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastCall {
+    /// It may be in a call: the recording has no signal that the thread gets next.
+    Open,
+    /// A signal has just ended it.
+    Interrupted { number: u16, arguments: [u64; 6] },
+    /// It returned before the signal that comes next.
+    Over,
+}
+
+/// What the thread does there.
+pub(super) fn last_call(recording: &Recording, (stream, here): Place) -> Result<LastCall> {
+    const RESTARTS: std::ops::RangeInclusive<u16> = 512..=516;
+    const EINTR: u16 = 4;
+    let mut interrupted = None;
+    let mut gets_signal = false;
+    let (first, end) = (here.saturating_sub(1), here.saturating_add(1));
+    each_event(recording, stream, first, end, &mut |numbered| {
+        let Ok(event) = numbered.event else { return };
+        match event.decode() {
+            Event::Call(call) if numbered.index < here => {
+                let error = errno::of_result(call.result());
+                if error.is_some_and(|error| error == EINTR || RESTARTS.contains(&error)) {
+                    let argument = |index| call.argument(index).unwrap_or(0);
+                    let arguments = std::array::from_fn(argument);
+                    interrupted = Some(LastCall::Interrupted { number: call.number(), arguments });
+                }
+            }
+            Event::Fatal { .. } | Event::Signal(_) if numbered.index == here => gets_signal = true,
+            _ => {}
+        }
+    })?;
+    Ok(if gets_signal { interrupted.unwrap_or(LastCall::Over) } else { LastCall::Open })
 }
 
 /// What the kernel said about the signal with this number that the thread gets there: one that is

@@ -1,6 +1,7 @@
 //! What the recording says about the process that is debugged: nothing here looks at a replay.
 //!
-//! * `target`: which process of it that is; `path`: what it executed; `crash`: how it died.
+//! * `target`: which process of it that is; `path`: what it executed.
+//! * `crash`: how it died; `ended`: that somebody else ended it.
 //! * `events`, `outputs`: what lies around a place, and what was printed up to there.
 //! * `times`: when things happened; `thread_names`: what its threads are called.
 //! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
@@ -9,6 +10,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod crash;
+pub(crate) mod ended;
 mod events;
 pub(crate) mod one_core;
 mod outputs;
@@ -18,13 +20,15 @@ pub(crate) mod target;
 mod thread_names;
 mod times;
 
+pub(crate) use events::LastCall;
+
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crash::{Crash, has_end};
 use path::program_path;
 use retake_model::EventKind;
 use retake_model::signal::SIGINFO_BYTES;
-use retake_recording::{EventReader, Recording, StreamId, StreamSummary};
+use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
 use std::cell::OnceCell;
 use std::time::Duration;
 use target::Target;
@@ -122,28 +126,48 @@ impl History {
                     "the process never had a thread {thread}"
                 )));
             }
-            Destination::End
-                if !self.target.is_replaced() && !has_end(&self.recording, self.target.pid)? =>
-            {
-                self.last_event()?
+            Destination::Event(Some(thread), events) => {
+                self.check_place(thread, events)?;
+                destination
             }
             other => other,
         })
     }
 
-    /// Where the first thread has consumed all there is: nothing in the process says that it ends.
-    fn last_event(&self) -> Result<Destination> {
-        let first = self.recording.streams().find(|stream| stream.info.id == self.target.stream);
-        let Some(first) = first else { return Ok(Destination::End) };
-        let mut reader = EventReader::new(&self.recording, self.target.stream)?;
-        let mut events = first.event_count;
-        reader.seek_before(events.saturating_sub(1))?;
-        while let Ok(Some(numbered)) = reader.next() {
-            if numbered.kind == Some(EventKind::End) {
-                events = numbered.index; // the recorder's word, not the thread's
-            }
+    /// Makes sure that a thread comes to where it has consumed so many events.
+    ///
+    /// # Errors
+    /// It ends before; the recording cannot be read.
+    pub fn check_place(&self, thread: u32, events: u64) -> Result<()> {
+        let mut end = 0;
+        for stream in self.streams().filter(|stream| stream.info.tid as u32 == thread) {
+            end = end.max(end_of_stream(&self.recording, &stream)?);
         }
-        Ok(Destination::Event(Some(first.info.tid as u32), events))
+        if events <= end {
+            return Ok(());
+        }
+        Err(DebugError::NoPlace(format!(
+            "event {events} of thread {thread} is beyond the end: the thread ends at event \
+            {end}\n  try       {thread}:{end}, or exit"
+        )))
+    }
+
+    /// Where the thread that did something last has consumed all there is of it, if nothing in the
+    /// process says that it ends: it was killed, or recording was cut off.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn last_event(&self) -> Result<Option<(u32, u64)>> {
+        if self.target.is_replaced() || has_end(&self.recording, self.target.pid)? {
+            return Ok(None);
+        }
+        let mut last = None;
+        for stream in self.streams().filter(|stream| stream.info.kind != StreamKind::Supervisor) {
+            let events = end_of_stream(&self.recording, &stream)?;
+            let time = self.times().and_then(|times| times.time(stream.info.id, events));
+            last = last.max(Some((time, stream.info.id, stream.info.tid as u32, events)));
+        }
+        Ok(last.map(|(_, _, tid, events)| (tid, events)))
     }
 
     /// Places evenly spread over the events of the process, forced points among them, as
@@ -190,7 +214,15 @@ impl History {
                 "the recording does not say when anything happened".to_owned(),
             ));
         };
-        if ns >= end {
+        if ns > end {
+            return Err(DebugError::NoPlace(format!(
+                "{:.6} s is beyond the end: the process ended {:.6} s after recording began\n  \
+                try       exit",
+                time.as_secs_f64(),
+                end as f64 / 1e9
+            )));
+        }
+        if ns == end {
             return Ok(Destination::End);
         }
         let Some((stream, events)) = times.place(ns) else { return Ok(Destination::Begin) };
@@ -201,6 +233,14 @@ impl History {
     }
 
     // ---- events ----
+
+    /// What became of the call that a thread made last.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn last_call(&self, place: Consumed) -> Result<LastCall> {
+        events::last_call(&self.recording, place)
+    }
 
     /// What the kernel said about the signal with this number that a thread gets at a place.
     ///
@@ -260,4 +300,19 @@ impl History {
             .map(|(stream, events)| outputs::next_output(&self.recording, *stream, *events));
         Ok(outputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
+}
+
+/// How many events a thread has consumed where it is about to end, or where nothing more of it is
+/// recorded.
+fn end_of_stream(recording: &Recording, stream: &StreamSummary) -> Result<u64> {
+    let mut reader = EventReader::new(recording, stream.info.id)?;
+    let mut events = stream.event_count;
+    reader.seek_before(events.saturating_sub(1))?;
+    while let Ok(Some(numbered)) = reader.next() {
+        // The last one is the recorder's word, not the thread's.
+        if matches!(numbered.kind, Some(EventKind::Exit | EventKind::Fatal | EventKind::End)) {
+            events = events.min(numbered.index);
+        }
+    }
+    Ok(events)
 }

@@ -1,15 +1,15 @@
 //! What `retake backtrace` tells, for people.
 
-use super::report::{Frame, Report, Thread, Variable};
+use super::report::{Frame, Report, Script, Thread, Variable};
 use crate::commands::ps;
 use crate::failure::Result;
 use crate::output::{Output, Style};
-use crate::processes;
-use crate::text::harmless;
+use crate::processes::{self, End};
+use crate::text::{self, harmless};
 
 /// What gdb says of a variable that is nowhere.
 const OPTIMIZED_OUT: &str = "<optimized out>";
-/// Frames of other threads that are shown, on one line.
+/// Frames of other threads that are shown at least, on one line.
 const FRAMES_OF_OTHERS: usize = 4;
 
 /// Prints all of it.
@@ -26,15 +26,20 @@ pub fn print(report: &Report, output: &mut Output) -> Result<()> {
             );
             output.line(output.styled(Style::Red, line))?;
         }
-        None if threads.is_empty() => print_ends(report, output)?,
-        None => {}
+        None if threads.is_empty() && report.ended.is_empty() => print_ends(report, output)?,
+        None => print_process(report, output)?,
     }
-    for (index, thread) in threads.iter().enumerate() {
-        if index == 1 {
+    for (index, ended) in report.ended.iter().enumerate() {
+        if index > 0 {
             output.line("")?;
         }
-        print_thread(thread, output)?;
+        let program = harmless(ended.program.as_deref().unwrap_or("?"));
+        let line = format!("process {} ({program}) was {}", ended.pid, ended.text());
+        output.line(output.styled(Style::Yellow, line))?;
+        print_threads(&ended.threads, output)?;
     }
+    print_threads(threads, output)?;
+    print_waits(report, output)?;
     if let Some(reason) = &report.no_threads {
         output.line(format!("\nno stacks: {}", reason.trim_end()))?;
     }
@@ -44,6 +49,45 @@ pub fn print(report: &Report, output: &mut Output) -> Result<()> {
         for event in events {
             output.line(format!("{:>7}  {}", event.index(), harmless(event.text())))?;
         }
+    }
+    Ok(())
+}
+
+/// Whose threads follow, and how it ended.
+fn print_process(report: &Report, output: &mut Output) -> Result<()> {
+    let Some(thread) = report.threads.first() else { return Ok(()) };
+    let is_of = |one: &&processes::Process| {
+        one.threads.iter().any(|known| i64::from(known.tid) == thread.tid)
+    };
+    let Some(process) = report.processes.iter().find(is_of) else { return Ok(()) };
+    let program = harmless(process.program.as_deref().unwrap_or("?"));
+    let end = match process.end {
+        End::Exited(status) => format!(", which exited with status {status}"),
+        End::Killed(signal) => format!(", which was killed by {}", text::signal_name(signal)),
+        End::Dropped | End::Unknown | End::Unborn => String::new(),
+    };
+    output.line(format!("process {} ({program}){end}", process.pid))
+}
+
+fn print_threads(threads: &[Thread], output: &mut Output) -> Result<()> {
+    for (index, thread) in threads.iter().enumerate() {
+        if index == 1 {
+            output.line("")?;
+        }
+        print_thread(thread, output)?;
+    }
+    Ok(())
+}
+
+fn print_waits(report: &Report, output: &mut Output) -> Result<()> {
+    if report.told.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    output.line(output.styled(Style::Bold, "who waits for whom:"))?;
+    for line in &report.told {
+        let style = if report.deadlocks.contains(line) { Style::Red } else { Style::Faint };
+        output.line(output.styled(style, format!("  {}", harmless(line))))?;
     }
     Ok(())
 }
@@ -60,12 +104,19 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
         .filter(|name| !name.is_empty())
         .map_or_else(String::new, |name| format!(" ({})", harmless(name)));
     if !thread.current {
-        let stack: Vec<String> = thread.frames.iter().take(FRAMES_OF_OTHERS).map(short).collect();
-        let more = if thread.more_frames || thread.frames.len() > FRAMES_OF_OTHERS {
-            " < ..."
-        } else {
-            ""
-        };
+        if !thread.python.is_empty() {
+            let stack: Vec<String> = thread.python.iter().map(of_script).collect();
+            output.line(format!(
+                "thread {}{name}, in Python: {}",
+                thread.tid,
+                stack.join(" < ")
+            ))?;
+        }
+        // Never without the user's own code, if there is any of it.
+        let own = thread.frames.iter().position(|frame| frame.own).map_or(0, |index| index + 1);
+        let shown = own.max(FRAMES_OF_OTHERS);
+        let stack: Vec<String> = thread.frames.iter().take(shown).map(short).collect();
+        let more = if thread.more_frames || thread.frames.len() > shown { " < ..." } else { "" };
         return output.line(format!("thread {}{name}: {}{more}", thread.tid, stack.join(" < ")));
     }
     output.line("")?;
@@ -81,7 +132,20 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
     if thread.more_frames {
         output.line("(more frames follow)")?;
     }
+    if !thread.python.is_empty() {
+        output.line("in Python:")?;
+    }
+    for script in &thread.python {
+        output.line(format!("     {}", of_script(script)))?;
+    }
     Ok(())
+}
+
+/// `take (locks.py:11)`.
+fn of_script(Script { function, file, line }: &Script) -> String {
+    let file = file.rsplit('/').next().unwrap_or_default();
+    let line = line.map_or_else(|| "?".to_owned(), |line| line.to_string());
+    harmless(&format!("{function} ({file}:{line})"))
 }
 
 /// `#1  main (argc=2) at plain.c:24`.

@@ -29,6 +29,7 @@ impl Options {
             timeout: None,
             keep_last: None,
             on_full: retake_record::OnFull::Stop,
+            max_size: None,
             began_ns: retake_kernel::clock::monotonic_ns(),
         })
     }

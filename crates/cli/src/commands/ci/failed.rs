@@ -1,0 +1,112 @@
+//! A run that failed, and what there is to say of it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use retake_recording::Recording;
+
+use super::annotation::{self, Place};
+use crate::commands::backtrace::{self, Report};
+use crate::failure::Result;
+use crate::processes::{self, End, Process};
+use crate::recordings;
+use crate::text;
+
+/// Exit status: the command was ended because its time was up.
+const STATUS_TIMED_OUT: i32 = 124;
+
+/// What there is to say.
+pub struct Failed {
+    /// The command.
+    name: String,
+    /// How it ended, in words.
+    pub how: String,
+    /// The packed recording.
+    pub packed: PathBuf,
+    /// The backtrace, for people.
+    pub backtrace: String,
+    /// Where in the source it was.
+    place: Option<Place>,
+}
+
+impl Failed {
+    /// Of a run that ended so, with this recording and what a debugger saw in it.
+    pub fn new(name: String, status: ExitStatus, packed: PathBuf, report: Result<Report>) -> Self {
+        let (backtrace, place) = match &report {
+            Ok(report) => (
+                backtrace::in_words(report),
+                report.own_frame().map(|(file, line)| Place { file: file.to_owned(), line }),
+            ),
+            Err(failure) => (format!("no backtrace: {failure}\n"), None),
+        };
+        Self { name, how: how(status), packed, backtrace, place }
+    }
+
+    /// The one command that opens it.
+    pub fn command(&self) -> String {
+        format!("retake debug {}", text::quoted(&self.packed.to_string_lossy()))
+    }
+
+    /// Tells users, and GitHub where it runs this; `is_final`: there is no further attempt.
+    pub fn tell(&mut self, is_final: bool) {
+        eprintln!("\nretake: {} {}", self.name, self.how);
+        eprint!("{}", self.backtrace);
+        eprintln!("  kept      {}", self.packed.display());
+        eprintln!("  try       {}", self.command());
+        if std::env::var_os("GITHUB_ACTIONS").is_some() {
+            let message = format!("{} {}\n{}", self.name, self.how, self.command());
+            println!("{}", annotation::line(is_final, self.place.as_ref(), &message));
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(STATUS_TIMED_OUT), _) => "was not done in time, or failed with status 124".to_owned(),
+        (Some(status), _) => format!("failed with status {status}"),
+        (None, signal) => format!("was killed by {}", text::signal_name(signal.unwrap_or(0))),
+    }
+}
+
+/// The process that failed: from the first one on, the child that failed as its parent did, the
+/// last of them; else the first that failed at all. `None` if somebody from outside ended it: then
+/// all of them are of interest.
+pub fn process(recording: &Recording) -> Option<i32> {
+    let (all, _) = processes::of_recording(recording, &recordings::dropped(recording));
+    if retake_debug::from_outside(recording).is_ok_and(|ended| !ended.is_empty()) {
+        return None;
+    }
+    Some(deepest(&all)?.pid)
+}
+
+fn deepest(all: &[Process]) -> Option<&Process> {
+    let mut current = all.first()?;
+    // A child's stream comes after its parent's, so this ends.
+    loop {
+        let mut children = all.iter().filter(|process| {
+            process.parent_stream == Some(current.stream)
+                && process.stream > current.stream
+                && has_failed(process.end)
+        });
+        let first = children.clone().next();
+        let same = children.rfind(|child| code(child.end) == code(current.end));
+        match same.or(first) {
+            Some(child) => current = child,
+            None => return Some(current),
+        }
+    }
+}
+
+fn has_failed(end: End) -> bool {
+    matches!(end, End::Exited(status) if status != 0) || matches!(end, End::Killed(_))
+}
+
+/// As shells give it.
+fn code(end: End) -> Option<i32> {
+    match end {
+        End::Exited(status) => Some(status),
+        End::Killed(signal) => Some(128 + signal),
+        _ => None,
+    }
+}

@@ -1,0 +1,31 @@
+//! How large a recording may become: when it is so large, the program is ended. It is ended from
+//! outside, so all that it did until then is recorded, and can be replayed.
+
+use retake_kernel::shared::Header;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A limit for the bytes of events.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    bytes: u64,
+    is_used_up: AtomicBool,
+}
+
+impl Budget {
+    pub fn new(bytes: u64) -> Self {
+        Self { bytes, is_used_up: AtomicBool::new(false) }
+    }
+
+    /// Ends all that lives once there are so many bytes.
+    pub fn enforce(&self, kept_bytes: u64, header: &Header) {
+        if kept_bytes < self.bytes || self.is_used_up.swap(true, Relaxed) {
+            return;
+        }
+        eprintln!(
+            "retake: the recording is as large as it may be (--max-size): the program is ended; \
+            what was recorded until now is kept, and can be replayed"
+        );
+        crate::deadline::kill_everything(header);
+    }
+}
