@@ -413,3 +413,44 @@ fn back_from_an_exit_before_a_thread_begins() {
         in_order(&text, &["No more reverse-execution history", "Breakpoint 1, main"]);
     }
 }
+
+/// Threads that live for a moment, beside one that computes.
+const BRIEF: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static volatile int done;
+static void *compute(void *unused)
+{
+	unsigned long value = 1;
+	while (!done)
+		value = value * 3 + 1;
+	return unused;
+}
+static void *end(void *unused) { return unused; }
+int main(void)
+{
+	pthread_t thread, brief;
+	pthread_create(&thread, NULL, compute, NULL);
+	for (int i = 0; i < 200; i++) {
+		pthread_create(&brief, NULL, end, NULL);
+		pthread_join(brief, NULL);
+		usleep(1000);
+	}
+	done = 1;
+	pthread_join(thread, NULL);
+	return 0;
+}
+"#;
+
+/// The debugger looks backwards with copies, which end where the program makes a thread. Each such
+/// end was waited for in vain, for many seconds.
+#[test]
+fn the_way_back_leads_over_threads_that_are_made() {
+    needs!("gdb");
+    let place = Place::new("debug-threads-brief");
+    let program = compile(&place, "brief", BRIEF, &["-pthread"]);
+    record(&place, &[&program]);
+    let commands = ["reverse-continue", "info registers rip", "continue"];
+    let told = gdb(&place, &["--at", "exit"], &commands);
+    in_order(&told, &["No more reverse-execution history", "rip", "_exit"]);
+}

@@ -108,6 +108,14 @@ fn images_that_there_are_not_are_told() {
     place.run_badly(&["replay", "--from", "last", "made"], 125, &["no image", "--image-every"]);
     place.run_badly(&["replay", "--from", "first", "made"], 125, &["expected a number"]);
     place.run_badly(&["record", "--image-every", "1ms", "--", "true"], 125, &["the least is 10ms"]);
+    for (option, value, why) in [
+        ("--policy", "sync", "in parallel"),
+        ("--on-full", "drop-oldest", "would stay"),
+        ("--keep-last", "1G", "cannot be used with"),
+    ] {
+        let arguments = ["record", "--image-every", "1s", option, value, "--", "true"];
+        place.run_badly(&arguments, 125, &[why]);
+    }
     fs::remove_dir_all(place.work("made")).unwrap();
     record_images(&place, "unseen", &[], 2);
     place.run_badly(&["replay", "--from", "999", "made"], 125, &["no such image"]);

@@ -321,18 +321,21 @@ pub fn tracer(tid: i32) -> Option<i32> {
     (tracer != 0).then_some(tracer)
 }
 
+/// The threads of a process, also those that have ended and were not waited for; none if it is
+/// gone.
+pub fn threads(pid: i32) -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The thread of a process that has this number in the PID namespace it lives in.
 pub fn thread_called(pid: i32, inner: i32) -> Option<i32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(
-        |&tid: &i32| {
-            let status = read_proc(pid, &format!("task/{tid}/status")).unwrap_or_default();
-            let status = String::from_utf8_lossy(&status);
-            let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-            numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok())
-                == Some(inner)
-        },
-    )
+    threads(pid).find(|tid| {
+        let status = read_proc(pid, &format!("task/{tid}/status")).unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok()) == Some(inner)
+    })
 }
 
 /// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold

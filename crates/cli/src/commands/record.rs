@@ -92,7 +92,8 @@ pub struct Options {
     /// Make an image of each process so often (10s, 200ms), from which `retake debug` and `retake
     /// replay --from` can begin. The program stands still meanwhile, for some milliseconds where
     /// its memory is large. See docs/IMAGES.md for what images there are not
-    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with = "chaos")]
+    #[arg(long, value_name = "TIME", value_parser = interval,
+        conflicts_with_all = ["chaos", "keep_last"])]
     image_every: Option<Duration>,
 
     /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon
@@ -167,6 +168,22 @@ enum Policy {
 }
 
 impl Options {
+    /// Whether images can be made as asked for.
+    fn check_images(&self) -> Result<()> {
+        if self.image_every.is_none() {
+            return Ok(());
+        }
+        if self.policy == Policy::Sync {
+            return Err(Failure::new("there are no images of threads that run in parallel")
+                .attempt("without --policy sync"));
+        }
+        if self.on_full == OnFull::DropOldest {
+            return Err(Failure::new("images of what is dropped would stay")
+                .attempt("--image-every without --on-full drop-oldest"));
+        }
+        Ok(())
+    }
+
     /// The policy for this program.
     fn policy(&self, program: &Path) -> retake_recording::Policy {
         let is_ordinary = !self.chaos && !self.no_fast_path;
@@ -205,6 +222,7 @@ fn interval(text: &str) -> std::result::Result<Duration, String> {
 /// Records, and ends this process as the program ended. Returns only if that fails, or if no run
 /// fails.
 pub fn run(options: &Options) -> Result<()> {
+    options.check_images()?;
     let limits = widen_limits()?;
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = Location::from_environment()?;

@@ -2,7 +2,7 @@
 //! hear of its own.
 
 use super::Process;
-use retake_kernel::process::{group_leader, kill, parent};
+use retake_kernel::process::{group_leader, kill, parent, threads};
 use retake_kernel::ptrace::{self, Status};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -62,7 +62,7 @@ impl Process {
     pub(super) fn poll(&self) -> Option<(i32, Status)> {
         if let Some(apart) = &self.apart {
             let heard = |tid: &i32| Some((*tid, apart.look_at(*tid).ok().flatten()?));
-            return apart.0.iter().find_map(heard);
+            return apart.0.iter().find_map(heard).or_else(|| self.end_if_it_made_threads(apart));
         }
         loop {
             let (tid, status) = ptrace::poll(-1)?;
@@ -73,6 +73,16 @@ impl Process {
                 return Some((tid, status));
             }
         }
+    }
+
+    /// It may not make threads: it is ended. The first thread's end is told when all others' have
+    /// been heard.
+    fn end_if_it_made_threads(&self, apart: &Apart) -> Option<(i32, Status)> {
+        for tid in threads(self.pid).filter(|tid| !apart.0.contains(tid)) {
+            kill(self.pid, libc::SIGKILL);
+            let _ = ptrace::poll(tid);
+        }
+        None
     }
 
     /// Whether an unknown thread is, or is of, a child of a process that runs apart: then it is
