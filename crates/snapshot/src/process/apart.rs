@@ -35,6 +35,15 @@ impl Apart {
     }
 }
 
+/// A process that runs apart may make no threads: it is ended. The first thread's end is told when
+/// all others' have been heard.
+fn end_if_it_made_threads(pid: i32, known: &[i32]) {
+    for tid in threads(pid).filter(|tid| !known.contains(tid)) {
+        kill(pid, libc::SIGKILL);
+        let _ = ptrace::poll(tid);
+    }
+}
+
 impl Process {
     /// This process, with the threads that it has now, is to run beside another one. It may make
     /// neither threads nor children.
@@ -62,7 +71,11 @@ impl Process {
     pub(super) fn poll(&self) -> Option<(i32, Status)> {
         if let Some(apart) = &self.apart {
             let heard = |tid: &i32| Some((*tid, apart.look_at(*tid).ok().flatten()?));
-            return apart.0.iter().find_map(heard).or_else(|| self.end_if_it_made_threads(apart));
+            let heard = apart.0.iter().find_map(heard);
+            if heard.is_none() {
+                end_if_it_made_threads(self.pid, &apart.0);
+            }
+            return heard;
         }
         loop {
             let (tid, status) = ptrace::poll(-1)?;
@@ -73,16 +86,6 @@ impl Process {
                 return Some((tid, status));
             }
         }
-    }
-
-    /// It may not make threads: it is ended. The first thread's end is told when all others' have
-    /// been heard.
-    fn end_if_it_made_threads(&self, apart: &Apart) -> Option<(i32, Status)> {
-        for tid in threads(self.pid).filter(|tid| !apart.0.contains(tid)) {
-            kill(self.pid, libc::SIGKILL);
-            let _ = ptrace::poll(tid);
-        }
-        None
     }
 
     /// Whether an unknown thread is, or is of, a child of a process that runs apart: then it is
