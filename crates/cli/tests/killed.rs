@@ -30,8 +30,8 @@ fn kill_recorders(name: &str, command: &[&str], times: u64) {
         wait_for_completion(&place);
         let ran = place.run_within(&["replay", "./made"], LIMIT);
         let printed = fs::read_to_string(&printed).unwrap();
-        // The guardian stops all before it ends them. A group that stands still when the last parent
-        // outside it ends gets SIGHUP from the kernel: that was recorded, then.
+        // The guardian stops all before it ends them. A group that stands still when the last
+        // parent outside it ends gets SIGHUP from the kernel: that was recorded, then.
         assert!(matches!(ran.signal, Some(9 | 1)), "time {time}: {ran:?}");
         // A shell says that its child was killed: in an exec, the kernel does that at once.
         assert_eq!(ran.stderr.replace("Killed\n", ""), "", "time {time}");
