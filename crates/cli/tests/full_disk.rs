@@ -6,11 +6,14 @@ mod cli_support;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use cli_support::started::{guardian_of, start_recording, wait_for_output};
 use cli_support::{Place, Ran};
 use retake_testing::needs;
 
 /// How soon a recorder that was asked to end must have ended, on a machine that is busy.
 const SOON: Duration = Duration::from_secs(4);
+/// Longer than any of this takes.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a script with a small file system in `disk`, which recordings go to. `$0` is retake.
 fn with_small_disk(place: &Place, megabytes: u32, script: &str) -> Ran {
@@ -20,7 +23,8 @@ fn with_small_disk(place: &Place, megabytes: u32, script: &str) -> Ran {
         RETAKE_DIR=$PWD/disk/retake; export RETAKE_DIR
         {script}"
     );
-    let mut shell = place.command_of("unshare", &["-m", "sh", "-c", &script]);
+    let limit = ["-k", "5", "100", "unshare", "-m", "sh", "-c", &script];
+    let mut shell = place.command_of("timeout", &limit);
     let output = shell.arg(env!("CARGO_BIN_EXE_retake")).output();
     Ran::of(output.unwrap(), &["full-disk"])
 }
@@ -139,4 +143,20 @@ fn the_oldest_may_be_dropped_when_the_disk_is_full() {
     }
     assert_eq!(ran.stdout.matches("over\n").count(), 2, "{ran:?}");
     assert!(!ran.stdout.contains("stopped until"), "{ran:?}");
+}
+
+/// It would keep the room of events that were dropped.
+#[test]
+fn the_guardian_has_no_file_of_the_recording_open() {
+    let place = Place::new("full-guardian");
+    let printed = place.work("printed");
+    let mut recorder = start_recording(&place, &["sh", "-c", "echo begun; sleep 2"], &printed);
+    wait_for_output(&printed, 1, LIMIT);
+    let folder = format!("/proc/{}/fd", guardian_of(&recorder).as_raw_pid());
+    let made = place.work("made");
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let shown = fs::read_link(entry.path()).unwrap_or_default();
+        assert!(!shown.starts_with(&made), "{shown:?}");
+    }
+    assert!(recorder.wait(LIMIT).success());
 }

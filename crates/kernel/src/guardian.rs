@@ -5,6 +5,7 @@ use crate::{check, process};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The supervisor ends well.
@@ -46,6 +47,21 @@ pub enum Forked {
 pub fn end() -> ! {
     // SAFETY: ends this process.
     unsafe { libc::_exit(0) }
+}
+
+/// Closes what a guardian has open below a folder since before the fork. It would keep the room of
+/// files that its supervisor replaces. Whoever owns them here must never be used or dropped.
+pub fn close_files_in(folder: &Path) {
+    let Ok(folder) = folder.canonicalize() else { return };
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let inside = entries
+        .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|at| at.starts_with(&folder)));
+    let descriptors: Vec<i32> =
+        inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in descriptors {
+        // SAFETY: no owner of it is used or dropped in this process, as the documentation asks.
+        unsafe { libc::close(descriptor) };
+    }
 }
 
 impl Guardian {

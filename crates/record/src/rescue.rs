@@ -37,6 +37,8 @@ const SETTING: (&str, &str) = ("recorder", "was killed; its guardian completed t
 pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
     let header = ward.session.header();
     let must_go_on = |seen| ward.deadline.is_over() || job_control::must_go_on(header, seen);
+    // They are opened anew where they are needed; this never returns.
+    ward.directory.inspect(|directory| guardian::close_files_in(directory));
     let mut pools = Pools::new();
     loop {
         match vigil.next(must_go_on) {
