@@ -37,14 +37,18 @@ u32 unreached_hide(
 	return 1;
 }
 
-/* From here on the program's text is as it should be, and all that it may do is caught. */
-void unreached_show(struct context *context)
+void unreached_restore(struct process *process)
 {
-	struct process *process = context->process;
 	for (u32 i = 0; i < process->hidden_count; i++)
 		sys3(NR_mprotect, process->hidden[i].start,
 			process->hidden[i].end - process->hidden[i].start, PROT_READ | PROT_EXEC);
 	process->hidden_count = 0;
+}
+
+/* From here on the program's text is as it should be, and all that it may do is caught. */
+void unreached_show(struct context *context)
+{
+	unreached_restore(context->process);
 	if (context->is_guest)
 		PROCESS_INITIAL->hidden_count = 0;
 	expect_unknown_calls(context);

@@ -6,6 +6,8 @@
 
 u32 unreached_hide(
 	struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end);
+/* What is hidden can be executed again, as the program has it. */
+void unreached_restore(struct process *process);
 void unreached_show(struct context *context);
 /* It is hidden. */
 u32 unreached_holds(const struct process *process, u64 address);

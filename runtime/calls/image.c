@@ -5,6 +5,7 @@
  * its memory what a replay needs, and waits until the supervisor has read it. */
 #include "calls/image.h"
 #include "base/sys.h"
+#include "base/unreached.h"
 #include "base/user.h"
 #include "calls/clone.h"
 #include "gen/numbers.h"
@@ -116,10 +117,7 @@ static void process_as_replayed(struct process *process)
 	u32 identity = process->private_domain.identity;
 	process->private_domain = (struct domain){.identity = identity};
 	process->private_domain.completed = turn ? turn - 1 : 0;
-	for (u32 i = 0; i < process->hidden_count; i++)
-		sys3(NR_mprotect, process->hidden[i].start,
-			process->hidden[i].end - process->hidden[i].start, PROT_READ | PROT_EXEC);
-	process->hidden_count = 0;
+	unreached_restore(process);
 	process->holder = NULL;
 	process->printing = process->children_count = 0;
 	process->clocks = 0;

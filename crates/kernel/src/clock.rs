@@ -3,7 +3,7 @@
 use crate::{check, cpuid};
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How to make times of counters: `ns + (counter_now - counter) * scale / 2^32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,13 @@ pub fn measure() -> Option<CounterClock> {
 fn pair() -> io::Result<(u64, u64)> {
     let (counter, ns) = at_once(real_time_ns);
     Ok((counter, ns?))
+}
+
+/// Milliseconds since 1970; 0 where the clock stands before that.
+pub fn unix_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Ticks of the counter.

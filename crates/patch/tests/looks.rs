@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::assembler::{CODE_ADDRESS, Symbol, named_file};
-use common::check_image;
-use retake_patch::{Options, Placement, SiteKind, Verdict, examine};
+use common::assembler::CODE_ADDRESS;
+use common::verdict_on;
+use retake_patch::{Options, SiteKind, Verdict};
 
 /// `mov 8(%rdi),%rdx`
 const LOAD_BOTH: [u8; 4] = [0x48, 0x8b, 0x57, 0x08];
@@ -25,18 +25,9 @@ const GUARD: u64 = 0x8000;
 
 /// Where the operations are in the code.
 fn operations(functions: &[&[u8]], names: &str) -> Vec<u64> {
-    let mut symbols = Vec::new();
-    let mut start = 0;
-    for function in functions {
-        let bytes = function.len() as u64;
-        symbols.push(Symbol { start, bytes });
-        start += bytes;
-    }
-    let file = named_file(&functions.concat(), &symbols, names);
     let options = Options { sections: true, ..Options::default() };
-    match examine(&file, Placement::After, &options).expect("well formed") {
+    match verdict_on(functions, names, &options) {
         Verdict::Patched(image) => {
-            check_image(&file, &image, Placement::After);
             let sites = image.sites.iter().filter(|site| site.kind == SiteKind::Atomic);
             sites.map(|site| site.address - CODE_ADDRESS).collect()
         }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::assembler::{CODE_ADDRESS, Symbol, named_file};
-use common::check_image;
+use common::verdict_on;
 use retake_patch::{
     Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine,
 };
@@ -35,19 +35,7 @@ const SECTIONS: Options = Options {
 };
 
 fn verdict_of(functions: &[&[u8]], names: &str) -> Verdict {
-    let mut symbols = Vec::new();
-    let mut start = 0;
-    for function in functions {
-        let bytes = function.len() as u64;
-        symbols.push(Symbol { start, bytes });
-        start += bytes;
-    }
-    let file = named_file(&functions.concat(), &symbols, names);
-    let verdict = examine(&file, Placement::After, &SECTIONS).expect("well formed");
-    if let Verdict::Patched(image) = &verdict {
-        check_image(&file, image, Placement::After);
-    }
-    verdict
+    verdict_on(functions, names, &SECTIONS)
 }
 
 fn image_of(functions: &[&[u8]], names: &str) -> Image {

@@ -8,7 +8,7 @@ use crate::copies::{Copy, Outbox};
 use crate::shared_state::Recorder;
 use retake_kernel::maps::Mapping;
 use retake_kernel::shared::{ImagePart, load_content};
-use retake_kernel::{process, shared};
+use retake_kernel::{clock, process, shared};
 use retake_patch::Placement;
 use retake_recording::{Checkpoints, ContentId};
 use retake_snapshot::image::recorded::{self, Whereabouts};
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long the thread waits before it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ impl Images {
     pub fn start(recorder: &Arc<Recorder>, plan: Plan, outbox: Outbox) -> Self {
         recorder.header().images_wanted.store(1, Relaxed);
         let recorder = Arc::clone(recorder);
-        let writer = Writer { recorder, plan, session: (now_unix_ms(), std::process::id()) };
+        let writer = Writer { recorder, plan, session: (clock::unix_ms(), std::process::id()) };
         Self(Worker::start(|| {}, move |stop| writer.run(stop, &outbox)))
     }
 
@@ -88,9 +88,7 @@ impl Writer {
     }
 
     fn write(&self, copy: &Copy) -> Result<()> {
-        if process::parent(copy.pid) != Some(std::process::id() as i32) {
-            wait_until_adopted(copy.pid)?;
-        }
+        wait_until_adopted(copy.pid)?;
         let content = |mapping: &Mapping| content_of(&self.recorder, copy.pid, mapping);
         let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content)?;
         let mut writer = self.plan.places.create()?;
@@ -104,7 +102,7 @@ impl Writer {
         let after_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
         Summary {
             is_automatic: false,
-            made_unix_ms: now_unix_ms(),
+            made_unix_ms: clock::unix_ms(),
             session: self.session,
             pid: here.pid,
             program: copy.program,
@@ -119,12 +117,6 @@ impl Writer {
             console: Some(here.console),
         }
     }
-}
-
-fn now_unix_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64)
 }
 
 /// The number comes from the runtime, in memory that the program can write to: only a child of ours

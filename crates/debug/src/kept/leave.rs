@@ -3,7 +3,7 @@
 use super::choose::arrival;
 use super::past::Twin;
 use super::printed;
-use super::{Kept, Listed, SMALL_BYTES, Summary, list, now_unix_ms};
+use super::{Kept, Listed, SMALL_BYTES, Summary, list};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -12,7 +12,7 @@ use crate::inferior::Stop;
 use crate::replay::Replay;
 use crate::timeline::Timeline;
 use retake_kernel::context::{self, Context};
-use retake_kernel::memory;
+use retake_kernel::{clock, memory};
 use retake_recording::{KeptCheckpoint, StreamId};
 use retake_snapshot::image::{Image, summary};
 use retake_snapshot::shares_memory;
@@ -181,7 +181,7 @@ impl Kept {
         let (place, target) = (&checkpoint.place, &replay.history.target);
         Summary {
             is_automatic: reason.is_automatic,
-            made_unix_ms: now_unix_ms(),
+            made_unix_ms: clock::unix_ms(),
             session: (self.began_unix_ms, std::process::id()),
             pid: target.pid,
             program: (target.stream.0, target.first_event),

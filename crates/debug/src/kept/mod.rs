@@ -19,10 +19,11 @@ pub use retake_snapshot::image::Summary;
 use crate::history::target::Target;
 use crate::place::Mark;
 use past::Twin;
+use retake_kernel::clock;
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
 use retake_snapshot::image::summary;
 use std::collections::HashSet;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Getting somewhere that takes as long leaves a checkpoint there, unless told otherwise.
 const LONG: Duration = Duration::from_secs(3);
@@ -78,7 +79,7 @@ impl Kept {
         let (left, brought) = (Vec::new(), Vec::new());
         Self {
             places,
-            began_unix_ms: now_unix_ms(),
+            began_unix_ms: clock::unix_ms(),
             keeping: Keeping::NONE,
             known: None,
             done: HashSet::new(),
@@ -99,12 +100,6 @@ impl Kept {
 /// Where one is, in the order of events.
 pub(crate) fn mark(of: &Summary) -> Mark {
     Mark { turn: of.turn, events: of.events }
-}
-
-fn now_unix_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64)
 }
 
 /// What is to be known of a kept checkpoint: its number and size, and where it is, or why it cannot

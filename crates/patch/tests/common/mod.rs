@@ -5,12 +5,14 @@
 pub mod assembler;
 pub mod sections;
 
+use assembler::{Symbol, named_file};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, Mnemonic, OpKind, Register,
 };
 use retake_contract::context::context;
 use retake_patch::{
-    CALL_TRAP, Entry, Image, ImageSegment, PAGE_BYTES, Placement, Site, SiteKind, Verdict,
+    CALL_TRAP, Entry, Image, ImageSegment, Options, PAGE_BYTES, Placement, Site, SiteKind, Verdict,
+    examine,
 };
 
 /// A count of one kind of site: patched, refused.
@@ -51,6 +53,24 @@ fn decode(bytes: &[u8], address: u64) -> Instruction {
     let instruction = decoder.decode();
     assert!(!instruction.is_invalid(), "invalid instruction at {address:#x}");
     instruction
+}
+
+/// What becomes of a file of functions, one behind the other, with these names. An image is
+/// checked.
+pub fn verdict_on(functions: &[&[u8]], names: &str, options: &Options) -> Verdict {
+    let mut symbols = Vec::new();
+    let mut start = 0;
+    for function in functions {
+        let bytes = function.len() as u64;
+        symbols.push(Symbol { start, bytes });
+        start += bytes;
+    }
+    let file = named_file(&functions.concat(), &symbols, names);
+    let verdict = examine(&file, Placement::After, options).expect("well formed");
+    if let Verdict::Patched(image) = &verdict {
+        check_image(&file, image, Placement::After);
+    }
+    verdict
 }
 
 /// Checks everything about an image that does not need to run it.
