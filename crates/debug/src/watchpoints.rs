@@ -101,12 +101,7 @@ impl Watchpoints {
         }
         for (index, piece) in pieces.iter().enumerate().take(COUNT) {
             ptrace::set_debug_register(tid, index, piece.address)?;
-            let access = if self.all[piece.watchpoint].access == Access::Write { 1 } else { 3 };
-            let length = match piece.bytes {
-                8 => 2,
-                bytes => bytes - 1,
-            };
-            control |= 1 << (2 * index) | (access | length << 2) << (16 + 4 * index);
+            control |= control_of(index, self.all[piece.watchpoint].access, piece.bytes);
         }
         ptrace::set_debug_register(tid, CONTROL, control)
     }
@@ -124,12 +119,32 @@ impl Watchpoints {
     }
 }
 
+/// What the control register says of one watched address: that it is watched, for which accesses,
+/// and its length.
+fn control_of(index: usize, access: Access, bytes: u64) -> u64 {
+    let access = if access == Access::Write { 1 } else { 3 };
+    let length = match bytes {
+        8 => 2,
+        bytes => bytes - 1,
+    };
+    1 << (2 * index) | (access | length << 2) << (16 + 4 * index)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn watchpoint(address: u64, bytes: u64) -> Watchpoint {
         Watchpoint { address, bytes, access: Access::Write }
+    }
+
+    #[test]
+    fn the_control_register_has_two_bits_and_four_for_each_address() {
+        // Intel's manual, volume 3, 18.2.4: L0 to L3 are bits 0, 2, 4, 6; R/W0 and LEN0 bits 16 to 19.
+        assert_eq!(control_of(0, Access::Write, 1), 0x1_0001);
+        assert_eq!(control_of(1, Access::Write, 4), 0xd0_0004);
+        assert_eq!(control_of(2, Access::Both, 2), 0x700_0010);
+        assert_eq!(control_of(3, Access::Both, 8), 0xb000_0040);
     }
 
     #[test]

@@ -187,3 +187,22 @@ pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(),
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_in_all_its_bytes() {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[layout::DIRECTION] = Direction::Input as u8;
+        bytes[layout::ARGUMENT] = 2;
+        bytes[layout::FLAGS..][..2].copy_from_slice(&0x8002_u16.to_le_bytes());
+        bytes[layout::ADDRESS..][..8].copy_from_slice(&0x1122_3344_5566_7788_u64.to_le_bytes());
+        assert!(check(&bytes, 0, 3).is_ok() && check(&bytes, 0, 2).is_err());
+        let item = Items { rest: &bytes }.next().unwrap();
+        assert_eq!((item.argument(), item.flags()), (2, 0x8002));
+        assert_eq!(item.address(), 0x1122_3344_5566_7788);
+        assert!(!item.faulted());
+    }
+}

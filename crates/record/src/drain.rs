@@ -85,7 +85,7 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
             slice_end = slices.end(recorder);
         }
         contended = waiting;
-        let has_homes = homes.look(recorder);
+        homes.look(recorder);
         if header.dying.load(Acquire) != 0 {
             end_dying(recorder);
         }
@@ -98,7 +98,7 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
             checked = Instant::now();
         }
         let busy = contended || header.dying.load(Acquire) != 0;
-        let period = if has_homes { homes::PERIOD } else { PERIOD };
+        let period = if homes.are_watched() { homes::PERIOD } else { PERIOD };
         futex::wait(
             &header.drain_doorbell,
             seen,

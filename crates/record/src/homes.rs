@@ -75,23 +75,28 @@ impl Homes {
         }
     }
 
-    /// Called as often as may be. Whether somebody is bound, so that it shall be called again after
-    /// [`PERIOD`].
-    pub fn look(&mut self, recorder: &Recorder) -> bool {
+    /// Whether somebody is bound, so that [`Homes::look`] shall be called again after [`PERIOD`].
+    pub fn are_watched(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// Called as often as may be.
+    pub fn look(&mut self, recorder: &Recorder) {
         if self.freed.elapsed() >= PATIENCE {
             self.free(recorder);
         }
         if self.seen.as_ref().is_some_and(|seen| seen.at.elapsed() < SHORTEST_PERIOD) {
-            return true;
+            return;
         }
         let header = recorder.header();
         if header.homes_watched.load(Relaxed) == 0 {
-            return false;
+            self.seen = None;
+            return;
         }
         header.crowded_home.store(0, Relaxed);
         let before = self.seen.take();
         self.seen = self.see(recorder);
-        let Some(now) = &self.seen else { return false };
+        let Some(now) = &self.seen else { return };
         let roomier = before
             .and_then(|before| roomier(&before, now))
             .filter(|_| self.moved.elapsed() >= self.rest);
@@ -106,7 +111,6 @@ impl Homes {
             header.roomy_home.store(core + 1, Relaxed);
             header.crowded_home.store(bound.core + 1, Release);
         }
-        true
     }
 
     /// `None`: nobody is bound, or too many are.

@@ -183,3 +183,14 @@ impl State {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_model::event::NO_PARENT;
+
+    #[test]
+    fn the_own_stream_can_be_named_as_a_parent() {
+        assert_eq!(supervisor_info().id.0, NO_PARENT - 1);
+    }
+}

@@ -96,7 +96,7 @@ fn free_page(
 ) -> Option<(u64, u64)> {
     let ends = mappings.iter().map(|mapping| mapping.end);
     let starts = mappings.iter().map(|mapping| mapping.start);
-    let lowest = (address.saturating_sub(REACH) & !(PAGE_BYTES - 1)).max(LOWEST);
+    let lowest = address.saturating_sub(REACH).max(LOWEST);
     let highest = (address + REACH).min(HIGHEST);
     let gaps = std::iter::once(LOWEST).chain(ends).zip(starts.chain(std::iter::once(HIGHEST)));
     let usable = |page: &u64| !(RUNTIME_TEXT..RUNTIME_END).contains(page);

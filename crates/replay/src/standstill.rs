@@ -36,6 +36,16 @@ pub enum Awaited {
     Operation { stream: u32, count: u64 },
 }
 
+impl Awaited {
+    /// What a thread's slot says: the number of a stream and one more, or 0 if it waits for a turn.
+    fn of(stream: u64, count: u64, turn: u64) -> Self {
+        match stream.checked_sub(1) {
+            None => Self::Turn(turn),
+            Some(stream) => Self::Operation { stream: stream as u32, count },
+        }
+    }
+}
+
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -196,13 +206,12 @@ pub(crate) fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
 }
 
 fn awaited(slot: &Slot) -> Awaited {
-    match slot.baton.awaited_stream.load(Relaxed) {
-        0 => Awaited::Turn(slot.baton.turn.load(Relaxed)),
-        stream => Awaited::Operation {
-            stream: stream as u32 - 1,
-            count: slot.baton.awaited.load(Relaxed),
-        },
-    }
+    let baton = &slot.baton;
+    Awaited::of(
+        baton.awaited_stream.load(Relaxed),
+        baton.awaited.load(Relaxed),
+        baton.turn.load(Relaxed),
+    )
 }
 
 fn waits_for_turn(slot: &Slot) -> bool {
@@ -253,4 +262,16 @@ fn computed(header: &Header) -> Duration {
         header.used_slots().iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);
     let processes: BTreeSet<i32> = live.map(|slot| slot.pid.load(Relaxed) as i32).collect();
     processes.into_iter().map(process::computed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_awaited_is_a_turn_or_an_operation_of_some_stream() {
+        assert_eq!(Awaited::of(0, 7, 9), Awaited::Turn(9));
+        assert_eq!(Awaited::of(1, 7, 9), Awaited::Operation { stream: 0, count: 7 });
+        assert_eq!(Awaited::of(5, 7, 9).to_string(), "operation 7 of stream 4");
+    }
 }

@@ -303,6 +303,19 @@ mod tests {
         assert!(from_event(b"nonsense").is_none());
     }
 
+    #[test]
+    fn descriptors_are_in_order() {
+        let folder = std::env::temp_dir().join(format!("retake-state-{}", std::process::id()));
+        fs::create_dir_all(folder.join("fd")).unwrap();
+        for number in [7, 1, 30, 0, 12, 5, 19, 4] {
+            std::os::unix::fs::symlink("/", folder.join(format!("fd/{number}"))).unwrap();
+        }
+        let found = descriptors(folder.to_str().unwrap());
+        fs::remove_dir_all(&folder).unwrap();
+        let numbers: Vec<u32> = found.iter().map(|found| found.number).collect();
+        assert_eq!(numbers, [0, 1, 4, 5, 7, 12, 19, 30]);
+    }
+
     fn there_and_back(start: ProcessStart) {
         assert_eq!(start.process, std::process::id());
         assert!(

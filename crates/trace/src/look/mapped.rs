@@ -120,12 +120,13 @@ impl MappedFiles {
     /// Whether a descriptor leads to a file that is mapped for writing.
     pub fn has(&self, pid: i32, descriptor: i32) -> bool {
         let written = || self.processes.values().flatten().filter(|region| region.writes);
-        if written().next().is_none() {
-            return false;
-        }
-        let identity = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"))
-            .map(|metadata| (metadata.dev(), metadata.ino()));
-        identity.is_ok_and(|identity| written().any(|region| region.file == identity))
+        let identity = || {
+            let metadata = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        // Most programs have none: then nothing is asked of the kernel.
+        let file = written().next().and_then(|_| identity());
+        file.is_some_and(|file| written().any(|region| region.file == file))
     }
 
     /// Takes what a process that stands still has read and written.
