@@ -58,10 +58,15 @@ fn limits_are_the_programs() {
 #[test]
 fn limits_that_leave_too_little_are_named() {
     let place = Place::new("limits-too-low");
-    for (limit, value) in [("n", "8"), ("v", "60000")] {
-        let ran = shell(&place, &format!("ulimit -{limit} {value}; \"$0\" record true"));
+    for (limit, little, enough) in [("n", 31, 32), ("v", 60_000, 98_304)] {
+        let record =
+            |value: u32| shell(&place, &format!("ulimit -{limit} {value}; \"$0\" record true"));
+        let ran = record(little);
         assert_eq!(ran.status, Some(125), "{ran:?}");
-        assert!(ran.stderr.contains(&format!("ulimit -{limit}")), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("ulimit -{limit} {enough}, or more")), "{ran:?}");
+        // What it advises does.
+        let ran = record(enough);
+        assert_eq!(ran.status, Some(0), "{ran:?}");
     }
 }
 
@@ -133,4 +138,24 @@ fn a_store_may_lie_where_nothing_can_be_executed() {
     let ran = Ran::of(output, &["unshare"]);
     assert_eq!(ran.status, Some(0), "{ran:?}");
     assert_eq!(ran.stdout.matches("executed 42\n").count(), 3, "{ran:?}");
+}
+
+/// Numbers of files begin anew on each file system: both of these have the same.
+#[test]
+fn a_file_is_not_taken_for_the_output_because_of_its_number() {
+    needs!("mounts", "unshare");
+    let place = Place::new("same-number");
+    let script = "mkdir -p one other && for folder in one other; do
+             mount -t tmpfs -o inode64 none $folder && : > $folder/file || exit 3
+         done
+         test $(stat -c %i one/file) = $(stat -c %i other/file) || exit 4
+         \"$0\" record -o made sh -c 'echo written > other/file; echo printed' > one/file &&
+         cat one/file && \"$0\" replay made";
+    let output = place
+        .command_of("unshare", &["-m", "sh", "-c", script])
+        .arg(env!("CARGO_BIN_EXE_retake"))
+        .output()
+        .unwrap();
+    let ran = Ran::of(output, &["unshare"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "printed\nprinted\n"), "{ran:?}");
 }

@@ -111,3 +111,18 @@ fn a_sparse_file_is_recorded_in_no_time() {
         );
     }
 }
+
+/// The two files are in one bucket of the runtime's list of files.
+#[test]
+fn what_replay_has_a_copy_of_is_not_stored_again() {
+    let place = Place::new("mapped-again");
+    let program = compile_fault(&place, "mapped_again", &[]);
+    let stored = |times: &str| {
+        let recorded = place.run_within(&["record", "-o", times, &program, times], LIMIT);
+        assert_eq!(recorded.status, Some(0), "{recorded:?}");
+        let replayed = place.run_within(&["replay", "--check=full", times], LIMIT);
+        assert_eq!((replayed.status, &replayed.stdout), (Some(0), &recorded.stdout));
+        fs::read_dir(place.work(&format!("{times}/files"))).unwrap().count()
+    };
+    assert_eq!(stored("1"), stored("3"));
+}
