@@ -25,6 +25,9 @@ static void change(int file)
 	char *bytes = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (bytes == MAP_FAILED)
 		exit(1);
+	/* By its times, the file is another one now. */
+	if (pwrite(file, "x", 1, 1) != 1)
+		exit(1);
 	printf("%d\n", ++*bytes);
 }
 
