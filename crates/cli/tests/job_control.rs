@@ -211,3 +211,41 @@ fn what_the_program_leaves_is_named_and_ended_with_the_recorder() {
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     assert_eq!(place.run_within(&["replay", "./made"], LIMIT).stdout, "gone\n");
 }
+
+#[test]
+fn who_does_not_wait_ends_with_the_program_and_the_rest_is_recorded() {
+    let place = Place::new("job-behind");
+    let script = "(until [ -e go ]; do sleep 0.02; done; echo went >&3) 3>late >&- 2>&- & \
+        echo first; exit 4";
+    let ran = place.run_within(&["record", "--no-wait", "-o", "made", "sh", "-c", script], LIMIT);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(4), "first\n"), "{ran:?}");
+    let (_, told) = ran.stderr.split_once("(kill ").expect("who ends them");
+    let recorder: i32 = told.split(' ').next().unwrap().parse().unwrap();
+    assert!(state_of(recorder).is_some());
+    fs::write(place.work("go"), "").unwrap();
+    wait_until("the recorder to end", LIMIT, || {
+        state_of(recorder).is_none_or(|(state, _)| state == 'Z')
+    });
+    assert_eq!(fs::read_to_string(place.work("late")).unwrap(), "went\n");
+    let ran = place.run_within(&["replay", "--check=full", "./made"], LIMIT);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(4), "first\n"), "{ran:?}");
+}
+
+/// The process that was started hands on what it is told, and stops when the program does.
+#[test]
+fn who_does_not_wait_is_the_program_for_those_who_started_it() {
+    let place = Place::new("job-front");
+    let printed = place.work("printed");
+    let script = "echo begun; kill -STOP $$; echo woke; sleep 60";
+    let arguments = ["record", "--no-wait", "-o", "made", "--", "sh", "-c", script];
+    let output = fs::File::create(&printed).unwrap();
+    let mut front = Started::new(place.command(&arguments).stdout(output));
+    wait_for_output(&printed, 6, LIMIT);
+    wait_until_stopped(front.pid());
+    kill_process(front.pid(), Signal::CONT).unwrap();
+    wait_for_output(&printed, 11, LIMIT);
+    kill_process(front.pid(), Signal::TERM).unwrap();
+    assert_eq!(front.wait(LIMIT).signal(), Some(15));
+    let ran = place.run_within(&["replay", "./made"], LIMIT);
+    assert_eq!((ran.signal, ran.stdout.as_str()), (Some(15), "begun\nwoke\n"), "{ran:?}");
+}

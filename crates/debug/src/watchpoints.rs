@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn the_control_register_has_two_bits_and_four_for_each_address() {
-        // Intel's manual, volume 3, 18.2.4: L0 to L3 are bits 0, 2, 4, 6; R/W0 and LEN0 bits 16 to 19.
+        // Intel's manual, volume 3, 18.2.4: L0 is bit 0, L1 is bit 2; R/W0 and LEN0 are bits 16 to
+        // 19, and so on.
         assert_eq!(control_of(0, Access::Write, 1), 0x1_0001);
         assert_eq!(control_of(1, Access::Write, 4), 0xd0_0004);
         assert_eq!(control_of(2, Access::Both, 2), 0x700_0010);

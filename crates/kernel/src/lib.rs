@@ -6,6 +6,7 @@ pub mod clock;
 pub mod confinement;
 pub mod context;
 pub mod cpuid;
+pub mod front;
 pub mod futex;
 pub mod guardian;
 pub mod inheritance;

@@ -52,6 +52,7 @@ use images::Images;
 use keep::Keeper;
 use rescue::Ward;
 use retake_kernel::clock;
+use retake_kernel::front::Behind;
 use retake_kernel::guardian::{Forked, Guardian};
 use retake_kernel::inheritance::{self, Limits};
 use retake_kernel::process::{self, Prepared, Program};
@@ -102,6 +103,8 @@ pub struct Request {
     pub max_size: Option<u64>,
     /// When recording began, on the monotonic clock.
     pub began_ns: u64,
+    /// Whom to tell when the program has ended and left others running, if not to wait for them.
+    pub behind: Option<Arc<Behind>>,
 }
 
 /// How a recorded program ended.
@@ -241,7 +244,8 @@ fn run(
             _ => job_control::wait_for_first(recorder.header(), pid, &deadline, &guardian)?,
         };
         recorder.note_root_ended(status);
-        wait_for_rest(&recorder, pid, &deadline);
+        let front = request.behind.as_ref().map(|behind| (behind, status));
+        wait_for_rest(&recorder, pid, &deadline, front);
         Ok(status)
     });
     let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };
@@ -408,11 +412,20 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
 
 /// After so long the user is told who is waited for, once the first process has ended.
 const QUIET: Duration = Duration::from_secs(2);
+/// What ends so soon after the first process is waited for by all.
+const SOON: Duration = Duration::from_millis(100);
 
 /// Waits for processes that outlive the first one, and takes in those that became our children. A
-/// request to end is for them, too.
-fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
+/// request to end is for them, too. A process in front of this one need not wait: it ends with the
+/// status of the first.
+fn wait_for_rest(
+    recorder: &Recorder,
+    first: i32,
+    deadline: &Deadline,
+    front: Option<(&Arc<Behind>, i32)>,
+) {
     let began = Instant::now();
+    let quiet = if front.is_some() { SOON } else { QUIET };
     let mut was_told = false;
     loop {
         if signals::asked_to_end().is_some() {
@@ -424,25 +437,34 @@ fn wait_for_rest(recorder: &Recorder, first: i32, deadline: &Deadline) {
         if recorder.live_slots() == 0 || recorder.header().stopping.load(Acquire) != 0 {
             return;
         }
-        if !was_told && began.elapsed() > QUIET {
+        if !was_told && began.elapsed() > quiet {
             was_told = true;
-            tell_of_rest(recorder.header());
+            tell_of_rest(recorder.header(), front.is_some());
+            if let Some((behind, status)) = front {
+                behind.let_front_end(status);
+            }
         }
         recorder.wait_for_progress(seen, Duration::from_millis(20));
     }
 }
 
 /// Names those that keep the recorder waiting.
-fn tell_of_rest(header: &Header) {
+fn tell_of_rest(header: &Header, is_behind: bool) {
     let names: Vec<String> = deadline::live_processes(header)
         .into_iter()
         .map(|pid| format!("{} ({pid})", process::name(pid)))
         .collect();
-    if !names.is_empty() {
-        eprintln!(
-            "retake: the program has ended; recording goes on until these have, too: {} (Ctrl-C or \
-            SIGTERM ends them)",
-            names.join(", ")
-        );
+    if names.is_empty() {
+        return;
     }
+    let (where_to, how) = if is_behind {
+        (" in the background", format!("kill {} ends them", std::process::id()))
+    } else {
+        ("", "Ctrl-C or SIGTERM ends them; --no-wait does not wait".to_owned())
+    };
+    eprintln!(
+        "retake: the program has ended; recording goes on{where_to} until these have, too: {} \
+        ({how})",
+        names.join(", ")
+    );
 }

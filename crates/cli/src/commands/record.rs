@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use retake_kernel::clock;
+use retake_kernel::front::{self, Behind, Side};
 use retake_kernel::inheritance::{Limits, Shortage};
 use retake_patch::{is_declared, tells_all};
 use retake_record::{Ended, KeepLast, RecordError, Request};
@@ -134,6 +136,11 @@ pub struct Options {
         conflicts_with_all = ["chaos", "no_fast_path"])]
     policy: Policy,
 
+    /// Do not wait for processes that the program leaves running, such as daemons: end as soon as
+    /// the program has ended. They are recorded in the background until they end
+    #[arg(long, conflicts_with_all = ["until_failure", "debug_on_crash"])]
+    no_wait: bool,
+
     /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from
     /// there. Where standard input and output are no terminals, print a backtrace instead (see
     /// retake backtrace)
@@ -223,18 +230,34 @@ fn interval(text: &str) -> std::result::Result<Duration, String> {
 /// fails.
 pub fn run(options: &Options) -> Result<()> {
     options.check_images()?;
+    let behind = if options.no_wait { Some(Arc::new(go_behind()?)) } else { None };
     let limits = widen_limits()?;
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = Location::from_environment()?;
     location.prepare()?;
-    let recorder =
-        Recorder { options, found, location, environment: std::env::vars_os().collect(), limits };
+    let recorder = Recorder {
+        options,
+        found,
+        location,
+        environment: std::env::vars_os().collect(),
+        limits,
+        behind,
+    };
     let seed = options.chaos.then(|| options.seed.unwrap_or_else(random_seed));
     if options.until_failure {
         return until_failure::run(&recorder, seed);
     }
     let run = recorder.run(seed)?;
     recorder.end(&run)
+}
+
+/// Goes on in a process of its own. The one that was started ends as soon as the program has.
+fn go_behind() -> Result<Behind> {
+    match front::split() {
+        Ok(Side::Behind(behind)) => Ok(behind),
+        Ok(Side::Front(front)) => retake_kernel::signals::end_as(front.wait()),
+        Err(error) => Err(Failure::new(format!("cannot make a process: {error}"))),
+    }
 }
 
 /// Ends this process as the program ended.
@@ -270,6 +293,7 @@ struct Recorder<'options> {
     location: Location,
     environment: Vec<(OsString, OsString)>,
     limits: Limits,
+    behind: Option<Arc<Behind>>,
 }
 
 /// Takes what this process may take. Returns what the program is to have.
@@ -310,6 +334,7 @@ impl Recorder<'_> {
             },
             max_size: options.max_size,
             began_ns,
+            behind: self.behind.clone(),
             processor: metadata.machine.processor,
             options: retake_supervisor::Options {
                 no_fast_path: options.no_fast_path,

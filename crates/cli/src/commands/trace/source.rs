@@ -31,6 +31,7 @@ impl Options {
             on_full: retake_record::OnFull::Stop,
             max_size: None,
             began_ns: retake_kernel::clock::monotonic_ns(),
+            behind: None,
         })
     }
 
