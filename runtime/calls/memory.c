@@ -25,7 +25,6 @@
 #define MS_ASYNC 1
 /* Of one item. */
 #define MOST_ADVISED 0x40000000UL
-#define ADDRESS_END 0x7ffffffff000UL
 
 void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
 {
