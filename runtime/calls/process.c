@@ -295,11 +295,14 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	}
 	/* When the clone returns the child may have ended and its slot be another's. */
 	u32 stream = slot->stream;
-	/* One that came to the child before it has a stream of its own would be lost. */
-	hold_signals(context);
+	/* One that came to the child before it has a stream of its own would be lost; and before it
+	 * has a context of its own, it would come to this thread. */
+	hold_all_signals(context);
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request)
 					    : clone_copying(context, slot, request);
-	if (!context->deferred_count)
+	if (context->deferred_count)
+		hold_signals(context);
+	else
 		set_kernel_mask(context, context->sigmask);
 	if (pid < 0) {
 		give_back(slot);
