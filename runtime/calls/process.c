@@ -361,9 +361,6 @@ u32 handle_clone(struct call *call)
 	return clone_checked(call, &request);
 }
 
-u32 handle_clone3(struct call *call)
-{
-	/* Flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
 /* What only the kernel would tell from what `struct clone_request` keeps, in its order. */
 static i64 clone3_refusal(const u64 fields[11], u64 bytes)
 {
@@ -398,7 +395,8 @@ static i64 clone3_read(const struct call *call, u64 fields[11])
 		return -EINVAL;
 	for (u64 at = CLONE3_BYTES; at < bytes; at += sizeof word) {
 		word = 0;
-		if (copy_user(&word, (const void *)(address + at), minimum(bytes - at, sizeof word)))
+		if (copy_user(&word, (const void *)(address + at),
+			    minimum(bytes - at, sizeof word)))
 			return -EFAULT;
 		if (word)
 			return -E2BIG;
@@ -408,6 +406,9 @@ static i64 clone3_read(const struct call *call, u64 fields[11])
 	return clone3_refusal(fields, bytes);
 }
 
+u32 handle_clone3(struct call *call)
+{
+	/* Flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
 	 * cgroup. */
 	u64 fields[11] = {0};
 	i64 refusal = clone3_read(call, fields);
