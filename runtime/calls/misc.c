@@ -201,7 +201,8 @@ static u32 own_memory(struct call *call)
 	call_prepare(call);
 	if (executes()) {
 		if ((u32)call->arguments[0] != context->pid)
-			call->result = -EPERM;
+			call->result =
+				sys2(NR_kill, call->arguments[0], 0) == -ESRCH ? -ESRCH : -EPERM;
 		else
 			call->result = sys6(call->number, call->arguments[0], call->arguments[1],
 				call->arguments[2], call->arguments[3], call->arguments[4],
