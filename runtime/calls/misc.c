@@ -235,6 +235,9 @@ u32 handle_arch_prctl(struct call *call)
 	return handle_plainly(call);
 }
 
+/* To kill, other numbers mean groups. */
+static u32 exists(i32 pid) { return pid > 0 && sys2(NR_kill, pid, 0) != -ESRCH; }
+
 /* Copying within one's own memory happens again at replay; other processes' memory is not ours to
  * change behind their back. */
 static u32 own_memory(struct call *call)
@@ -245,8 +248,7 @@ static u32 own_memory(struct call *call)
 	call_prepare(call);
 	if (executes()) {
 		if ((u32)call->arguments[0] != context->pid)
-			call->result =
-				sys2(NR_kill, call->arguments[0], 0) == -ESRCH ? -ESRCH : -EPERM;
+			call->result = exists((i32)call->arguments[0]) ? -EPERM : -ESRCH;
 		else
 			call->result = sys6(call->number, call->arguments[0], call->arguments[1],
 				call->arguments[2], call->arguments[3], call->arguments[4],
