@@ -9,9 +9,20 @@ clone_on_stack:
 	mov $56, %eax
 	syscall
 	test %rax, %rax
-	jz 1f
+	jz .Lborn
 	ret
-1:	mov $158, %eax /* arch_prctl(ARCH_SET_GS): before the first use of %gs */
+
+/* clone3_on_stack(fields, bytes, child): the same, and `fields` says on which stack. */
+	.globl clone3_on_stack
+clone3_on_stack:
+	mov %rdx, %r9
+	mov $435, %eax
+	syscall
+	test %rax, %rax
+	jz .Lborn
+	ret
+
+.Lborn:	mov $158, %eax /* arch_prctl(ARCH_SET_GS): before the first use of %gs */
 	mov $0x1001, %edi
 	mov %r9, %rsi
 	syscall

@@ -20,12 +20,12 @@
 #include "signals/signal.h"
 
 #define ENOMEM 12
+#define EACCES 13
 #define EFAULT 14
 #define EINVAL 22
 #define MS_ASYNC 1
 /* Of one item. */
 #define MOST_ADVISED 0x40000000UL
-#define ADDRESS_END 0x7ffffffff000UL
 
 void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
 {
@@ -162,20 +162,40 @@ u32 handle_munmap(struct call *call)
 	return how;
 }
 
-/* Patched text is a shared read-only attachment; a program that wants to write to its text gets a
- * private copy of it first. */
-static void make_private(struct context *context, u64 start, u64 bytes)
+static u32 lies_in(const struct image_part *part, u64 base, u64 address)
 {
-	(void)context;
-	u64 end = PAGE_CEIL(start + bytes);
+	return address - (base + part->address) < part->bytes;
+}
+
+static u32 holds_image(const struct process *process, u64 address)
+{
+	for (u32 i = 0; i < process->reservation_count; i++) {
+		const struct reservation *reservation = &process->reservations[i];
+		const struct file_entry *file = &HEADER->files[reservation->file];
+		for (u32 part = 0; part < file->part_count; part++)
+			if (lies_in(&file->parts[part], reservation->base, address))
+				return 1;
+	}
+	return 0;
+}
+
+/* Patched text is a shared read-only attachment; a program that wants to write to its text gets a
+ * private copy of it first. What else cannot be written to stays as it is: a file that is mapped
+ * shared, but was opened only to read. Returns how many pages are private now. */
+static u64 make_private(const struct process *process, u64 start, u64 bytes)
+{
+	u64 end = PAGE_CEIL(start + bytes), count = 0;
 	for (u64 page = PAGE_FLOOR(start); page < end; page += PAGE_BYTES) {
 		u8 copy[PAGE_BYTES];
-		if (copy_user(copy, (const void *)page, PAGE_BYTES))
+		if (!holds_image(process, page) ||
+			copy_user(copy, (const void *)page, PAGE_BYTES))
 			continue;
 		sys6(NR_mmap, page, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);
 		copy_user((void *)page, copy, PAGE_BYTES);
+		count++;
 	}
+	return count;
 }
 
 u32 handle_mprotect(struct call *call)
@@ -190,12 +210,10 @@ u32 handle_mprotect(struct call *call)
 		note_change(context, call->arguments[0], call->arguments[1], 0);
 		call->result = sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
 			call->actual[3], 0, 0);
-		/* EACCES: an image lies there. */
-		if (call->result == -13 && call->arguments[2] & PROT_WRITE) {
-			make_private(context, call->arguments[0], call->arguments[1]);
+		if (call->result == -EACCES && call->arguments[2] & PROT_WRITE &&
+			make_private(context->process, call->arguments[0], call->arguments[1]))
 			call->result = sys6(call->number, call->actual[0], call->actual[1],
 				call->actual[2], call->actual[3], 0, 0);
-		}
 	} else if ((call->result == 0 || changed_around_holes(call)) &&
 		   sys6(call->number, call->actual[0], call->actual[1], call->actual[2],
 			   call->actual[3], 0, 0) != call->result)

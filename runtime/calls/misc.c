@@ -51,14 +51,31 @@ u32 handle_capget(struct call *call)
 /* ---- signals to many: the supervisor and its guardian share the group but are not part of the
  * program ---- */
 
-static i64 kill_group(struct context *context, i64 group, u64 number)
+#define NEWBORN_NS 100000L
+#define MOST_NEWBORN_WAITS 1000u
+
+/* A process that is being made belongs to its maker's group, but its slot has no number yet.
+ * `waits`: how often it is waited for, in all. */
+static void await_number(const struct slot *slot, u32 *waits)
+{
+	const i64 pause[2] = {0, NEWBORN_NS};
+	while (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_CLAIMED && *waits) {
+		sys2(NR_nanosleep, pause, NULL);
+		--*waits;
+	}
+}
+
+/* Sends it to the others of the group; `self`: whether the caller is in it, too. */
+static i64 kill_others(struct context *context, i64 group, u64 number, u32 *self)
 {
 	i64 result = -ESRCH;
-	u32 count = slots_used(), self = 0;
+	u32 count = slots_used(), waits = MOST_NEWBORN_WAITS;
 	i64 wanted = group == 0 ? sys1(NR_getpgid, 0) : -group;
 	u32 space = context->slot->pid_space.own;
+	*self = 0;
 	for (u32 i = 0; i < count; i++) {
 		struct slot *slot = &HEADER->slots[i];
+		await_number(slot, &waits);
 		if (slot->state != SLOT_LIVE || slot->pid != slot->tid ||
 			(space && slot->pid_space.own != space))
 			continue;
@@ -66,31 +83,58 @@ static i64 kill_group(struct context *context, i64 group, u64 number)
 		if (group != -1 && sys1(NR_getpgid, number_here) != wanted)
 			continue;
 		if (slot->pid == context->slot->pid) {
-			self = group != -1;
+			*self = group != -1;
 			result = 0;
 			continue;
 		}
 		if (sys2(NR_kill, number_here, number) == 0)
 			result = 0;
 	}
-	return self ? sys2(NR_kill, context->pid, number) : result;
+	return result;
 }
 
-/* SIGKILL and SIGSTOP to a group, and anything to everybody, go to the recorded processes one by
- * one. */
-u32 handle_kill(struct call *call)
+static u32 kill_group(struct call *call)
 {
-	i64 target = (i32)call->arguments[0];
+	struct context *context = call->context;
+	i64 group = (i32)call->arguments[0];
 	u64 number = call->arguments[1];
-	if (target == -1 && call->context->slot->pid_space.own)
-		return handle_plainly(call); /* the supervisor is not in that namespace */
-	if (answers() ||
-		(target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))))
-		return handle_plainly(call);
+	u32 self;
 	call_prepare(call);
-	call->result = kill_group(call->context, target, number);
+	call->result = kill_others(context, group, number, &self);
+	/* Somebody may have made a process meanwhile, which took a slot that was seen before. */
+	if (number == SIGKILL || number == SIGSTOP)
+		kill_others(context, group, number, &self);
+	call->actual[0] = context->pid;
+	if (self && call_execute(call) == CALL_ABORTED)
+		return deliver_deferred(context, 1);
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
+}
+
+/* Whether the kernel may send the signal by itself: the supervisor is not in the group. */
+static u32 is_apart(const struct context *context, i64 target)
+{
+	i64 group = target == 0 ? sys1(NR_getpgid, 0) : -target;
+	if (context->slot->pid_space.own)
+		return group != 0; /* one of that namespace: it has a number there */
+	i64 supervisors = sys1(NR_getpgid, HEADER->supervisor_pid);
+	return supervisors > 0 && group != supervisors;
+}
+
+/* SIGKILL and SIGSTOP to the supervisor's group, and anything to everybody, go to the recorded
+ * processes one by one. */
+u32 handle_kill(struct call *call)
+{
+	struct context *context = call->context;
+	i64 target = (i32)call->arguments[0];
+	u64 number = call->arguments[1];
+	if (target == -1 && context->slot->pid_space.own)
+		return handle_plainly(call); /* the supervisor is not in that namespace */
+	if (answers() ||
+		(target != -1 && !(target <= 0 && (number == SIGKILL || number == SIGSTOP))) ||
+		(target != -1 && is_apart(context, target)))
+		return handle_plainly(call);
+	return kill_group(call);
 }
 
 /* ---- prctl and arch_prctl ---- */
@@ -191,6 +235,9 @@ u32 handle_arch_prctl(struct call *call)
 	return handle_plainly(call);
 }
 
+/* To kill, other numbers mean groups. */
+static u32 exists(i32 pid) { return pid > 0 && sys2(NR_kill, pid, 0) != -ESRCH; }
+
 /* Copying within one's own memory happens again at replay; other processes' memory is not ours to
  * change behind their back. */
 static u32 own_memory(struct call *call)
@@ -201,7 +248,7 @@ static u32 own_memory(struct call *call)
 	call_prepare(call);
 	if (executes()) {
 		if ((u32)call->arguments[0] != context->pid)
-			call->result = -EPERM;
+			call->result = exists((i32)call->arguments[0]) ? -EPERM : -ESRCH;
 		else
 			call->result = sys6(call->number, call->arguments[0], call->arguments[1],
 				call->arguments[2], call->arguments[3], call->arguments[4],

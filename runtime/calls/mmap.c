@@ -53,6 +53,13 @@ static u32 is_elf(u64 descriptor)
 	       magic == 0x464c457f;
 }
 
+/* The kernel maps no file that was not opened to be read, nor does the supervisor read it. */
+static u32 is_readable(const u64 *a)
+{
+	i64 flags = status_flags(a[4]);
+	return !(flags & O_PATH) && ((flags + 1) & 1);
+}
+
 static u32 is_writable(const u64 *a) { return (status_flags(a[4]) & 3) != 0; }
 
 #define DEVICE_ZERO 0x105UL /* of /dev/zero */
@@ -104,7 +111,7 @@ static u32 file_of(
 	struct context *context, const u64 *a, struct file_identity *identity, enum shown *shown)
 {
 	u64 descriptor = (u32)a[4];
-	if (!identify_file(descriptor, identity, 1) || !identity->regular ||
+	if (!identify_file(descriptor, identity, 1) || !identity->regular || !is_readable(a) ||
 		(!logs() && !is_elf(descriptor)))
 		return NO_FILE;
 	u32 index = find_file(identity);

@@ -7,6 +7,8 @@
 #define SHM_RDONLY 010000
 #define SHM_REMAP 040000
 #define SHM_EXEC 0100000
+#define ADDRESS_END 0x7ffffffff000UL /* of what a program may have */
+
 static inline u32 touches_runtime(u64 start, u64 bytes)
 {
 	return start < RUNTIME_END && start + bytes > RUNTIME_TEXT && bytes;

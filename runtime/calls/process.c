@@ -12,6 +12,7 @@
 #include "base/unreached.h"
 #include "base/user.h"
 #include "calls/clone.h"
+#include "calls/mmap.h"
 #include "calls/namespace.h"
 #include "calls/start.h"
 #include "calls/thread_memory.h"
@@ -44,6 +45,14 @@
 #define CLONE_PTRACE 0x2000UL
 #define CLONE_PARENT 0x8000UL
 #define CLONE_CLEAR_SIGHAND 0x100000000UL
+#define CLONE_INTO_CGROUP 0x200000000UL
+#define CLONE_DETACHED 0x400000UL
+#define CLONE_NEWTIME 0x80UL
+#define CLONE3_FIRST_BYTES 64UL /* of the structure as it first was */
+#define CLONE3_BYTES 88UL
+#define MOST_NUMBERS 32UL /* one for each namespace of processes */
+#define MOST_SIGNAL 64UL
+#define E2BIG 7
 #define EAGAIN 11
 #define EFAULT 14
 #define EINVAL 22
@@ -177,6 +186,20 @@ static i64 clone_copying(
 	restore_full(context);
 }
 
+/* The child starts on its own stack of the runtime's. */
+static i64 clone_to(struct context *child, const struct clone_request *real)
+{
+	u64 fields[11];
+	if (!real->extended || answers())
+		return clone_on_stack(real->flags | real->exit_signal, child->stack_top,
+			real->flags & CLONE_PIDFD ? real->pidfd : real->parent_tid, real->child_tid,
+			real->tls, child);
+	clone3_fields(real, fields);
+	fields[5] = child->stack_top - PAGE_BYTES;
+	fields[6] = PAGE_BYTES;
+	return clone3_on_stack(fields, sizeof fields, child);
+}
+
 static i64 clone_sharing(
 	struct context *context, struct slot *slot, const struct clone_request *request)
 {
@@ -228,9 +251,7 @@ static i64 clone_sharing(
 		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
 		real.child_tid = (u64)&child->thread_alive;
 	}
-	i64 pid = clone_on_stack(real.flags | real.exit_signal, child->stack_top,
-		real.flags & CLONE_PIDFD ? real.pidfd : real.parent_tid, real.child_tid, real.tls,
-		child);
+	i64 pid = clone_to(child, &real);
 	if (pid < 0)
 		child->settled = SETTLED_NOT;
 	if (thread && pid < 0) {
@@ -274,11 +295,14 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	}
 	/* When the clone returns the child may have ended and its slot be another's. */
 	u32 stream = slot->stream;
-	/* One that came to the child before it has a stream of its own would be lost. */
-	hold_signals(context);
+	/* One that came to the child before it has a stream of its own would be lost; and before it
+	 * has a context of its own, it would come to this thread. */
+	hold_all_signals(context);
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request)
 					    : clone_copying(context, slot, request);
-	if (!context->deferred_count)
+	if (context->deferred_count)
+		hold_signals(context);
+	else
 		set_kernel_mask(context, context->sigmask);
 	if (pid < 0) {
 		give_back(slot);
@@ -337,18 +361,60 @@ u32 handle_clone(struct call *call)
 	return clone_checked(call, &request);
 }
 
+/* What only the kernel would tell from what `struct clone_request` keeps, in its order. */
+static i64 clone3_refusal(const u64 fields[11], u64 bytes)
+{
+	const u64 flags = fields[0], exit_signal = fields[4];
+	if (fields[9] > MOST_NUMBERS || !fields[8] != !fields[9])
+		return -EINVAL;
+	if (exit_signal > MOST_SIGNAL)
+		return -EINVAL;
+	if (flags & CLONE_INTO_CGROUP && (fields[10] > 0x7fffffff || bytes < CLONE3_BYTES))
+		return -EINVAL;
+	if (flags & ~(0xffffffffUL | CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP) ||
+		flags & (CLONE_DETACHED | (0xff & ~CLONE_NEWTIME)))
+		return -EINVAL;
+	if (flags & CLONE_SIGHAND && flags & CLONE_CLEAR_SIGHAND)
+		return -EINVAL;
+	if (flags & (CLONE_THREAD | CLONE_PARENT) && exit_signal)
+		return -EINVAL;
+	if (!fields[5] != !fields[6] || fields[5] > ADDRESS_END ||
+		fields[6] > ADDRESS_END - fields[5])
+		return -EINVAL;
+	return 0;
+}
+
+/* A program that was built for a newer kernel gives more than is known here: all of it must be 0.
+ */
+static i64 clone3_read(const struct call *call, u64 fields[11])
+{
+	u64 address = call->arguments[0], bytes = call->arguments[1], word;
+	if (bytes > PAGE_BYTES)
+		return -E2BIG;
+	if (bytes < CLONE3_FIRST_BYTES)
+		return -EINVAL;
+	for (u64 at = CLONE3_BYTES; at < bytes; at += sizeof word) {
+		word = 0;
+		if (copy_user(&word, (const void *)(address + at),
+			    minimum(bytes - at, sizeof word)))
+			return -EFAULT;
+		if (word)
+			return -E2BIG;
+	}
+	if (copy_user(fields, (const void *)address, minimum(bytes, CLONE3_BYTES)))
+		return -EFAULT;
+	return clone3_refusal(fields, bytes);
+}
+
 u32 handle_clone3(struct call *call)
 {
 	/* Flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
 	 * cgroup. */
 	u64 fields[11] = {0};
-	if (call->arguments[1] < 64)
-		return refuse_clone(call, -EINVAL);
-	if (copy_user(fields, (const void *)call->arguments[0],
-		    minimum(call->arguments[1], sizeof fields)))
-		return refuse_clone(call, -EFAULT);
+	i64 refusal = clone3_read(call, fields);
+	if (refusal)
+		return refuse_clone(call, refusal);
 	struct clone_request request = {fields[0], fields[3], fields[2], fields[1], fields[4],
-		fields[5] ? fields[5] + fields[6] : 0, fields[7], fields[8], fields[9], fields[10],
-		1};
+		fields[5] + fields[6], fields[7], fields[8], fields[9], fields[10], 1};
 	return clone_checked(call, &request);
 }

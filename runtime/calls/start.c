@@ -85,10 +85,10 @@ void child_start(struct context *context)
 	sys2(NR_sigaltstack, stack, NULL);
 	arm_interception(context);
 	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
-	/* CLONE_CHILD_SETTID, done by us at an ordered point. */
+	set_kernel_mask(context, context->sigmask);
+	/* CLONE_CHILD_SETTID, done by us at an ordered point. The address may be wrong. */
 	if (context->is_thread && context->child_tid_address)
 		copy_user((void *)context->child_tid_address, &context->tid, 4);
-	set_kernel_mask(context, context->sigmask);
 	leave(context);
 	section_leave(context);
 	restore_full(context);

@@ -40,10 +40,12 @@ static void await(struct context *context, u32 recorded)
 		process->children[i] = process->children[--process->children_count];
 		/* Whether any thread could still print is asked: this one must not count. */
 		context->slot->console.ticket = ~0UL;
+		context->slot->console.process = real;
 		__atomic_store_n(&context->slot->console.waiting, 1, __ATOMIC_RELEASE);
 		while (sys4(NR_wait4, real, NULL, 0, NULL) == -EINTR)
 			;
 		__atomic_store_n(&context->slot->console.waiting, 0, __ATOMIC_RELEASE);
+		context->slot->console.process = 0;
 		return;
 	}
 }

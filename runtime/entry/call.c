@@ -252,6 +252,7 @@ static u32 may_be_parallel(const struct context *context, u32 number)
 		return 0;
 	switch (call_kinds[number]) {
 	case PLAIN:
+	case SENDER:
 	case CLOCK: return 1;
 	case OUTPUT: return !descriptor_use(process, context->regs.rdi);
 	case DESCRIPTOR: return descriptors_stay_known(context);

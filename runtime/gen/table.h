@@ -211,6 +211,6 @@ enum {
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x0a57d789825009e4ULL
+#define TABLE_HASH 0x3fbe452b7dfbae50ULL
 
 #endif

@@ -73,10 +73,28 @@ const u8 call_kinds[CALL_ROW_COUNT] = {
 	[NR_pidfd_getfd] = DESCRIPTOR,
 	[NR_recvmsg] = DESCRIPTOR,
 	[NR_recvmmsg] = DESCRIPTOR,
+	[NR_kill] = SENDER,
+	[NR_tkill] = SENDER,
+	[NR_tgkill] = SENDER,
+	[NR_rt_sigqueueinfo] = SENDER,
+	[NR_rt_tgsigqueueinfo] = SENDER,
 	[NR_clock_gettime] = CLOCK,
 	[NR_gettimeofday] = CLOCK,
 	[NR_time] = CLOCK,
 };
+
+u32 stops_itself(const struct call *call)
+{
+	const u64 *a = call->arguments;
+	u32 of_thread = call->number == NR_tgkill || call->number == NR_rt_tgsigqueueinfo;
+	u64 number = of_thread ? a[2] : a[1];
+	i32 target = (i32)a[0];
+	if (number != SIGSTOP && number != SIGTSTP && number != SIGTTIN && number != SIGTTOU)
+		return 0;
+	if (target <= 0)
+		return target == 0 || -target == sys1(NR_getpgid, 0);
+	return (u32)target == call->context->pid || (u32)target == call->context->tid;
+}
 
 u32 lend_baton(struct context *context)
 {

@@ -80,12 +80,15 @@ CUSTOM_HANDLERS(DECLARE_HANDLER)
 
 /* Calls that may reach the console, or change which descriptors do, and those that ask what time it
  * is. The others skip a dozen comparisons. */
-enum call_kind { PLAIN, OUTPUT, DESCRIPTOR, CLOCK };
+enum call_kind { PLAIN, OUTPUT, DESCRIPTOR, CLOCK, SENDER /* of a signal */ };
 extern const u8 call_kinds[CALL_ROW_COUNT];
 static inline enum call_kind kind_of(u64 number)
 {
 	return number < CALL_ROW_COUNT ? call_kinds[number] : DESCRIPTOR;
 }
+/* Record: a SENDER may stop the thread that makes it, and then others shall not wait for that one.
+ * Whom it stops else has no baton as long as the thread has it. */
+u32 stops_itself(const struct call *call);
 /* Record: it was made; its event, and the way out. */
 u32 call_finish_emulated(struct call *call);
 /* The same, with what the call moved between descriptors. */

@@ -17,6 +17,7 @@ static inline u32 descriptor_use(const struct process *process, u64 descriptor)
 		       : seldom_descriptor_use(process, descriptor);
 }
 #define O_NONBLOCK 04000
+#define O_PATH 010000000
 static inline i64 status_flags(u64 descriptor)
 {
 	return sys3(NR_fcntl, (u32)descriptor, 3 /* F_GETFL */, 0);

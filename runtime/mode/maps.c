@@ -1,6 +1,7 @@
 /* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file
  * it opened. Record only; the program's reads of it are recorded like any others. Private stack. */
 #include "mode/maps.h"
+#include "base/decimal.h"
 #include "base/map_lines.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -130,6 +131,18 @@ static u32 ends_with(const char *text, u64 length, const char *end)
 	return length >= count && memcmp(text + length - count, end, count) == 0;
 }
 
+/* A program that writes to a map of memory, or waits to, learns that it cannot. */
+static i64 only_to_read(i64 file)
+{
+	char path[32];
+	i64 reader = sys4(NR_openat, -100L /* AT_FDCWD */, descriptor_link(path, (u32)file),
+		02000000 /* O_CLOEXEC */, 0);
+	if (reader < 0)
+		return file;
+	sys1(NR_close, file);
+	return reader;
+}
+
 static void replace_descriptor(i64 descriptor, const char *text, u64 bytes)
 {
 	i64 file = sys2(NR_memfd_create, "maps", 1);
@@ -143,6 +156,7 @@ static void replace_descriptor(i64 descriptor, const char *text, u64 bytes)
 		done += (u64)written;
 	}
 	sys3(NR_lseek, file, 0, 0);
+	file = only_to_read(file);
 	i64 close_on_exec = sys3(NR_fcntl, descriptor, 1 /* F_GETFD */, 0);
 	sys3(NR_dup3, file, descriptor, close_on_exec > 0 ? 02000000 : 0);
 	sys1(NR_close, file);

@@ -50,7 +50,8 @@ static inline __attribute__((always_inline)) i64 execute_in(
 {
 	u32 console = UNLIKELY(reaches_console(call)) ? console_lock(call) : 0;
 	u32 parallel = call->context->parallel,
-	    gives_baton = call->row->may_wait && !parallel && call->context->process->domain,
+	    gives_baton = call->row->may_wait && !parallel && call->context->process->domain &&
+			  (kind_of(call->number) != SENDER || stops_itself(call)),
 	    lends = gives_baton && lends_baton(call->context);
 	u64 turn;
 	if (gives_baton && !lends)

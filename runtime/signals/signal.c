@@ -150,6 +150,15 @@ void hold_signals(struct context *context)
 	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
 }
 
+void hold_all_signals(struct context *context)
+{
+	u64 mask = ~0UL;
+	if (answers())
+		return;
+	context->mask_held = 1;
+	sys4(NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, 8);
+}
+
 /* ---- delivery ---- */
 
 static u64 handler_mask(const struct signal_action *action, u32 number, u64 base)

@@ -16,6 +16,8 @@ void signals_clear(struct context *context);
 void set_kernel_mask(struct context *context, u64 mask);
 /* Record: none comes until set_kernel_mask. */
 void hold_signals(struct context *context);
+/* Nor one of those that a fault here would raise: there must be none. */
+void hold_all_signals(struct context *context);
 /* LEAVE_*. */
 u32 deliver_deferred(struct context *context, u32 before_call);
 u32 replay_signals(struct context *context, u32 before_call);

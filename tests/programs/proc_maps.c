@@ -12,6 +12,9 @@ static size_t load(const char *path) {
     while ((got = read(file, text + length, sizeof text - 1 - length)) > 0) {
         length += got;
     }
+    // It is open only to read.
+    CHECK((fcntl(file, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    CHECK_FAILS(write(file, "x", 1), EBADF);
     CHECK(got == 0 && close(file) == 0);
     text[length] = 0;
     return length;

@@ -59,6 +59,8 @@ static void tracing(void) {
     CHECK(syscall(SYS_process_vm_readv, child, &local, 1, &remote, 1, 0) == 1 && byte == 0);
     CHECK(kill(child, SIGKILL) == 0);
     expect_killed(child, SIGKILL);
+    CHECK_FAILS(syscall(SYS_process_vm_writev, child, &local, 1, &remote, 1, 0), ESRCH);
+    CHECK_FAILS(syscall(SYS_process_vm_writev, -1, &local, 1, &remote, 1, 0), ESRCH);
 }
 
 static void futexes(void) {

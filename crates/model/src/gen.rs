@@ -7,7 +7,7 @@ use crate::table::{
 };
 
 /// Of the C data that the runtime is built with. Recorded, so that replay notices another table.
-pub const TABLE_HASH: u64 = 0x0a57_d789_8250_09e4;
+pub const TABLE_HASH: u64 = 0x3fbe_452b_7dfb_ae50;
 
 /// Every call, indexed by number.
 pub static CALLS: &[CallRow] = &[
@@ -829,7 +829,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 62, name: "kill", named: true, selector: None,
-        row: Row { policy: Policy::Custom, waits: false, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
+        row: Row { policy: Policy::Custom, waits: true, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
@@ -956,7 +956,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 76, name: "truncate", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "path", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::String, element: "path", element_bytes: 1, length: LengthRule::Constant, count: 1, always: false }) }, Argument { name: "length", kind: ArgumentKind::Value(ValueType::Offset) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::FILE.0), resources: Resources(Resources::MOUNT.0) },
+        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "path", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::String, element: "path", element_bytes: 1, length: LengthRule::Constant, count: 1, always: false }) }, Argument { name: "length", kind: ArgumentKind::Value(ValueType::Offset) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::FILE.0), resources: Resources(Resources::MOUNT.0) },
         sub_rows: &[],
     },
     CallRow {
@@ -1221,7 +1221,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 129, name: "rt_sigqueueinfo", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }, Argument { name: "info", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::Plain, element: "siginfo", element_bytes: 128, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
+        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "pid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }, Argument { name: "info", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::Plain, element: "siginfo", element_bytes: 128, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
@@ -1687,7 +1687,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 200, name: "tkill", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "tid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
+        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "tid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
@@ -1914,7 +1914,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 234, name: "tgkill", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "tgid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "tid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
+        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "tgid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "tid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {
@@ -2263,7 +2263,7 @@ pub static CALLS: &[CallRow] = &[
     },
     CallRow {
         number: 297, name: "rt_tgsigqueueinfo", named: true, selector: None,
-        row: Row { policy: Policy::Emulate, waits: false, arguments: &[Argument { name: "tgid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "tid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }, Argument { name: "info", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::Plain, element: "siginfo", element_bytes: 128, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
+        row: Row { policy: Policy::Emulate, waits: true, arguments: &[Argument { name: "tgid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "tid", kind: ArgumentKind::Value(ValueType::Pid) }, Argument { name: "signal", kind: ArgumentKind::Value(ValueType::Signal) }, Argument { name: "info", kind: ArgumentKind::Pointer(Pointer { direction: Direction::In, shape: Shape::Plain, element: "siginfo", element_bytes: 128, length: LengthRule::Constant, count: 1, always: false }) }], result: ValueType::None, descriptors: DescriptorEffect::Unchanged, classes: Classes(Classes::PROCESS.0 | Classes::SIGNAL.0), resources: Resources(0) },
         sub_rows: &[],
     },
     CallRow {

@@ -229,8 +229,22 @@ fn all_wait(header: &Header) -> bool {
         some = true;
         // Its request is being answered, or a debugger holds it.
         let asks = slot.request.kind.load(Acquire) != 0 && slot.request.reply.load(Acquire) == 0;
-        !asks && waits(slot)
+        !asks && waits(slot) && !waits_for_an_end(header, slot)
     }) && some
+}
+
+/// Whether it waits for a process whose threads have all ended: the kernel still clears up behind
+/// them, which takes long on a busy machine, and then this one goes on.
+fn waits_for_an_end(header: &Header, slot: &Slot) -> bool {
+    let process = match slot.console.waiting.load(Acquire) {
+        0 => 0,
+        _ => slot.console.process.load(Acquire),
+    };
+    let is_of_it = |other: &Slot| {
+        matches!(other.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
+            && other.pid.load(Relaxed) == process
+    };
+    process != 0 && !header.used_slots().iter().any(is_of_it)
 }
 
 fn waits(slot: &Slot) -> bool {
@@ -267,11 +281,33 @@ fn computed(header: &Header) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use retake_supervisor::{Options, Session, this_processor};
 
     #[test]
     fn what_is_awaited_is_a_turn_or_an_operation_of_some_stream() {
         assert_eq!(Awaited::of(0, 7, 9), Awaited::Turn(9));
         assert_eq!(Awaited::of(1, 7, 9), Awaited::Operation { stream: 0, count: 7 });
         assert_eq!(Awaited::of(5, 7, 9).to_string(), "operation 7 of stream 4");
+    }
+
+    #[test]
+    fn a_process_that_ends_is_waited_for() {
+        let (mode, options) = (shared::MODE_REPLAY, Options::default());
+        let session = Session::create(mode, options, &this_processor(), None).unwrap();
+        let header = session.header();
+        header.slots_used.store(2, Relaxed);
+        let [parent, child] = [&header.slots[0], &header.slots[1]];
+        for (slot, pid) in [(parent, 70), (child, 71)] {
+            slot.pid.store(pid, Relaxed);
+            slot.state.store(shared::SLOT_LIVE, Relaxed);
+            slot.baton.state.store(shared::BATON_WAITING, Relaxed);
+        }
+        parent.console.process.store(71, Relaxed);
+        parent.console.waiting.store(1, Relaxed);
+        assert!(all_wait(header), "the child waits for its turn");
+        child.state.store(shared::SLOT_EXITED, Relaxed);
+        assert!(!all_wait(header), "the kernel still clears up behind the child");
+        parent.console.waiting.store(0, Relaxed);
+        assert!(all_wait(header), "the parent waits for its turn");
     }
 }
