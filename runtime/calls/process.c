@@ -24,6 +24,7 @@
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/debug.h"
+#include "mode/reference.h"
 #include "order/domain.h"
 #include "order/home.h"
 #include "order/policy.h"
@@ -274,6 +275,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	}
 	/* When the clone returns the child may have ended and its slot be another's. */
 	u32 stream = slot->stream;
+	positions_shared(context->process);
 	/* One that came to the child before it has a stream of its own would be lost. */
 	hold_signals(context);
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request)

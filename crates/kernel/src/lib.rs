@@ -9,6 +9,7 @@ pub mod cpuid;
 pub mod futex;
 pub mod guardian;
 pub mod inheritance;
+pub mod lease;
 pub mod maps;
 pub mod memory;
 pub mod pagemap;
