@@ -26,6 +26,15 @@ struct child {
 #define UNCHANGED_FILES 16
 #define MAX_PACKET_RINGS 8u
 
+#define REFERRED_FILES 4u
+
+/* Replay: a stored file that is open, by a process of this mark; 0: none. */
+struct referred {
+	u64 mark;
+	u8 content[32];
+	u32 descriptor;
+};
+
 struct packet_ring {
 	u32 is_used, descriptor, version;
 	u32 block_bytes, blocks, frame_bytes, frames_per_block;
@@ -92,6 +101,12 @@ struct process {
 	/* Record: descriptors whose files are none of the header's shared files, */
 	u64 apart[LOW_DESCRIPTORS / 64];
 	u32 apart_among; /* when those were so many */
+	/* Record: descriptors whose position nobody else moves: the process opened them, and has
+	 * not passed them on. */
+	u64 positions[LOW_DESCRIPTORS / 64];
+	u32 without_leases; /* record: the supervisor cannot look at its files */
+	/* Record: calls that closed or replaced a descriptor, while there were threads. */
+	u64 closings_begun, closings_ended;
 	/* Record: threads that have printed, or are about to, and have not logged it. */
 	u32 printing;
 	u32 closing; /* Record: one ends the process, when those have logged it. */
@@ -108,6 +123,9 @@ struct process {
 	struct {
 		u64 device, inode;
 	} unchanged[UNCHANGED_FILES];
+	/* Replay: stored files that are open. */
+	struct referred referred[REFERRED_FILES];
+	u32 referred_next;
 	u32 children_count; /* replay: those that its parent may wait for */
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;

@@ -25,6 +25,7 @@
 #include "mode/answer.h"
 #include "mode/call.h"
 #include "mode/debug.h"
+#include "mode/reference.h"
 #include "order/domain.h"
 #include "order/home.h"
 #include "order/policy.h"
@@ -295,6 +296,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	}
 	/* When the clone returns the child may have ended and its slot be another's. */
 	u32 stream = slot->stream;
+	positions_shared(context->process);
 	/* One that came to the child before it has a stream of its own would be lost; and before it
 	 * has a context of its own, it would come to this thread. */
 	hold_all_signals(context);

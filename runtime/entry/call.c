@@ -24,6 +24,7 @@
 #include "mode/look.h"
 #include "mode/moved.h"
 #include "mode/record.h"
+#include "mode/reference.h"
 #include "mode/shared_file.h"
 #include "mode/window.h"
 #include "order/after.h"
@@ -35,6 +36,7 @@
 #include "signals/signal.h"
 
 #define ENOSYS 38
+#define EAGAIN 11
 #define EFAULT 14
 #define EINVAL 22
 
@@ -171,12 +173,44 @@ static SELDOM u32 finish_not_plain(struct context *context, u8 *start, u8 *posit
 	return call_finish_emulated(&call);
 }
 
+/* Recording: a call that is about to read, of which much may come from a large file. */
+static SELDOM u32 record_reading(struct call *call)
+{
+	u32 is_vectored = call->number != NR_read && call->number != NR_pread64;
+	struct reading reading = {.number = call->number,
+		.arguments = call->arguments,
+		.most = is_vectored ? 0 : call->arguments[2]};
+	reading_begin(call->context, &reading);
+	if (UNLIKELY(call_execute(call) == CALL_ABORTED))
+		return give_up(call->context);
+	u8 *next = call->result < (i64)REFERENCE_LEAST_BYTES
+			   ? NULL
+			   : reading_refer(call->context, &reading, call->result, call->position,
+				     call->start + INPUT_SPACE);
+	if (next) {
+		call->position = next;
+		call->outputs_by_hand = 1;
+	}
+	return call_finish_emulated(call);
+}
+
+static SELDOM u32 record_plain_reading(struct context *context, u8 *start, u8 *position)
+{
+	struct call call;
+	call_begin(&call, context);
+	call.start = start;
+	call.position = position;
+	return record_reading(&call);
+}
+
 static inline __attribute__((always_inline)) u32 record_plain(
 	struct context *context, const struct call_row *row)
 {
 	u32 number = (u32)context->regs.rax;
 	struct plain_call call;
 	prepare_plain(&call, context, row);
+	if (UNLIKELY(call.rule && call.most >= REFERENCE_LEAST_BYTES && reads_files(number)))
+		return record_plain_reading(context, call.start, call.position);
 	i64 result = execute_plain(&call, context, row->may_wait);
 	u64 when = stamp_read(context);
 	if (UNLIKELY(result == CALL_ABORTED))
@@ -206,14 +240,25 @@ static inline __attribute__((always_inline)) i64 other_window_with(u64 number, c
 static u32 record_call(struct call *call)
 {
 	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
-	    looked = traces() && look_needed(call);
+	    looked = traces() && look_needed(call),
+	    closes = descriptors && closing_begin(call);
 	prepare_record(call);
+	if (UNLIKELY(reads_files(call->number)) && logs())
+		return record_reading(call);
+	if (call->number == NR_sendmsg || call->number == NR_sendmmsg)
+		positions_shared(call->context->process);
 	if (UNLIKELY(looked))
 		look_before(call);
 	if (descriptors && console_hides_data(call))
 		call->result = -EINVAL;
-	else if (UNLIKELY(execute_in(call, other_window_with) == CALL_ABORTED))
+	else
+		execute_in(call, other_window_with);
+	if (descriptors)
+		closing_end(call->context->process, closes);
+	if (UNLIKELY(call->result == CALL_ABORTED))
 		return give_up(call->context);
+	if (descriptors && UNLIKELY(call->result == -EAGAIN))
+		open_past_lease(call);
 	if (descriptors && !call->context->parallel)
 		descriptors_after(call);
 	if (UNLIKELY(looked))

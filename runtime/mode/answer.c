@@ -8,6 +8,7 @@
 #include "log/items.h"
 #include "log/log.h"
 #include "mode/call.h"
+#include "mode/referred.h"
 
 /* Compares what the call reads with its event. The position after the inputs. */
 static const u8 *verify_inputs(struct call *call)
@@ -106,6 +107,8 @@ void call_finish_answered(struct call *call)
 				diverge(call->context, WHY_MEMORY, item->address,
 					item->inline_bytes);
 		}
+		if (item->direction == ITEM_REFERENCE)
+			referred_read(call->context, item);
 		at = data + ALIGN8(item->inline_bytes);
 	}
 }

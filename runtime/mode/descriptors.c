@@ -50,6 +50,7 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 		process->apart[descriptor / 64] &= ~(1UL << descriptor % 64);
 		process->files[descriptor / 64] &= ~(1UL << descriptor % 64);
 		process->asked[descriptor / 64] &= ~(1UL << descriptor % 64);
+		process->positions[descriptor / 64] &= ~(1UL << descriptor % 64);
 		uses->low[descriptor] = (u8)use;
 		return 0;
 	}
@@ -164,6 +165,12 @@ static void refuse_memory(struct call *call)
 	call->result = -EACCES;
 }
 
+static u32 opens_file(u64 number)
+{
+	return number == NR_open || number == NR_openat || number == NR_openat2 ||
+	       number == NR_creat;
+}
+
 static void note_opened(struct call *call, u64 flags)
 {
 	struct context *context = call->context;
@@ -181,6 +188,11 @@ static void note_opened(struct call *call, u64 flags)
 		is_regular = ((u32)stat[3] & TYPE_MASK) == REGULAR_FILE;
 	}
 	keep_use(call, descriptor, use);
+	if (call->number == NR_pidfd_getfd)
+		HEADER->descriptors_taken = 1;
+	else if (!context->process->domain && opens_file(call->number) &&
+		 descriptor < LOW_DESCRIPTORS)
+		context->process->positions[descriptor / 64] |= 1UL << descriptor % 64;
 	if (is_regular && !(flags & WAITS_FOR_DISK) && descriptor < LOW_DESCRIPTORS)
 		context->process->files[descriptor / 64] |= 1UL << descriptor % 64;
 }
@@ -284,6 +296,7 @@ void descriptors_after(struct call *call)
 	const u64 *arguments = call->arguments;
 	if (call->number == NR_fcntl && arguments[1] == F_SETFL)
 		memset(process->asked, 0, sizeof process->asked); /* others may lead to the same */
+	u32 owned;
 	/* Which also closes when it fails to write what was left. */
 	u32 is_close = call->row->descriptor_effect == DESCRIPTORS_CLOSES;
 	if (call->result < 0 && !is_close)
@@ -303,7 +316,10 @@ void descriptors_after(struct call *call)
 		break;
 	case DESCRIPTORS_DUPS:
 	case DESCRIPTORS_DUPS_ONTO:
+		owned = owns_position(process, arguments[0]);
 		keep_use(call, (u64)call->result, descriptor_use(process, arguments[0]));
+		if (owned && (u64)call->result < LOW_DESCRIPTORS)
+			process->positions[call->result / 64] |= 1UL << call->result % 64;
 		break;
 	case DESCRIPTORS_RECEIVES:
 		for (u64 i = 0; i < (call->number == NR_recvmmsg ? (u64)call->result : 1); i++)

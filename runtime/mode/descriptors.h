@@ -16,6 +16,13 @@ static inline u32 descriptor_use(const struct process *process, u64 descriptor)
 		       ? process->uses.low[descriptor]
 		       : seldom_descriptor_use(process, descriptor);
 }
+/* Nobody but the thread that asks moves the descriptor's position. */
+static inline u32 owns_position(const struct process *process, u64 descriptor)
+{
+	return !process->domain && !process->mixed_descriptors && !HEADER->descriptors_taken &&
+	       descriptor < LOW_DESCRIPTORS &&
+	       process->positions[descriptor / 64] >> descriptor % 64 & 1;
+}
 #define O_NONBLOCK 04000
 #define O_PATH 010000000
 static inline i64 status_flags(u64 descriptor)

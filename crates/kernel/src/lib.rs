@@ -10,6 +10,7 @@ pub mod front;
 pub mod futex;
 pub mod guardian;
 pub mod inheritance;
+pub mod lease;
 pub mod maps;
 pub mod memory;
 pub mod pagemap;

@@ -13,3 +13,8 @@ pub fn limit(pid: i32, resource: u32) -> Option<(u64, u64)> {
 pub fn stack_limit(pid: i32) -> u64 {
     limit(pid, libc::RLIMIT_STACK).map_or(libc::RLIM_INFINITY, |(soft, _)| soft)
 }
+
+/// How many descriptors this process may have.
+pub fn descriptor_limit() -> u64 {
+    limit(0, libc::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft)
+}

@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::ids::ContentId;
 
-/// The files whose contents an event has mapped.
+/// The files whose contents an event has mapped, or read.
 pub fn contents_of(event: &Event<'_>) -> Vec<ContentId> {
     let mut contents = Vec::new();
     match event {
@@ -11,6 +11,7 @@ pub fn contents_of(event: &Event<'_>) -> Vec<ContentId> {
             exec.mappings().map(|mapping| mapping.content).filter(|content| !content.is_none()),
         ),
         Event::Call(call) => {
+            contents.extend(call.items().filter_map(|item| item.reference()).map(|at| at.content));
             for mapping in call.items().filter_map(|item| item.mapping()) {
                 contents.push(mapping.content);
                 contents.extend(mapping.overlays.iter().map(|overlay| overlay.content));

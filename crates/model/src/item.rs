@@ -1,7 +1,7 @@
 //! Items: the pieces of data behind the arguments of a CALL event.
 
 use retake_contract::events::{
-    ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay,
+    ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay, reference_body,
 };
 
 use crate::bytes::{read_u32, read_u64};
@@ -41,6 +41,11 @@ impl<'log> ItemRef<'log> {
         self.direction == Direction::Input && self.flags() & ITEM_FAULTED != 0
     }
 
+    /// Its head, as it is in the event.
+    pub(crate) fn head(&self) -> &'log [u8] {
+        self.header
+    }
+
     /// The data that were kept: all of an output, at most the beginning of an input.
     pub fn inline_bytes(&self) -> &'log [u8] {
         self.data
@@ -72,6 +77,16 @@ impl<'log> ItemRef<'log> {
                 word(call_times::RETURNED_NS),
                 word(call_times::PROCESSOR),
             )
+        })
+    }
+
+    /// Where its bytes are, if they are those of a stored file.
+    pub fn reference(&self) -> Option<Reference> {
+        let is_reference = self.direction == Direction::Reference
+            && self.data.len() >= reference_body::LAYOUT_BYTES;
+        is_reference.then(|| Reference {
+            content: read_content(&self.data[reference_body::CONTENT..]),
+            offset: read_u64(self.data, reference_body::OFFSET),
         })
     }
 
@@ -119,6 +134,13 @@ pub struct Mapping {
     /// A private mapping of a file that the program could write to: it may see what is written.
     pub may_change: bool,
     pub overlays: Vec<Overlay>,
+}
+
+/// Bytes of a stored file: from where on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    pub content: ContentId,
+    pub offset: u64,
 }
 
 /// Patched text over a part of a mapping.
@@ -175,7 +197,8 @@ pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(),
             return Err(EventError::ItemDirection { offset, direction: header[layout::DIRECTION] });
         };
         let argument = header[layout::ARGUMENT];
-        let of_argument = matches!(direction, Direction::Input | Direction::Output);
+        let of_argument =
+            matches!(direction, Direction::Input | Direction::Output | Direction::Reference);
         if of_argument && usize::from(argument) >= arguments {
             return Err(EventError::ItemArgument { offset, argument, count: arguments });
         }

@@ -47,6 +47,7 @@ impl Foresight {
             .files
             .unused_contents(recorder.header())
             .into_iter()
+            .filter(|content| !recorder.leases.has_kept(*content))
             .for_each(|content| recorder.log.drop_file(content));
         let mut now = recorder.files.used(recorder.header());
         now.truncate(MOST_FILES);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// All of them.
 pub(crate) struct Helpers {
+    recorder: Arc<Recorder>,
     drain: Drain,
     keeping: Option<Keeping>,
     service: service::Service,
@@ -24,6 +25,7 @@ impl Helpers {
         images: Option<Images>,
     ) -> Self {
         Self {
+            recorder: Arc::clone(recorder),
             images,
             drain: Drain::start(recorder),
             keeping: recorder
@@ -49,6 +51,7 @@ impl Helpers {
         self.service.stop();
         self.forcer.join();
         self.service.join();
+        self.recorder.leases.stop();
         self.drain.stop()?;
         if let Some(keeping) = self.keeping {
             keeping.stop();

@@ -6,6 +6,7 @@
 //! wakes it.
 
 use crate::deadline::Deadline;
+use crate::shared_state::Recorder;
 use retake_kernel::guardian::Guardian;
 use retake_kernel::shared::Header;
 use retake_kernel::{process, signals};
@@ -42,11 +43,12 @@ pub(crate) fn must_go_on(header: &Header, before: u64) -> bool {
 /// # Errors
 /// There is no descriptor for it.
 pub(crate) fn wait_for_first(
-    header: &Header,
+    recorder: &Recorder,
     pid: i32,
     deadline: &Deadline,
     guardian: &Guardian,
 ) -> io::Result<i32> {
+    let header = recorder.header();
     let watch = process::watch(pid)?;
     let mut stopped_with = None;
     let mut was_deaf = false;
@@ -60,6 +62,8 @@ pub(crate) fn wait_for_first(
         match now {
             // Nobody had work for us since the last look.
             Some(seen) if stopped_with == now => {
+                // Nobody shall wait for a file because of one who is stopped.
+                recorder.leases.give_up(header);
                 guardian.stop_self(seen);
                 pass_on(header, pid, seen);
                 stopped_with = None;

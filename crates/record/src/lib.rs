@@ -26,6 +26,8 @@ mod idle;
 mod images;
 mod job_control;
 mod keep;
+mod leases;
+mod lending;
 mod pools;
 mod random;
 mod rescue;
@@ -241,7 +243,7 @@ fn run(
         let attended = attend_first(&recorder, slot, attached, &mut child, request)?;
         let status = match attended {
             Attended::Ended(status) => status, // a signal came before its exec
-            _ => job_control::wait_for_first(recorder.header(), pid, &deadline, &guardian)?,
+            _ => job_control::wait_for_first(&recorder, pid, &deadline, &guardian)?,
         };
         recorder.note_root_ended(status);
         let front = request.behind.as_ref().map(|behind| (behind, status));

@@ -3,7 +3,7 @@
 use crate::copies::Copy;
 use crate::event_log::{Moment, Stage};
 use crate::shared_state::Recorder;
-use crate::{exec, forced};
+use crate::{exec, forced, lending};
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
@@ -22,7 +22,7 @@ pub(crate) struct Service(Arc<Pool>);
 struct Pool {
     recorder: Arc<Recorder>,
     workers: Mutex<Vec<Worker>>,
-    /// How many attend an exec.
+    /// How many attend an exec, or copy a file.
     busy: AtomicUsize,
 }
 
@@ -81,11 +81,11 @@ impl Pool {
         }
     }
 
-    /// Answers a request. While this thread attends an exec, another is there for the next request.
+    /// Answers a request. While this thread attends an exec, or copies a file, another is there for
+    /// the next request.
     fn answer(self: &Arc<Self>, index: usize) {
-        let is_exec =
-            self.recorder.header().slots[index].request.kind.load(Acquire) == shared::REQUEST_EXEC;
-        if !is_exec {
+        let kind = self.recorder.header().slots[index].request.kind.load(Acquire);
+        if !matches!(kind, shared::REQUEST_EXEC | shared::REQUEST_LEASE) {
             return answer(&self.recorder, index);
         }
         if self.busy.fetch_add(1, AcqRel) + 1 >= self.workers().len() {
@@ -96,28 +96,10 @@ impl Pool {
     }
 }
 
-fn answer(recorder: &Recorder, index: usize) {
+fn answer(recorder: &Arc<Recorder>, index: usize) {
     let slot = &recorder.header().slots[index];
     match slot.request.kind.load(Acquire) {
-        shared::REQUEST_EXEC => match Attached::seize(slot.tid.load(Relaxed) as i32) {
-            Ok(attached) => {
-                reply(slot, 0);
-                exec::attend(recorder, index, attached);
-            }
-            Err(error) => {
-                let tid = slot.tid.load(Relaxed) as i32;
-                // One that was killed meanwhile cannot be attached to, and need not be.
-                if !process::is_gone(tid) {
-                    let reason = format!(
-                        "cannot attach to process {tid} at its exec: {error}; it runs unrecorded \
-                        from here"
-                    );
-                    eprintln!("retake: {reason}");
-                    recorder.log.incomplete(&reason);
-                }
-                reply(slot, -1);
-            }
-        },
+        shared::REQUEST_EXEC => attend_exec(recorder, index),
         shared::REQUEST_FILE => {
             let descriptor = slot.request.arguments[0].load(Relaxed) as i32;
             let found = store_file(recorder, slot.pid.load(Relaxed) as i32, descriptor);
@@ -131,6 +113,11 @@ fn answer(recorder: &Recorder, index: usize) {
                 );
             }
             reply(slot, found.map_or(-1, |found| found as i64));
+        }
+        shared::REQUEST_LEASE => {
+            // Without a lease the log takes the bytes.
+            let _ = take_lease(recorder, slot);
+            reply(slot, 0);
         }
         shared::REQUEST_OWN_POOL => {
             let [pool, user] = [0, 1].map(|at: usize| slot.request.arguments[at].load(Relaxed));
@@ -160,6 +147,35 @@ fn answer(recorder: &Recorder, index: usize) {
             reply(slot, -1);
         }
     }
+}
+
+fn attend_exec(recorder: &Recorder, index: usize) {
+    let slot = &recorder.header().slots[index];
+    let tid = slot.tid.load(Relaxed) as i32;
+    match Attached::seize(tid) {
+        Ok(attached) => {
+            reply(slot, 0);
+            exec::attend(recorder, index, attached);
+        }
+        Err(error) => {
+            // One that was killed meanwhile cannot be attached to, and need not be.
+            if !process::is_gone(tid) {
+                let reason = format!(
+                    "cannot attach to process {tid} at its exec: {error}; it runs unrecorded \
+                    from here"
+                );
+                eprintln!("retake: {reason}");
+                recorder.log.incomplete(&reason);
+            }
+            reply(slot, -1);
+        }
+    }
+}
+
+fn take_lease(recorder: &Arc<Recorder>, slot: &shared::Slot) -> io::Result<()> {
+    let [descriptor, bytes] = [0, 1].map(|at: usize| slot.request.arguments[at].load(Relaxed));
+    let file = memory::descriptor_of(slot.pid.load(Relaxed) as i32, descriptor as i32)?;
+    lending::ask(recorder, &file, bytes)
 }
 
 /// A traced thread asks to be looked at: what is found goes into its stream before the event of the

@@ -5,6 +5,7 @@ use crate::copies::{self, Inbox, Outbox};
 use crate::counters::Counters;
 use crate::event_log::EventLog;
 use crate::keep::Keeper;
+use crate::leases::Leases;
 use crate::pools::Pools;
 use crate::rings::{Plan, Ring};
 use crate::space::Space;
@@ -62,6 +63,8 @@ pub(crate) struct Recorder {
     /// If only a part of the recording is to be kept.
     pub keeper: Option<Arc<Keeper>>,
     pub pools: Pools,
+    /// On files that the program reads.
+    pub leases: Leases,
     /// If images are made.
     pub images: Option<Inbox>,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
@@ -100,6 +103,7 @@ impl Recorder {
             budget: None,
             keeper,
             pools: Pools::new(plan),
+            leases: Leases::default(),
             images: None,
             rings: Mutex::default(),
             progress: Default::default(),

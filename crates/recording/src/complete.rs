@@ -1,7 +1,7 @@
 //! Whether a recording is whole: undamaged, with all that its events speak of, and with streams
 //! that end where events do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use retake_model::Event;
 
@@ -16,8 +16,10 @@ use crate::warning::{Warning, Warnings};
 /// What the events of a recording say of the rest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Files that programs mapped.
+    /// Files that programs mapped, or read.
     pub contents: BTreeSet<ContentId>,
+    /// Where in files the bytes end that they read.
+    pub read_ends: BTreeMap<ContentId, u64>,
     /// Streams that end within an event, and how many whole ones are before that.
     pub cut: Vec<(StreamId, u64)>,
     /// Events that are malformed: stream, number, and what is wrong.
@@ -64,6 +66,12 @@ impl Findings {
 
     fn note(&mut self, event: &Event<'_>) {
         self.contents.extend(retake_model::contents_of(event));
+        let Event::Call(call) = event else { return };
+        for item in call.items() {
+            let Some(reference) = item.reference() else { continue };
+            let end = self.read_ends.entry(reference.content).or_default();
+            *end = (*end).max(reference.offset.saturating_add(item.total_bytes().into()));
+        }
     }
 }
 
@@ -107,6 +115,13 @@ impl Recording {
         let findings = Findings::of(self)?;
         for id in findings.contents.into_iter().filter(|id| !self.has_content(*id)) {
             warnings.push(Warning::MissingContent { id });
+        }
+        for (id, bytes) in self.contents()? {
+            let end = findings.read_ends.get(&id).copied().unwrap_or(0);
+            if end > bytes {
+                let reason = format!("a program read {end} bytes of {id}, which has {bytes}");
+                warnings.push(Warning::BadContent { reason });
+            }
         }
         for (stream, events) in findings.cut {
             warnings.push(Warning::CutEvent { stream, events });

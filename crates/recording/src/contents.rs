@@ -174,7 +174,15 @@ fn own_path(directory: &Path, id: ContentId) -> PathBuf {
     directory.join(FILES_NAME).join(id.to_string())
 }
 
-fn packed(shared: &Shared, id: ContentId) -> Result<&CataloguedContent> {
+/// The recording's own file with this content.
+pub(crate) fn open_own(shared: &Shared, id: ContentId) -> Result<File> {
+    match &shared.directory {
+        Some(directory) if has(shared, id) => open_regular(&own_path(directory, id)),
+        _ => Err(no_content(shared, id)),
+    }
+}
+
+pub(crate) fn packed(shared: &Shared, id: ContentId) -> Result<&CataloguedContent> {
     shared.catalogue.contents.get(&id).ok_or_else(|| no_content(shared, id))
 }
 

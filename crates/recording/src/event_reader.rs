@@ -5,8 +5,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use retake_model::event::{EventError, HEADER_BYTES, event_size};
-use retake_model::{EventKind, EventRef, parse_event};
+use retake_model::item::Reference;
+use retake_model::{EventKind, EventRef, parse_event, with_referenced};
 
+use crate::content_reader::ContentReader;
 use crate::error::{Error, Result};
 use crate::{Recording, StreamId, StreamReader};
 
@@ -32,6 +34,8 @@ pub struct EventReader {
     /// Number of the event that is read next.
     next_index: u64,
     is_cut: bool,
+    /// Where the bytes are to which events refer, and how many of each are wanted.
+    contents: Option<(ContentReader, usize)>,
 }
 
 impl EventReader {
@@ -48,7 +52,15 @@ impl EventReader {
             bytes: Vec::new(),
             next_index: 0,
             is_cut: false,
+            contents: None,
         })
+    }
+
+    /// From now on events have the bytes to which they refer, as if they were outputs: of each at
+    /// most `most` bytes. Where the recording does not have them the event is left as it is.
+    pub fn with_referenced(mut self, recording: &Recording, most: usize) -> Self {
+        self.contents = Some((ContentReader::new(recording), most));
+        self
     }
 
     /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is
@@ -110,6 +122,14 @@ impl EventReader {
             return Ok(None);
         }
         self.next_index += 1;
+        if let Some((contents, most)) = &mut self.contents {
+            let mut read = |reference: &Reference, count: u64| {
+                contents.read(reference.content, reference.offset, count).ok()
+            };
+            if let Some(bytes) = with_referenced(&self.bytes, *most, &mut read) {
+                self.bytes = bytes;
+            }
+        }
         let event = parse_event(&self.bytes).map(|(event, _)| event);
         let kind = EventKind::from_number(self.bytes[layout::KIND]);
         Ok(Some(Numbered { index, kind, event }))

@@ -19,6 +19,7 @@ mod checkpoint_file;
 mod checkpoints;
 mod codec;
 mod complete;
+mod content_reader;
 mod contents;
 mod error;
 mod event_reader;
@@ -52,6 +53,7 @@ pub use checkpoint_file::{
 };
 pub use checkpoints::{Checkpoints, KeptCheckpoint};
 pub use codec::Codec;
+pub use content_reader::ContentReader;
 pub use error::{Error, FramePlace, Result};
 pub use event_reader::{EventReader, Numbered};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};

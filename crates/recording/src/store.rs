@@ -1,7 +1,7 @@
 //! The store: files by content, shared by all recordings.
 //!
 //! Layout: `<first two digits>/<hash>` the files; `cache/<kind>/<hash of the key>` derived files;
-//! `identities` which file of the system had which content; `temporary/`; `lock`.
+//! `identities`, `leased` which file of the system had which content; `temporary/`; `lock`.
 //!
 //! Invariants: a file under its hash has exactly the bytes of the hash (it was hashed while these
 //! very bytes were written) and is never changed; names appear only with whole files behind them.
@@ -10,6 +10,7 @@
 mod collect;
 mod copy;
 mod identity;
+mod leased;
 mod named;
 pub mod sparse;
 pub(crate) mod temporary;
@@ -32,6 +33,7 @@ use temporary::{TemporaryFile, make_private_directories};
 pub(crate) const TEMPORARY_NAME: &str = "temporary";
 pub(crate) const CACHE_NAME: &str = "cache";
 pub(crate) const IDENTITIES_NAME: &str = "identities";
+pub(crate) const LEASED_NAME: &str = "leased";
 pub(crate) const LOCK_NAME: &str = "lock";
 
 /// How often a file that changes while it is copied is tried again.
@@ -42,6 +44,8 @@ const COPY_ATTEMPTS: u32 = 5;
 pub struct Store {
     root: PathBuf,
     identities: Mutex<IdentityCache>,
+    /// Of files that nobody could change when they were entered.
+    leased: Mutex<IdentityCache>,
     /// Held shared while the store is open: content just added, which no recording links to yet, is
     /// not collected.
     _lock: File,
@@ -60,7 +64,8 @@ impl Store {
             }
         }
         let identities = Mutex::new(IdentityCache::open(&root.join(IDENTITIES_NAME))?);
-        Ok(Self { root: root.to_path_buf(), identities, _lock: lock })
+        let leased = Mutex::new(IdentityCache::open(&root.join(LEASED_NAME))?);
+        Ok(Self { root: root.to_path_buf(), identities, leased, _lock: lock })
     }
 
     /// The store's directory.

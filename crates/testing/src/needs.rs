@@ -98,6 +98,7 @@ pub fn lacking(need: &str) -> Option<Lack> {
         "avx512f" => has_instructions(&["avx512f"]),
         "rdpid" => has_instructions(&["rdpid"]),
         "xattr" => has_user_attributes(),
+        "leases" => has_leases(),
         _ => panic!("no test may need {need:?}: crates/testing/src/needs.rs does not know it"),
     };
     let lack = || Lack { cause: Cause::Machine, reason: format!("this machine has no {need}") };
@@ -109,6 +110,16 @@ fn has_instructions(names: &[&str]) -> bool {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     names.iter().all(|name| flags.split(' ').any(|flag| flag == *name))
+}
+
+/// Whether files are where leases mean something: not on overlayfs, nor on a network's file system.
+fn has_leases() -> bool {
+    const LOCAL: [u64; 6] =
+        [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e];
+    let folder = python_environment();
+    let existing = folder.ancestors().find(|folder| folder.exists());
+    let about = existing.and_then(|folder| rustix::fs::statfs(folder).ok());
+    about.is_some_and(|about| LOCAL.contains(&(about.f_type as u64)))
 }
 
 /// Where commands are looked for. Servers are often where an ordinary user's path does not lead.

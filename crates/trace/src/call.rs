@@ -5,7 +5,7 @@ use retake_model::table::{self, ArgumentKind, LengthRule, Shape};
 use retake_model::{CallRef, ItemDirection, ItemRef};
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 
-/// Gives the bytes of inputs that an event has only in part.
+/// Gives the bytes of inputs that an event has only in part, and of files to which it refers.
 pub(crate) type Supply<'a> = &'a mut dyn FnMut(&ItemRef<'_>) -> Option<Vec<u8>>;
 
 /// The record of a call. Times and processor come from the event if it has them.
@@ -36,11 +36,17 @@ pub(crate) fn from_event(
                 }
             }
             ItemDirection::Moved => moved.extend(item.inline_bytes()),
-            ItemDirection::Input | ItemDirection::Output if !item.faulted() => {
+            ItemDirection::Input | ItemDirection::Output | ItemDirection::Reference
+                if !item.faulted() =>
+            {
                 let argument = item.argument();
-                let whole = item.inline_bytes().len() < item.total_bytes() as usize
-                    && item.direction() == ItemDirection::Input;
-                let data = if whole { supply(&item) } else { None };
+                let is_part = item.direction() == ItemDirection::Input
+                    && item.inline_bytes().len() < item.total_bytes() as usize;
+                let data = if is_part || item.direction() == ItemDirection::Reference {
+                    supply(&item)
+                } else {
+                    None
+                };
                 let buffer = buffer(
                     &item,
                     data,

@@ -179,7 +179,9 @@ impl Dump<'_> {
         let range = self.options.event_range();
         let info = &stream.info;
         let mut lines = Lines::begin(self, stream, output)?;
-        let mut reader = EventReader::new(self.recording, info.id)?;
+        let most = if self.options.json { usize::MAX } else { self.options.strings };
+        let mut reader =
+            EventReader::new(self.recording, info.id)?.with_referenced(self.recording, most);
         // Times add up from the beginning.
         if range.first > 0 && lines.times.is_none() {
             reader.seek_before(range.first)?;

@@ -202,7 +202,8 @@ fn each_event(
     end: u64,
     see: &mut dyn FnMut(&Numbered<'_>),
 ) -> Result<()> {
-    let mut reader = EventReader::new(recording, stream)?;
+    let mut reader =
+        EventReader::new(recording, stream)?.with_referenced(recording, SHOWN.string_bytes);
     reader.seek_before(first)?;
     while reader.next_index() < end {
         match reader.next()? {
@@ -219,7 +220,7 @@ fn written_by(call: &CallRef<'_>, address: u64, bytes: u64) -> Option<String> {
     let end = address.saturating_add(bytes);
     let item = call.items().find(|item| {
         let (start, length) = (item.address(), u64::from(item.total_bytes()));
-        item.direction() == ItemDirection::Output
+        matches!(item.direction(), ItemDirection::Output | ItemDirection::Reference)
             && start < end
             && address < start.saturating_add(length)
     })?;

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::identity::IdentityCache;
-use super::{CACHE_NAME, IDENTITIES_NAME, Store, TEMPORARY_NAME, content_path, open_lock};
+use super::{
+    CACHE_NAME, IDENTITIES_NAME, LEASED_NAME, Store, TEMPORARY_NAME, content_path, open_lock,
+};
 use crate::ContentId;
 use crate::error::{Error, Result};
 
@@ -47,8 +49,10 @@ impl Store {
         }
         collect_derived(root, unused_for, &mut report)?;
         remove_left_overs(&root.join(TEMPORARY_NAME))?;
-        let mut identities = IdentityCache::open(&root.join(IDENTITIES_NAME))?;
-        identities.retain(|_, id| content_path(root, id).is_file())?;
+        for name in [IDENTITIES_NAME, LEASED_NAME] {
+            let mut identities = IdentityCache::open(&root.join(name))?;
+            identities.retain(|_, id| content_path(root, id).is_file())?;
+        }
         Ok(report)
     }
 }

@@ -10,7 +10,7 @@ use retake_model::event::TurnKind;
 use retake_model::item::Mapping;
 use retake_model::table::number;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, ItemRef, StreamId};
-use retake_recording::{Metadata, StreamReader};
+use retake_recording::{ContentReader, Metadata, StreamReader};
 use retake_trace_format::{
     BufferDirection, Credentials, ProcessStart, StartKind, TraceRecord, TracedCall,
 };
@@ -102,9 +102,16 @@ impl Cursor {
     ///
     /// # Errors
     /// What reading says.
-    pub fn fill(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
+    pub fn fill(
+        &mut self,
+        stream: u32,
+        metadata: &Metadata,
+        contents: &mut ContentReader,
+    ) -> Result<bool> {
         while self.ready.is_empty() {
-            if self.stored_before(self.event_count)? || self.interpret(stream, metadata)? {
+            if self.stored_before(self.event_count)?
+                || self.interpret(stream, metadata, contents)?
+            {
                 continue;
             }
             if self.next_chunk >= self.reader.chunk_count() {
@@ -130,11 +137,23 @@ impl Cursor {
     }
 
     /// The next event; false if it is not there yet.
-    fn interpret(&mut self, stream: u32, metadata: &Metadata) -> Result<bool> {
+    fn interpret(
+        &mut self,
+        stream: u32,
+        metadata: &Metadata,
+        contents: &mut ContentReader,
+    ) -> Result<bool> {
         let Some(event) = self.events.next(stream)? else { return Ok(false) };
         self.event_count += 1;
         let aside = &mut self.aside;
-        let mut supply = |item: &ItemRef<'_>| aside.input(item.total_bytes() as usize);
+        let mut missing = None;
+        let mut supply = |item: &ItemRef<'_>| match item.reference() {
+            None => aside.input(item.total_bytes() as usize),
+            Some(reference) => contents
+                .read(reference.content, reference.offset, item.total_bytes().into())
+                .map_err(|error| missing = Some(error))
+                .ok(),
+        };
         let process = self.interpreter.process();
         let gate = match event.decode() {
             Event::Turn { turn, how } => {
@@ -147,6 +166,9 @@ impl Cursor {
         let mut mapping =
             event.as_call().and_then(|call| call.items().find_map(|item| item.mapping()));
         let meaning = self.interpreter.event(&event, &mut supply);
+        if let Some(error) = missing {
+            return Err(error.into());
+        }
         let mut steps: Vec<Observation> = meaning.observations;
         if event.kind() == EventKind::Exec {
             let call = self.interpreter.executed_silently();

@@ -8,7 +8,7 @@ use crate::channels::Channels;
 use crate::interpret::Interpreter;
 use crate::observation::Observation;
 use retake_model::table::number;
-use retake_recording::{Recording, StreamInfo};
+use retake_recording::{ContentReader, Recording, StreamInfo};
 use retake_trace_format::TraceRecord;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -28,6 +28,7 @@ struct Holder {
 pub(super) struct Order<'recording> {
     recording: &'recording Recording,
     aside: &'recording Aside,
+    contents: ContentReader,
     cursors: HashMap<u32, Cursor>,
     order: BinaryHeap<Reverse<(u64, u32)>>,
     blocked: Vec<(u64, u32)>,
@@ -56,6 +57,7 @@ impl<'recording> Order<'recording> {
         let mut order = Self {
             recording,
             aside,
+            contents: ContentReader::new(recording),
             cursors: HashMap::new(),
             order: BinaryHeap::new(),
             blocked: Vec::new(),
@@ -96,7 +98,7 @@ impl<'recording> Order<'recording> {
     fn queue(&mut self, stream: u32) -> Result<()> {
         let Some(cursor) = self.cursors.get_mut(&stream) else { return Ok(()) };
         let metadata = self.recording.metadata();
-        if cursor.fill(stream, metadata)? {
+        if cursor.fill(stream, metadata, &mut self.contents)? {
             self.order.push(Reverse((cursor.place, stream)));
             return Ok(());
         }
