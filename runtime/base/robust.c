@@ -1,10 +1,12 @@
-/* Robust futexes: what the kernel does with the locks that a dying thread holds, done by us at an
- * ordered point, so that replay can repeat it. The kernel walks the list again later and finds
- * nothing of the thread's any more. Private stack. */
+/* What the kernel does to the memory of a dying thread, done by us at an ordered point, so that
+ * replay can repeat it: the locks of its robust list, and the word that says that it lives. The
+ * kernel walks the list again later and finds nothing of the thread's any more. Private stack. */
 #include "base/robust.h"
 #include "base/futex.h"
 #include "base/state.h"
+#include "base/sys.h"
 #include "base/user.h"
+#include "gen/numbers.h"
 
 #define OWNER_DIED 0x40000000u
 #define WAITERS 0x80000000u
@@ -30,7 +32,7 @@ static void release(struct context *context, u64 address)
 		futex_wake((u32 *)address, 1);
 }
 
-void robust_release(struct context *context)
+static void release_list(struct context *context)
 {
 	struct robust_head head;
 	if (!context->robust_list ||
@@ -51,4 +53,24 @@ void robust_release(struct context *context)
 	if (pending)
 		release(context, pending + (u64)head.futex_offset);
 	context->robust_list = 0;
+}
+
+void thread_id_clear(struct context *context)
+{
+	static const u32 zero = 0;
+	if (!context->clear_tid)
+		return;
+	if (context->is_guest && executes())
+		sys1(NR_set_tid_address, 0); /* not once more, when the word is used again */
+	copy_user((void *)context->clear_tid, &zero, 4);
+	if (executes())
+		futex_wake((u32 *)context->clear_tid, 1);
+	context->clear_tid = 0;
+}
+
+void memory_left(struct context *context)
+{
+	release_list(context);
+	if (context->is_guest)
+		thread_id_clear(context);
 }

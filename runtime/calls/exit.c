@@ -62,17 +62,6 @@ u32 handle_exit_group(struct call *call)
 		sys1(NR_exit_group, call->arguments[0]);
 }
 
-/* What the kernel does for an ending thread, at a point in the order that replay can repeat. */
-static void clear_thread_id(struct context *context)
-{
-	static const u32 zero = 0;
-	if (!context->clear_tid)
-		return;
-	copy_user((void *)context->clear_tid, &zero, 4);
-	if (executes())
-		futex_wake((u32 *)context->clear_tid, 1);
-}
-
 /* The kernel tells of a process by its first thread: of one that comes from an image, that is who
  * took it. It waits until the last of the others ends the process, as the one would have that was
  * first while recording. */
@@ -115,9 +104,9 @@ u32 handle_exit(struct call *call)
 		look_end(context);
 	observed_end(context);
 	log_exit(context, (u16)call->number, (i32)call->arguments[0]);
-	robust_release(context);
+	memory_left(context);
 	if (!is_last) {
-		clear_thread_id(context);
+		thread_id_clear(context);
 		__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL);
 		end_beside_others(context, call->arguments[0]);
 	}
@@ -126,7 +115,7 @@ u32 handle_exit(struct call *call)
 	end_thread(context, call->arguments[0], is_last);
 }
 
-/* The kernel is told of a word of ours; the program's word is cleared by clear_thread_id. */
+/* The kernel is told of a word of ours; the program's word is cleared by thread_id_clear. */
 u32 handle_set_tid_address(struct call *call)
 {
 	call->context->clear_tid = call->arguments[0];

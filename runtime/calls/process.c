@@ -244,13 +244,20 @@ static i64 clone_sharing(
 	if (request->stack)
 		child->regs.rsp = request->stack;
 	child->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
+	/* The child writes its number when it has a turn. */
 	child->child_tid_address = request->flags & CLONE_CHILD_SETTID ? request->child_tid : 0;
+	real.flags &= ~CLONE_CHILD_SETTID;
 	if (thread) {
 		context->process->had_threads = 1;
 		child->thread_alive = 1;
 		__atomic_add_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
-		real.flags = (real.flags & ~CLONE_CHILD_SETTID) | CLONE_CHILD_CLEARTID;
+		real.flags |= CLONE_CHILD_CLEARTID;
 		real.child_tid = (u64)&child->thread_alive;
+	}
+	else if (executes() && child->clear_tid && !(request->flags & CLONE_VFORK)) {
+		/* Should it be killed. */
+		real.flags |= CLONE_CHILD_CLEARTID;
+		real.child_tid = child->clear_tid;
 	}
 	i64 pid = clone_to(child, &real);
 	if (pid < 0)
@@ -274,13 +281,25 @@ static u32 leave_spawn(struct call *call, const struct clone_request *request)
 	return leave(call->context);
 }
 
+/* A child that has this memory, beside its parent. One in a process of its own may outlive the
+ * parent, or be killed alone: then the supervisor must find the baton. */
+static void order_for_child(struct context *context, u64 flags)
+{
+	struct domain *domain = context->process->domain;
+	if (!(flags & CLONE_VM) || flags & CLONE_VFORK)
+		return;
+	if (!(flags & CLONE_THREAD) && domain != &HEADER->shared_domain)
+		baton_join(context);
+	else if (!domain)
+		baton_create(context);
+}
+
 static u32 spawn(struct call *call, const struct clone_request *request)
 {
 	struct context *context = call->context;
 	call->outputs_by_hand = 1;
-	if (makes_order() && request->flags & CLONE_VM && !context->process->domain &&
-		!(request->flags & CLONE_VFORK))
-		baton_create(context);
+	if (makes_order())
+		order_for_child(context, request->flags);
 	call_prepare(call);
 	if (answers() && (call->result < 0 || debug_skips_child(call, request->flags))) {
 		call_finish(call, NULL, 0);

@@ -87,7 +87,7 @@ void child_start(struct context *context)
 	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
 	set_kernel_mask(context, context->sigmask);
 	/* CLONE_CHILD_SETTID, done by us at an ordered point. The address may be wrong. */
-	if (context->is_thread && context->child_tid_address)
+	if (context->child_tid_address)
 		copy_user((void *)context->child_tid_address, &context->tid, 4);
 	leave(context);
 	section_leave(context);

@@ -67,7 +67,7 @@ void end_of_stream(struct context *context)
 		/* Perhaps within its turn: who comes behind it waits. */
 		context->turn = 0;
 	if ((status & 0x7f) == SIGKILL)
-		robust_release(context); /* the kernel did it */
+		memory_left(context); /* the kernel did it */
 	turn_complete(context);
 	stream_ended(context);
 	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))

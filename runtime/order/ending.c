@@ -36,7 +36,7 @@ static void tell_others(struct context *context)
 
 void process_ends(struct context *context, u32 status)
 {
-	robust_release(context);
+	memory_left(context);
 	if (answers() && context->process->thread_count > 1)
 		end_process(context, status);
 	tell_others(context);

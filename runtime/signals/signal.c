@@ -265,7 +265,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 		else if (action->handler == SIG_DFL && !ignored_by_default(number) &&
 			 !is_spared(context)) {
 			log_fatal(context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
-			robust_release(context);
+			memory_left(context);
 			die_by_signal(context, number);
 		} else if (action->handler > SIG_IGN) {
 			if (before_call && !moved)
@@ -343,7 +343,7 @@ void replay_fatal(struct context *context, u32 before_call)
 	if (event->value && hash && (u64)event->value != hash)
 		diverge(context, WHY_HASH, (u64)event->value, hash);
 	debug_event(DEBUG_DEATH, event->number);
-	robust_release(context);
+	memory_left(context);
 	if (context->process->thread_count > 1)
 		end_process(context, event->number);
 	die_by_signal(context, event->number);

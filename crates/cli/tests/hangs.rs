@@ -175,6 +175,11 @@ fn a_signal_from_outside_is_no_crash() {
     place.run_within(&["record", "sh", "-c", "kill -TERM $$"], LIMIT);
     let text = place.run_within(&["backtrace"], LIMIT).stdout;
     assert!(text.contains("crashed: SIGTERM") && !text.contains("from outside"), "{text}");
+    // A crash is told of before those that were ended, although they come first.
+    let script = "sleep 60 & kill $!; wait $!; sh -c 'kill -SEGV $$; :'; true";
+    place.run_within(&["record", "sh", "-c", script], LIMIT);
+    let text = place.run_within(&["backtrace"], LIMIT).stdout;
+    assert!(text.contains("crashed: SIGSEGV") && !text.contains("SIGTERM"), "{text}");
 }
 
 #[test]

@@ -249,3 +249,14 @@ fn who_does_not_wait_is_the_program_for_those_who_started_it() {
     let ran = place.run_within(&["replay", "./made"], LIMIT);
     assert_eq!((ran.signal, ran.stdout.as_str()), (Some(15), "begun\nwoke\n"), "{ran:?}");
 }
+
+#[test]
+fn who_waits_for_a_killed_sharer_of_memory_goes_on() {
+    let place = Place::new("job-sharer");
+    let program = compile_fault(&place, "killed_sharer", &[]);
+    let ran = place.run_within(&["record", "-o", "made", &program], LIMIT);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "cleared\n"), "{ran:?}");
+    let ran = place.run_within(&["replay", "./made"], LIMIT);
+    let is_told = ran.status == Some(120) && ran.stderr.contains("replay diverged");
+    assert!(is_told || (ran.status, ran.stdout.as_str()) == (Some(0), "cleared\n"), "{ran:?}");
+}
