@@ -179,7 +179,7 @@ fn a_signal_from_outside_is_no_crash() {
     let script = "sleep 60 & kill $!; wait $!; sh -c 'kill -SEGV $$; :'; true";
     place.run_within(&["record", "sh", "-c", script], LIMIT);
     let text = place.run_within(&["backtrace"], LIMIT).stdout;
-    assert!(text.contains("crashed: SIGSEGV") && !text.contains("SIGTERM"), "{text}");
+    assert!(text.lines().next().is_some_and(|line| line.contains("crashed: SIGSEGV")), "{text}");
 }
 
 #[test]
