@@ -17,6 +17,9 @@
 #define O_NONBLOCK 04000
 #define O_NOFOLLOW 0400000
 #define O_CLOEXEC 02000000
+/* Of st_mode: what kind of file. */
+#define MODE_KIND 0170000u
+#define MODE_REGULAR 0100000u
 
 static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {

@@ -253,8 +253,7 @@ static i64 clone_sharing(
 		__atomic_add_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);
 		real.flags |= CLONE_CHILD_CLEARTID;
 		real.child_tid = (u64)&child->thread_alive;
-	}
-	else if (executes() && child->clear_tid && !(request->flags & CLONE_VFORK)) {
+	} else if (executes() && child->clear_tid && !(request->flags & CLONE_VFORK)) {
 		/* Should it be killed. */
 		real.flags |= CLONE_CHILD_CLEARTID;
 		real.child_tid = child->clear_tid;

@@ -17,9 +17,7 @@
 #define SOL_SOCKET 1
 #define SCM_RIGHTS 1
 #define TIOCGDEV 0x80045432
-#define TYPE_MASK 0170000u
 #define CHARACTER_DEVICE 0020000u
-#define REGULAR_FILE 0100000u
 #define WRITES 3UL		/* O_WRONLY | O_RDWR */
 #define WAITS_FOR_DISK 050000UL /* O_DSYNC | O_DIRECT */
 #define F_SETFL 4
@@ -83,7 +81,7 @@ static void keep_use(struct call *call, u64 descriptor, u32 use)
  * no output that anybody looks at. */
 static u32 console_use(u64 descriptor, const u64 *stat)
 {
-	u32 terminal = 0, is_device = ((u32)stat[3] & TYPE_MASK) == CHARACTER_DEVICE;
+	u32 terminal = 0, is_device = ((u32)stat[3] & MODE_KIND) == CHARACTER_DEVICE;
 	if (is_device && sys3(NR_ioctl, descriptor, TIOCGDEV, &terminal))
 		return 0;
 	for (u32 i = 0; i < 2; i++) {
@@ -130,7 +128,7 @@ static u64 memory_of(u64 descriptor, const u64 *stat)
 	static const char memory[4] = "/mem", task[6] = "/task/";
 	char path[128], link[32];
 	u64 about[15], number;
-	if (((u32)stat[3] & TYPE_MASK) != REGULAR_FILE || stat[6] ||
+	if (((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] ||
 		sys2(NR_fstatfs, descriptor, about) || about[0] != PROC_SUPER_MAGIC)
 		return 0;
 	i64 length = sys3(NR_readlink, descriptor_link(link, (u32)descriptor), path, sizeof path);
@@ -185,7 +183,7 @@ static void note_opened(struct call *call, u64 flags)
 		if (process)
 			expect_unknown_calls(context); /* even text can be written through it */
 		use = process ? DESCRIPTOR_MEMORY : console_use(descriptor, stat);
-		is_regular = ((u32)stat[3] & TYPE_MASK) == REGULAR_FILE;
+		is_regular = ((u32)stat[3] & MODE_KIND) == MODE_REGULAR;
 	}
 	keep_use(call, descriptor, use);
 	if (call->number == NR_pidfd_getfd)

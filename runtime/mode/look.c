@@ -20,9 +20,7 @@
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 
 #define SPLICE_NONBLOCK 2u
-#define MODE_KIND 0170000u
 #define MODE_SOCKET 0140000u
-#define MODE_REGULAR 0100000u
 
 static const u8 look_kinds[CALL_ROW_COUNT] = {
 	[NR_read] = USES_FILE,

@@ -136,7 +136,7 @@ static i64 only_to_read(i64 file)
 {
 	char path[32];
 	i64 reader = sys4(NR_openat, -100L /* AT_FDCWD */, descriptor_link(path, (u32)file),
-		02000000 /* O_CLOEXEC */, 0);
+		O_CLOEXEC, 0);
 	if (reader < 0)
 		return file;
 	sys1(NR_close, file);
@@ -158,7 +158,7 @@ static void replace_descriptor(i64 descriptor, const char *text, u64 bytes)
 	sys3(NR_lseek, file, 0, 0);
 	file = only_to_read(file);
 	i64 close_on_exec = sys3(NR_fcntl, descriptor, 1 /* F_GETFD */, 0);
-	sys3(NR_dup3, file, descriptor, close_on_exec > 0 ? 02000000 : 0);
+	sys3(NR_dup3, file, descriptor, close_on_exec > 0 ? O_CLOEXEC : 0);
 	sys1(NR_close, file);
 }
 

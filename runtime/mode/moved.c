@@ -11,9 +11,7 @@
 #include "mode/call.h"
 #include "mode/descriptors.h"
 
-#define MODE_KIND 0170000u
 #define MODE_PIPE 0010000u
-#define MODE_REGULAR 0100000u
 #define OPEN_NONBLOCK 04000
 #define OPEN_CLOEXEC 02000000
 #define PIPE_BYTES 0x100000UL	/* as much as a pipe of ours may hold */

@@ -12,8 +12,6 @@
 #include "mode/descriptors.h"
 #include "mode/moved.h"
 
-#define MODE_KIND 0170000u
-#define MODE_REGULAR 0100000u
 #define ASK_BEFORE_BYTES 0x100000UL
 #define COMPARED_BYTES 1024UL
 #define MOST_VECTORS 64u

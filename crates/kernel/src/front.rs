@@ -52,10 +52,7 @@ impl Front {
     pub fn wait(mut self) -> i32 {
         signals::pass_to(self.recorder);
         loop {
-            let descriptor = self.link.as_raw_fd();
-            let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid entry.
-            if unsafe { libc::poll(&mut entry, 1, LOOK_MS) } > 0 {
+            if process::is_readable(&self.link, LOOK_MS) {
                 let mut status = [0; 4];
                 return match self.link.read_exact(&mut status) {
                     Ok(()) => i32::from_ne_bytes(status),

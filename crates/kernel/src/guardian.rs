@@ -4,7 +4,6 @@
 use crate::{check, process};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -188,11 +187,8 @@ impl Vigil {
     /// stopped.
     pub fn next(&mut self, must_go_on: impl Fn(u64) -> bool) -> Word {
         loop {
-            let descriptor = self.link.as_raw_fd();
-            let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
             let timeout = if self.stopped.is_some() { LOOK_MS } else { -1 };
-            // SAFETY: one valid entry.
-            if unsafe { libc::poll(&mut entry, 1, timeout) } <= 0 {
+            if !process::is_readable(&self.link, timeout) {
                 if self.stopped.is_some_and(&must_go_on) {
                     process::kill(self.supervisor, libc::SIGCONT);
                 }

@@ -206,7 +206,13 @@ pub fn is_hung_up(descriptor: BorrowedFd<'_>) -> bool {
 
 /// Waits until the watched process has ended, or the time is up. True if it ended.
 pub fn ended(watch: &OwnedFd, timeout_ms: i32) -> bool {
-    let mut entry = libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    is_readable(watch, timeout_ms)
+}
+
+/// Waits until there is something to read, or its end, for at most so many milliseconds; without an
+/// end if that is negative. Whether there is.
+pub(crate) fn is_readable(file: &impl AsRawFd, timeout_ms: i32) -> bool {
+    let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid entry.
     unsafe { libc::poll(&mut entry, 1, timeout_ms) > 0 }
 }
