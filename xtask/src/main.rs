@@ -4,8 +4,10 @@
 
 mod bench;
 mod draw;
+mod monkey;
 mod mutants;
 mod programs;
+mod random;
 mod scrambled;
 mod selection;
 mod setup;
@@ -52,6 +54,8 @@ enum Command {
     Scrambled(scrambled::Options),
     /// Break the product in small ways, one at a time: some test must notice each.
     Mutants(mutants::Options),
+    /// Disturb recordings at random: signals, full disks, missing segments.
+    Monkey(monkey::Options),
 }
 
 impl Command {
@@ -69,6 +73,7 @@ impl Command {
             Self::Debugger(options) => programs::debug(repository, options),
             Self::Scrambled(options) => scrambled::run(repository, options),
             Self::Mutants(options) => mutants::run(repository, options),
+            Self::Monkey(options) => monkey::run(repository, options),
         }
     }
 }

@@ -239,13 +239,17 @@ impl Recorder {
         self.declare(index, state)?;
         let stream = StreamId(slot.stream.load(Relaxed));
         let count = (head - tail).min(state.ring.bytes() as u64) as usize;
-        for piece in state.ring.pieces(tail, count) {
+        let pieces =
+            if state.scan.is_cut { Default::default() } else { state.ring.pieces(tail, count) };
+        for piece in pieces {
             if !piece.is_empty() {
                 let events = state.scan.feed(piece);
                 if let Some(keeper) = &self.keeper {
                     keeper.wait_for_room();
                 }
-                self.space.wait(|| self.log.append(stream, piece, events))?;
+                let stored = self.space.wait(|| self.log.append(stream, piece, events));
+                state.scan.is_cut = stored.is_err();
+                stored?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
@@ -264,7 +268,7 @@ impl Recorder {
         let ring = self.ring(index);
         let mut state = lock(&ring);
         self.drain_locked(index, &mut state)?;
-        if state.scan.is_within_event() {
+        if state.scan.is_cut || state.scan.is_within_event() {
             return Ok(()); // it died in the middle of an event: the reader stops before that
         }
         self.declare(index, &mut state)?;
@@ -272,7 +276,9 @@ impl Recorder {
         let slot = &self.header().slots[index];
         slot.consumer.base.fetch_sub(bytes.len() as u64, SeqCst);
         let stream = StreamId(slot.stream.load(Relaxed));
-        self.space.wait(|| self.log.append(stream, bytes, events))
+        let stored = self.space.wait(|| self.log.append(stream, bytes, events));
+        state.scan.is_cut = stored.is_err();
+        stored
     }
 
     /// As [`Recorder::append_own`], for a thread that stands still and will go on: its ring takes

@@ -48,6 +48,8 @@ pub(crate) struct StreamScan {
     at: Place,
     /// Bytes of the last event that are still to come.
     remaining: u64,
+    /// A piece of the stream could not be stored, so nothing may follow it.
+    pub is_cut: bool,
     pub counts: EventCounts,
     /// Only where they are wanted.
     findings: Option<Findings>,

@@ -9,6 +9,7 @@ use super::copy;
 use super::mutation::{Kind, Mutation};
 use super::scan;
 use crate::bench::Result;
+use crate::random::Random;
 use xtask::quoted::Language;
 
 /// All candidates, by file and place.
@@ -99,29 +100,6 @@ fn lot(mutation: &Mutation, seed: u64) -> u64 {
     let texts = [&mutation.file, &mutation.was, &mutation.becomes];
     let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0]));
     bytes.fold(seed, |lot, byte| Random::new(lot ^ u64::from(byte)).next())
-}
-
-/// SplitMix64: the same numbers everywhere, from one release to the next.
-struct Random {
-    state: u64,
-}
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ value >> 31
-    }
-
-    /// `None` below zero. Lists are so short that the remainder favours nobody.
-    fn below(&mut self, count: usize) -> Option<usize> {
-        (count > 0).then(|| (self.next() % count as u64) as usize)
-    }
 }
 
 #[cfg(test)]
