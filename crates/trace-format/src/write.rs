@@ -156,7 +156,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
 
     /// Adds a record.
     ///
-    /// Of one buffer at most 64 MiB are kept, and of one call 128 MiB. The record then says that
+    /// At most 64 MiB of one buffer are kept, and 128 MiB of one call. The record then says that
     /// data are missing, as in all such cases.
     ///
     /// # Errors

@@ -120,7 +120,8 @@ fn threads(process: i32) -> Vec<i32> {
 /// The process or its descriptor cannot be made.
 #[cfg(feature = "ebpf")]
 pub(crate) fn guard(whom: &Whom) -> io::Result<Option<Guardian>> {
-    let Whom::Processes(roots) = whom else { return Ok(None) }; // they are killed with us
+    // A program that we started is killed with us.
+    let Whom::Processes(roots) = whom else { return Ok(None) };
     let roots = roots.clone();
     let let_go = move || {
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -1,7 +1,7 @@
-//! Pipes and socket pairs between processes: who has descriptors of their ends, and how much data
-//! is in them. This orders calls of different processes where times do not. A process cannot read
-//! data before they are written, write more than there is room for, see an end before all writers
-//! have closed, or get `EPIPE` while a reader exists.
+//! Pipes and socket pairs between processes: the processes with descriptors of their ends, and the
+//! amount of data in them. This orders calls of different processes where times do not. A process
+//! cannot read data before they are written, write more than there is room for, see an end before
+//! all writers have closed, or get `EPIPE` while a reader exists.
 
 use crate::descriptors::{self, Descriptor, Table};
 use crate::observation::{Ending, Observation};

@@ -139,13 +139,15 @@ impl Interpreter {
         self.last_ns = self.last_ns.max(traced.entered_ns).max(traced.returned_ns);
         look::add_moved(&mut traced, std::mem::take(&mut self.moved));
         if call.number() == RT_SIGRETURN {
-            traced.result = 0; // what it returns is what the interrupted code had in the register
+            // `rax` holds the value of the interrupted code, not a result.
+            traced.result = 0;
         }
         if begins_exec {
             self.exec = Some(traced);
             return None;
         }
-        self.exec = None; // it failed after all, which this call says
+        // If an exec was pending, this call reports that it failed.
+        self.exec = None;
         Some(Observation::Record(TraceRecord::Call(traced)))
     }
 
@@ -213,7 +215,7 @@ impl Interpreter {
     /// Returns the call of `exit` or `exit_group`, which does not return, and the end.
     fn exited(&mut self, event: &EventRef<'_>, number: u16, status: i64) -> Vec<Observation> {
         let (process, thread) = (self.process, self.thread);
-        // Only in a trace is this word a time. In a recording it is a hash, and the caller sets the
+        // This word is a time only in a trace. In a recording it is a hash, and the caller sets the
         // time.
         let entered_ns = word(event.body(), 0).unwrap_or(0);
         let processor = word(event.body(), 1).unwrap_or(0) as u32;

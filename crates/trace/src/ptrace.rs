@@ -428,7 +428,8 @@ impl Tracer {
         }
         match state::of_process(tid, StartKind::Exec) {
             Ok(start) => self.append(stream, &state::to_event(&start)),
-            Err(_) => Ok(()), // killed meanwhile
+            // The process was killed meanwhile.
+            Err(_) => Ok(()),
         }
     }
 

@@ -100,7 +100,8 @@ impl EventLog for Spool {
             *reasons += if reasons.is_empty() { "" } else { "; " };
             *reasons += reason;
         };
-        let _ = self.writer.update_metadata(note); // a full disk has been told of already
+        // Errors, such as a full disk, have been reported already.
+        let _ = self.writer.update_metadata(note);
     }
 
     fn finish(&self, outcome: &Outcome) -> Result<()> {

@@ -59,9 +59,11 @@ impl Turns {
     pub fn end(&mut self) {
         self.streak = 0;
         let Some(own) = &self.own else { return };
-        let _ = own.give(0); // the same as it was, so it can be had
+        // This cannot fail: it is the old affinity of this thread.
+        let _ = own.give(0);
         if let Some((tid, its)) = self.shared.take() {
-            let _ = its.give(tid); // it may be gone
+            // The thread may be gone.
+            let _ = its.give(tid);
         }
     }
 }

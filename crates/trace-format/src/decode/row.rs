@@ -183,8 +183,7 @@ impl CallFields {
         row.value(self.rules[rule]?).as_bytes()
     }
 
-    /// Returns an empty list with room for one buffer per field. Rows hold few more, and mostly as
-    /// many.
+    /// Returns an empty list with room for one buffer per field, which most calls fill.
     fn room(&self) -> Vec<TracedBuffer> {
         Vec::with_capacity(self.held.len())
     }

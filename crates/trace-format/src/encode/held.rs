@@ -142,7 +142,7 @@ fn is_complete(buffer: &TracedBuffer) -> bool {
     buffer.data.len() as u64 == buffer.total_bytes && buffer.data.len() <= super::DATA_BYTES_MAX
 }
 
-/// Returns the array of a vector, and the number of the buffer behind it.
+/// Returns the array of a vector, and the number of the buffer after it.
 fn vector_array(call: &TracedCall, argument: u8, message: bool) -> Option<(&[u8], usize)> {
     let input_at = |address: u64, from: usize| {
         let is_it = |buffer: &TracedBuffer| {

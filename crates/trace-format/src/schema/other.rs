@@ -78,8 +78,8 @@ pub const COMMON: [PlainField; 14] = [
     field("unique_id", Int64, "place of the call in the trace; all rows of one call have the same"),
 ];
 
-/// The first of the last fields of every call's type. `retake_argument_0` and so on come between
-/// these and [`COMMON`].
+/// Every call's type ends with this field, [`PROCESSOR`], and sometimes [`ADDRESS`]. The fields of
+/// [`ARGUMENTS`] come before them.
 pub const NUMBER: PlainField = nullable(
     "retake_call_number",
     Int32,

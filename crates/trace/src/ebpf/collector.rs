@@ -100,7 +100,7 @@ impl Collector {
         self.state.hand_on(true);
     }
 
-    /// Returns whether the collector wants to know of threads before they end.
+    /// Returns whether [`Collector::ends`] is to be called before threads end.
     pub fn looks(&self) -> bool {
         self.state.mappings.is_some()
     }
@@ -296,7 +296,8 @@ impl State {
     fn begin_named(&mut self, id: u64, process: i32, tid: i32, is_running: bool) -> Result<()> {
         self.begin(id, (process, tid), None, now_ns())?;
         let Some(thread) = self.threads.get_mut(&id) else { return Ok(()) };
-        thread.next = 0; // the programs did not write its beginning
+        // The eBPF programs wrote no record of its beginning.
+        thread.next = 0;
         if is_running && process == tid {
             self.has_begun = true;
             if let Ok(start) = state::of_process(process, StartKind::Attach) {
@@ -328,7 +329,8 @@ impl State {
         }
         match state::of_process(tid, StartKind::Exec) {
             Ok(start) => thread.event(&*self.log, &state::to_event(&start)),
-            Err(_) => Ok(()), // killed meanwhile
+            // The process was killed meanwhile.
+            Err(_) => Ok(()),
         }
     }
 
@@ -352,7 +354,8 @@ impl State {
     /// Hands over the events of all threads, if it is time.
     fn hand_on(&mut self, at_once: bool) {
         if !self.has_begun {
-            return; // nothing is kept of a program that cannot be run
+            // Nothing is kept of a program that cannot be executed.
+            return;
         }
         let now = now_ns();
         if !at_once && now.saturating_sub(self.handed_on_ns) < HAND_ON_NS {

@@ -91,7 +91,8 @@ impl Holder<'_> {
             }
             Ok(()) => {}
         }
-        // The lock keeps what the thread writes behind the beginning of its stream.
+        // While this lock is held, no event of the thread is taken in before the beginning of its
+        // stream.
         let mut collector = lock(self.shared);
         match with(programs, |programs| programs.follow(tid, false)) {
             Ok(thread) => collector.begin(thread, process, tid, true),

@@ -19,7 +19,7 @@ const NOTHING: &str = "nothing";
 const LOOP_CALLS: [u64; 2] = [100, 10_100];
 /// The same for slower operations.
 const EVENTS: [u64; 2] = [2, 52];
-/// The number of runs of which the least counts. Chance only adds.
+/// The number of runs. The least of their counts is taken, since chance only adds.
 const RUNS: usize = 4;
 
 const RECORDING: &str = "recording";
