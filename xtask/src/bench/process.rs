@@ -1,5 +1,5 @@
-//! Runs a program once and times it. Another thread watches its memory and ends it when time runs
-//! out.
+//! Runs a program once and times it. Another thread watches its memory, and kills it when time
+//! runs out.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -2,8 +2,8 @@
 # a scratch folder as the only writable place.
 #
 # usage: guard.sh SCRATCH FOLDER USER GROUP COMMAND...
-# The command runs in FOLDER. USER and GROUP are its ids outside. An ordinary user is root only up to
-# here, and becomes an ordinary user again.
+# The command runs in FOLDER. USER and GROUP are its ids outside. An ordinary user is root only in
+# this script, and the command runs as that user again.
 set -eu
 scratch=$1 folder=$2 user=$3 group=$4
 shift 4
@@ -32,7 +32,7 @@ ulimit -c 0
 if [ "$user" != 0 ]; then
 	set -- unshare --user --map-user="$user" --map-group="$group" -- "$@"
 fi
-# The first process of a PID namespace inherits orphans, and gets only signals that it handles. A test
-# must not be that process.
+# The first process of a PID namespace inherits orphans, and gets only signals that it handles. A
+# test must not be that process.
 "$@" &
 wait $!

@@ -98,6 +98,7 @@ impl Sandbox {
     /// Runs a program in a folder until it ends, the time is up, or `decide` returns an outcome for
     /// a line of its output. Afterwards all its descendants are dead.
     ///
+    /// # Errors
     /// The program cannot be started.
     pub fn run(
         &self,
