@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: runs the workloads of `benches/workloads` natively, under strace, recorded
-//! and replayed, and says what that costs. docs/BENCHMARKS.md tells how to read the numbers.
+//! and replayed, and reports the cost. docs/BENCHMARKS.md explains the numbers.
 
 mod attach;
 mod charts;
@@ -48,17 +48,17 @@ use workload::Workload;
 
 use crate::selection;
 
-/// What goes wrong in the harness itself. A workload that fails is a result, not an error.
+/// The result of the harness's own work. A failed workload is not an error here.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The document with all results.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// Runs the command. True if all workloads succeeded, and with `--gate` all were measured and kept
-/// within their limits.
+/// Runs the command. True if all workloads succeeded, and with `--gate` if all were measured and
+/// kept within their limits.
 ///
 /// # Errors
-/// A name that is not known, a mistake in a workload file, and failures of the harness.
+/// An unknown name, a mistake in a workload file, and failures of the harness.
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let repository = &repository.canonicalize()?;
     let workloads = workload::read_all(&repository.join("benches/workloads"))?;
@@ -80,7 +80,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     }
 }
 
-/// What `--only` can name, each with a title if it has one.
+/// Returns the names that `--only` can select, each with a title if it has one.
 fn known(subject: Subject, workloads: &[Workload]) -> Vec<(&str, &str)> {
     match subject {
         Subject::Workloads => workloads.iter().map(Workload::name_and_title).collect(),
@@ -175,7 +175,7 @@ fn run_counts(repository: &Path, options: &Options) -> Result<bool> {
     Ok(!options.gate || passes(&counts.complaints()))
 }
 
-/// Whether there is no gate, or it opens; else says why not.
+/// Returns whether there is no gate or it opens. If it stays closed, prints why.
 fn is_open(options: &Options, rows: &[gate::Row]) -> bool {
     !options.gate || passes(&gate::complaints(rows, &options.may_skip))
 }
@@ -187,7 +187,7 @@ fn passes(complaints: &[String]) -> bool {
     complaints.is_empty()
 }
 
-/// Builds what is measured and makes the scratch folder.
+/// Builds the measured program and makes the scratch folder.
 fn prepare(repository: &Path, options: &Options) -> Result<Bench> {
     let retake = retake(repository, options.retake.as_deref())?;
     let scratch =
@@ -228,10 +228,10 @@ fn write_document(
     Ok(())
 }
 
-/// The program to measure: the one that was asked for, else a release build of this repository.
+/// Returns the program to measure: the requested one, or else a release build of this repository.
 ///
 /// # Errors
-/// If there is none, or it does not build.
+/// There is no such program, or the build fails.
 pub fn retake(repository: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = wanted {
         let found = path.canonicalize();

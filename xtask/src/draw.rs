@@ -1,4 +1,4 @@
-//! `cargo xtask draw`: the crates and the floors of the runtime, drawn in `docs/DESIGN.md` from the
+//! `cargo xtask draw`: draws the crates and the floors of the runtime in `docs/DESIGN.md`, from the
 //! manifests and from the list of hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,15 @@ const DOCUMENT: &str = "docs/DESIGN.md";
 /// The command line.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Change nothing, and fail if the drawings are not those that would be made.
+    /// Change nothing, and fail if the drawings are not up to date.
     #[arg(long)]
     check: bool,
 }
 
-/// Draws, or compares. True if all is as it should be.
+/// Draws, or compares. True if the drawings are up to date afterwards.
 ///
 /// # Errors
-/// A file that cannot be read, or is not what it should be.
+/// A file cannot be read, or has an unexpected form.
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let document = repository.join(DOCUMENT);
     let before = std::fs::read_to_string(&document)?;
@@ -41,7 +41,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Who uses whom, by the names without `retake-`.
+/// The crates that each crate uses, by names without `retake-`.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 fn crates(repository: &Path) -> Result<String> {
@@ -67,7 +67,7 @@ fn short(name: &str) -> Option<&str> {
     name.strip_prefix("retake-")
 }
 
-/// Whether another one that is used leads there: then the arrow would tell nothing.
+/// Returns whether another used crate leads to `name`. An arrow would tell nothing new then.
 fn is_reached_otherwise(uses: &Uses, used: &BTreeSet<String>, name: &str) -> bool {
     let leads = |other: &String| {
         let mut open = vec![other];
@@ -82,7 +82,7 @@ fn is_reached_otherwise(uses: &Uses, used: &BTreeSet<String>, name: &str) -> boo
     used.iter().any(|other| other != name && leads(other))
 }
 
-/// From the top.
+/// The floors, from the top.
 const FLOORS: [(&str, &str); 8] = [
     ("entry", "where the program comes in and goes out"),
     ("calls", "handlers of single calls"),

@@ -1,4 +1,4 @@
-//! Writes `runtime/gen/`: the table as C data without pointers, so that it needs no relocation.
+//! Writes `runtime/gen/`: the table as C data without pointers, which need no relocation.
 
 use std::fmt::Write;
 
@@ -101,7 +101,7 @@ struct refused_range {
 };
 "#;
 
-/// `runtime/gen/table.h`.
+/// Returns `runtime/gen/table.h`.
 pub fn header(table: &Table, hash: u64) -> String {
     let mut out = format!("/* {NOTICE} */\n{HEADER_BODY}\n");
     let sub_rows: usize = table.calls.iter().map(|call| call.sub_rows.len()).sum();
@@ -133,7 +133,7 @@ pub fn header(table: &Table, hash: u64) -> String {
     out
 }
 
-/// `runtime/gen/numbers.h`.
+/// Returns `runtime/gen/numbers.h`.
 pub fn numbers(table: &Table) -> String {
     let mut out = format!(
         "/* {NOTICE} */\n\n#ifndef RETAKE_NUMBERS_H\n#define RETAKE_NUMBERS_H\n\nenum {{\n"
@@ -145,7 +145,7 @@ pub fn numbers(table: &Table) -> String {
     out
 }
 
-/// `runtime/gen/table.c`.
+/// Returns `runtime/gen/table.c`.
 pub fn data(table: &Table) -> String {
     let handlers = handlers(table);
     let mut out = format!("/* {NOTICE} */\n\n#include \"table.h\"\n\n");
@@ -177,13 +177,13 @@ pub fn data(table: &Table) -> String {
     out
 }
 
-/// Names of the calls with a function of their own, in order of number.
+/// Returns the names of the calls with a function of their own, in the order of numbers.
 pub fn handlers(table: &Table) -> Vec<&str> {
     let custom = table.calls.iter().filter(|call| call.row.policy == Policy::Custom);
     custom.map(|call| call.name.as_str()).collect()
 }
 
-/// Where a row is: its call, and the sub-rows below it.
+/// The place of a row: its call, and the sub-rows below it.
 struct Place<'table> {
     call: &'table Call,
     first_sub_row: usize,
@@ -226,15 +226,16 @@ fn row(row: &Row, place: &Place<'_>, handlers: &[&str]) -> String {
     )
 }
 
-/// Whether no other thread can learn from the call what this one did, nor this one from it what
-/// others did: it says who and where the thread is, or what time it is.
+/// Returns whether the call passes no information between threads. Such a call tells the thread's
+/// own identity, or the time.
 fn has_no_order(row: &Row) -> bool {
     row.policy == Policy::Emulate
         && row.resources.is_empty()
         && row.classes.iter().all(|class| matches!(class.as_str(), "clock" | "creds"))
 }
 
-/// Whether a call can be recorded on the short way, and which of its arguments are NULL then.
+/// Returns whether a call can be recorded on the short path, and which of its arguments must be
+/// NULL for that.
 fn plain(row: &Row) -> (String, u32) {
     let pointers: Vec<usize> = (0..row.arguments.len())
         .filter(|&index| matches!(row.arguments[index].kind, Kind::Pointer(_)))
@@ -253,7 +254,8 @@ fn plain(row: &Row) -> (String, u32) {
     }
 }
 
-/// Bytes or the like, as many as an argument says, or the result up to that.
+/// Returns whether the argument is a plain buffer. Its length is an argument, or the result up to
+/// an argument.
 fn is_buffer(argument: &Argument) -> bool {
     let Kind::Pointer(pointer) = &argument.kind else { return false };
     let is_usual = match pointer.length.rule {
@@ -271,8 +273,8 @@ fn end_of(row: &Row, wanted: fn(&Pointer) -> bool) -> usize {
         .map_or(0, |last| last + 1)
 }
 
-/// Whether something is read through the pointer: by the kernel, or by us to know what it will
-/// write.
+/// Returns whether data are read through the pointer: by the kernel, or by us to find out what it
+/// will write.
 fn has_inputs(pointer: &Pointer) -> bool {
     let counts_before = matches!(
         pointer.length.rule,

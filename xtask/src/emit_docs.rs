@@ -1,4 +1,4 @@
-//! Writes `docs/SYSCALLS.md`: what is covered, for people.
+//! Writes `docs/SYSCALLS.md`, the list of supported calls for people.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ const GAPS: &str = "
   the memory comparison at replay says so; the command needs a row.
 ";
 
-/// `docs/SYSCALLS.md`.
+/// Returns `docs/SYSCALLS.md`.
 pub fn coverage(table: &Table) -> String {
     let mut out = format!("<!-- {NOTICE} -->\n\n# System calls\n\n{INTRODUCTION}\n");
     summary(&mut out, table);
@@ -92,7 +92,7 @@ fn commands_link(call: &Call) -> String {
     format!("[{}](#commands-of-{})", distinct(call).len(), call.name)
 }
 
-/// Commands without those that only add modifiers.
+/// Returns the commands, without those that only add modifiers.
 fn distinct(call: &Call) -> Vec<&SubRow> {
     let modifiers = call.modifiers.iter().fold(0, |all, (bit, _)| all | bit);
     call.sub_rows.iter().filter(|sub| sub.command & modifiers == 0).collect()

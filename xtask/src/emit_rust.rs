@@ -9,7 +9,7 @@ use crate::table::{
     SubRow, Table, ValueType,
 };
 
-/// `crates/model/src/gen.rs`.
+/// Returns `crates/model/src/gen.rs`.
 pub fn data(table: &Table, hash: u64) -> String {
     let mut out = format!("//! {NOTICE}\n\n");
     out.push_str("use crate::flags;\nuse crate::table::{\n");
@@ -40,7 +40,7 @@ pub fn data(table: &Table, hash: u64) -> String {
     out
 }
 
-/// The number of each call by its name, as `READ`.
+/// Writes the number of each call as a constant with its name, such as `READ`.
 fn numbers(out: &mut String, table: &Table) {
     out.push_str("\n/// The number of each call that has a name.\npub mod number {\n");
     for call in table.calls.iter().filter(|call| call.named) {
@@ -49,7 +49,7 @@ fn numbers(out: &mut String, table: &Table) {
     out.push_str("}\n");
 }
 
-/// `0x0123_4567_89ab_cdef`.
+/// Returns a hash in the form `0x0123_4567_89ab_cdef`.
 fn grouped(hash: u64) -> String {
     let digits = format!("{hash:016x}");
     let groups: Vec<&str> = (0..4).map(|group| &digits[group * 4..group * 4 + 4]).collect();
@@ -104,7 +104,7 @@ fn row(row: &Row) -> String {
     )
 }
 
-/// The union of constants of one type; `0` for none.
+/// Returns the union of constants of one type, or `0` for none.
 fn bits(of: &str, names: &[String]) -> String {
     if names.is_empty() {
         return "0".to_string();

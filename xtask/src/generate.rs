@@ -1,4 +1,4 @@
-//! Generates the committed files from `tables/`, or compares them.
+//! Generates the committed files from `tables/`, or compares them with the tables.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::{emit_c, emit_docs, emit_rust};
 /// The command line of `cargo xtask gen`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Write nothing; fail if something is not what the tables say.
+    /// Write nothing; fail if a generated file is stale.
     #[arg(long)]
     check: bool,
 }
 
-/// Runs `cargo xtask gen`. False if something is stale that is only checked.
+/// Runs `cargo xtask gen`. False if a check finds a stale file.
 ///
 /// # Errors
 /// See [`write`].
@@ -41,12 +41,13 @@ pub struct Output {
     pub text: String,
 }
 
-/// FNV-1a over the C data, which contains all that decides what a recording holds.
+/// Returns FNV-1a over the C data, which contains everything that affects the contents of a
+/// recording.
 pub fn table_hash(table: &Table) -> u64 {
     retake_contract_gen::fnv(emit_c::data(table).bytes())
 }
 
-/// Everything that `cargo xtask gen` writes.
+/// Returns all files that `cargo xtask gen` writes.
 pub fn outputs(table: &Table) -> Vec<Output> {
     let hash = table_hash(table);
     vec![
@@ -58,10 +59,10 @@ pub fn outputs(table: &Table) -> Vec<Output> {
     ]
 }
 
-/// Reads the tables below `repository` and returns what they generate.
+/// Reads the tables below `repository` and returns the generated files.
 ///
 /// # Errors
-/// A table that cannot be read or has a mistake.
+/// A table cannot be read or has a mistake.
 pub fn generate(repository: &Path) -> Result<Vec<Output>, Box<dyn std::error::Error>> {
     let sources = Sources::read(&repository.join("tables"))?;
     Ok(outputs(&parse(&sources)?))
@@ -70,7 +71,7 @@ pub fn generate(repository: &Path) -> Result<Vec<Output>, Box<dyn std::error::Er
 /// Writes the generated files that differ. Returns their paths.
 ///
 /// # Errors
-/// See [`generate`]; and a file that cannot be written.
+/// Those of [`generate`], and a file that cannot be written.
 pub fn write(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
     let mut written = Vec::new();
     for output in generate(repository)? {
@@ -87,7 +88,7 @@ pub fn write(repository: &Path) -> Result<Vec<&'static str>, Box<dyn std::error:
     Ok(written)
 }
 
-/// Paths of the generated files that are not what the tables say.
+/// Returns the paths of generated files that differ from the tables.
 ///
 /// # Errors
 /// See [`generate`].

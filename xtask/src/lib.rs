@@ -1,7 +1,7 @@
 //! The repository's own tasks, as a library so that the tests can call them.
 //!
-//! `table` and `parse` read `tables/`; `generate` turns them into the committed C, Rust and
-//! Markdown; `tidy` checks the style of the sources. Nothing here needs the product, so that the
+//! `table` and `parse` read `tables/`. `generate` turns them into the committed C, Rust and
+//! Markdown. `tidy` checks the style of the sources. Nothing here depends on the product, so the
 //! tables can always be regenerated.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! `cargo xtask`: the tasks of this repository. Each keeps its options beside its code.
+//! `cargo xtask`: the tasks of this repository. The options of each task are in its own module.
 
 #![forbid(unsafe_code)]
 
@@ -44,22 +44,22 @@ enum Command {
     Setup(setup::Options),
     /// Measure what recording and replaying cost.
     Bench(bench::Options),
-    /// Record programs as they are, and replay them.
+    /// Record ordinary programs, and replay them.
     Real(programs::Replaying),
     /// The same for programs with threads, and for servers under load.
     Corpus(programs::Replaying),
-    /// Go about in recordings with a debugger.
+    /// Step through recordings with a debugger.
     Debugger(programs::Debugging),
     /// Test the product with fields of structures in another order.
     Scrambled(scrambled::Options),
-    /// Break the product in small ways, one at a time: some test must notice each.
+    /// Break the product in small ways, one at a time; each must make a test fail.
     Mutants(mutants::Options),
     /// Disturb recordings at random: signals, full disks, missing segments.
     Monkey(monkey::Options),
 }
 
 impl Command {
-    /// True if all is as it should be; else what is not has been told.
+    /// Runs the task. True on success; otherwise it has reported the failures.
     fn run(&self, repository: &Path) -> Result<bool> {
         match self {
             Self::Gen(options) => generate::run(repository, options),
@@ -86,7 +86,8 @@ fn tell(complaints: &[String]) -> Result<bool> {
 }
 
 fn main() -> ExitCode {
-    // Cargo says where it runs this; the build may be another checkout's that shares its folder.
+    // Cargo sets this for the checkout that it runs. The build may come from another checkout that
+    // shares the target folder.
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let repository = PathBuf::from(package).join("..");

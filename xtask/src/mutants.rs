@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: breaks the product in small ways, one at a time, and looks whether a
-//! test notices. `tests/mutants/README.md` tells how to read what it prints.
+//! `cargo xtask mutants`: breaks the product in small ways, one at a time, and checks whether a
+//! test notices. `tests/mutants/README.md` explains the output.
 
 mod area;
 mod baseline;
@@ -33,10 +33,10 @@ use test_programs::{Built, Which};
 /// The command line.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What the mutations that nobody wrote are drawn by.
+    /// The seed for drawn mutations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many are drawn.
+    /// The number of drawn mutations.
     #[arg(long, default_value_t = 30)]
     count: usize,
     /// Try only these numbers of the list.
@@ -45,21 +45,21 @@ pub struct Options {
     /// Print the mutations; build and run nothing.
     #[arg(long)]
     list: bool,
-    /// Try those that were made for one test each, and run only that test.
+    /// Try the mutations made for one test each, and run only that test.
     #[arg(long, conflicts_with_all = ["only", "list", "json", "resume"])]
     for_one_test: bool,
-    /// Write all that came of it as one JSON document.
+    /// Write all results as one JSON document.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Go on with the results in this file, and add to it.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// A folder for the copy, what is built, and all that tests write. It is kept for the next run.
+    /// The folder for the copy, the build, and all files of tests. It is kept for the next run.
     #[arg(long, value_name = "FOLDER")]
     scratch: Option<PathBuf>,
 }
 
-/// A place in the list: the mutation to try, and others if that one does not compile.
+/// A place in the list: the mutation to try, and others in case it does not compile.
 struct Slot {
     number: usize,
     choices: Vec<Mutation>,
@@ -68,7 +68,7 @@ struct Slot {
 /// Runs the command. True if every mutation was noticed.
 ///
 /// # Errors
-/// A mutation in the lists has no place in the sources, a test program fails without one, there
+/// A mutation in the lists is not found in the sources, a test program fails without one, or there
 /// can be no namespaces.
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let repository = repository.canonicalize()?;
@@ -137,7 +137,7 @@ fn slots(repository: &Path, options: &Options) -> Result<Vec<Slot>> {
     Ok(slots)
 }
 
-/// Why a mutation is set aside, if it is.
+/// Returns why a mutation is set aside, if it is.
 fn reason<'list>(set_aside: &'list [SetAside], mutation: &Mutation) -> Option<&'list str> {
     set_aside.iter().find(|entry| entry.covers(mutation)).map(|entry| entry.reason.as_str())
 }

@@ -9,7 +9,7 @@ use crate::table::{
     Argument, Call, DescriptorEffect, Errno, Kind, Layout, Policy, RefusedRange, Row, SubRow, Table,
 };
 
-/// Error numbers that a row may refuse with.
+/// The error numbers with which a row may refuse.
 const ERRNOS: [(&str, i16); 10] = [
     ("EPERM", 1),
     ("EINTR", 4),
@@ -28,14 +28,15 @@ const CLASSES: [&str; 9] =
 const RESOURCES: [&str; 7] =
     ["descriptors", "global", "inode", "ipc", "memory", "mount", "process"];
 
-/// Far above the newest call; keeps a slip of the pen in a range from filling memory.
+/// The largest call number, far above the newest call. It keeps a mistyped range from filling
+/// memory.
 const MAXIMUM_NUMBER: u32 = 1023;
 
-/// What is wrong with a table, and where.
+/// A mistake in a table, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableError {
     pub file: PathBuf,
-    /// 1 is the first line; 0 means the file as a whole.
+    /// The line number, from 1. 0 means the whole file.
     pub line: usize,
     pub message: String,
 }
@@ -61,7 +62,7 @@ impl Sources {
     /// Reads the four files of `directory`.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read.
     pub fn read(directory: &Path) -> std::io::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(directory.join(name));
         Ok(Self {
@@ -73,7 +74,7 @@ impl Sources {
     }
 }
 
-/// Reads and checks everything.
+/// Reads and checks all tables.
 ///
 /// # Errors
 /// The first mistake found.
@@ -159,7 +160,7 @@ fn parse_layout(line: &str) -> Result<Layout, String> {
     Ok(Layout { name: (*name).to_string(), bytes, source })
 }
 
-/// The columns that calls and sub-rows have in common, and the attributes only calls have.
+/// The columns that calls and sub-rows have in common, and the attributes that only calls have.
 struct Columns<'line> {
     first: &'line str,
     second: &'line str,
@@ -168,7 +169,7 @@ struct Columns<'line> {
     modifiers: Vec<(u32, String)>,
 }
 
-/// One line of `syscalls.tbl`: one call, or the refused numbers of a range.
+/// Parses one line of `syscalls.tbl`: one call, or the refused numbers of a range.
 fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     let columns = parse_columns(line, layouts)?;
     let position =
@@ -253,8 +254,8 @@ fn add_sub_row(
     Ok(())
 }
 
-/// The runtime and the reader of a recording find the sub-row by the selector, then its arguments
-/// by the sub-row.
+/// Checks the arguments of a sub-row. The runtime and the reader of recordings find the sub-row by
+/// the selector before they know its arguments, so the selector must have the same position.
 fn check_sub_row(call: &Call, row: &Row) -> Result<(), String> {
     let count = call.row.arguments.len();
     if row.arguments.len() > count {
@@ -389,7 +390,7 @@ fn derive_from_arguments(row: &mut Row) {
     row.resources.sort();
 }
 
-/// Decimal, or hexadecimal behind `0x`.
+/// Parses a decimal number, or a hexadecimal one after `0x`.
 fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),

@@ -1,5 +1,5 @@
-//! `cargo xtask real`, `corpus` and `debugger`: record programs as they are, and replay or debug
-//! what was recorded. docs/REAL_PROGRAMS.md and docs/DEBUG.md tell more.
+//! `cargo xtask real`, `corpus` and `debugger`: record ordinary programs, and replay or debug the
+//! recordings. See docs/REAL_PROGRAMS.md and docs/DEBUG.md.
 
 mod debugged;
 mod options;
@@ -18,22 +18,21 @@ pub use options::{Debugging, Replaying};
 use program::Program;
 use trial::{Report, Trial};
 
-/// Programs that belong together: a folder with a file for each, and what holds for them unless
-/// their file says something else.
+/// A list of programs: a folder with a file for each, and defaults for their files.
 #[derive(Debug)]
 pub struct List {
     /// The command that runs them.
     pub name: &'static str,
     folder: &'static str,
-    /// What is noted for comparison, as `retake record --check` calls it.
+    /// The value of `retake record --check`.
     check: &'static str,
-    /// Natively and recorded they print the same.
+    /// Whether they print the same natively and recorded.
     same_output: bool,
-    /// No run takes longer.
+    /// The time limit of a run.
     limit: Duration,
 }
 
-/// Programs as people start them, mostly with one thread; everything is compared.
+/// Ordinary programs, mostly with one thread. Everything is compared.
 pub const REAL: List = List {
     name: "real",
     folder: "tests/real",
@@ -41,7 +40,7 @@ pub const REAL: List = List {
     same_output: true,
     limit: Duration::from_secs(60),
 };
-/// Programs with threads and servers under load, recorded as cheaply as they are by default.
+/// Programs with threads, and servers under load. They are recorded with the cheap default check.
 pub const CORPUS: List = List {
     name: "corpus",
     folder: "tests/corpus",
@@ -50,7 +49,7 @@ pub const CORPUS: List = List {
     limit: Duration::from_secs(90),
 };
 
-/// Programs of all kinds, gone about in with a debugger.
+/// Programs of all kinds, for the debugger.
 pub const DEBUGGER: List = List {
     name: "debugger",
     folder: "tests/debugger",
@@ -59,10 +58,10 @@ pub const DEBUGGER: List = List {
     limit: Duration::from_secs(120),
 };
 
-/// A line of the table, and whether the program did as it should.
+/// A line of the table, and whether the program passed.
 type Row = (String, bool);
 
-/// What came of the programs of a list.
+/// The results of the programs of a list.
 #[derive(Debug, Default)]
 struct Tally {
     good: usize,
@@ -70,12 +69,12 @@ struct Tally {
     skipped: Vec<String>,
 }
 
-/// Records and replays programs of `list`. True if some ran, all that ran did as they should, and
-/// those that were asked for by name ran.
+/// Records and replays programs of `list`. True if at least one ran, all that ran passed, and all
+/// programs asked for by name ran.
 ///
 /// # Errors
-/// A name that is not known, a mistake in a program's file, and failures of the harness. A program
-/// that fails is a result, not an error.
+/// An unknown name, a mistake in a program's file, and failures of the harness. The failure of a
+/// program is a result, not an error.
 pub fn replay(list: &List, repository: &Path, options: &Replaying) -> Result<bool> {
     let replays = options.replays;
     run(list, repository, &options.options, &heading(), |trial| {
@@ -84,7 +83,7 @@ pub fn replay(list: &List, repository: &Path, options: &Replaying) -> Result<boo
     })
 }
 
-/// Records programs of [`DEBUGGER`] and debugs the recordings. True and errors as for [`replay`].
+/// Records programs of [`DEBUGGER`] and debugs the recordings. The result is as for [`replay`].
 ///
 /// # Errors
 /// See [`replay`].
@@ -96,7 +95,7 @@ pub fn debug(repository: &Path, options: &Debugging) -> Result<bool> {
     })
 }
 
-/// Runs programs of `list`, each by `one`, and prints a table.
+/// Runs programs of `list` with `one`, and prints a table.
 fn run<F>(list: &List, repository: &Path, options: &Options, heading: &str, one: F) -> Result<bool>
 where
     F: Fn(&Trial<'_>) -> Result<Row>,
@@ -148,8 +147,7 @@ where
 }
 
 impl Tally {
-    /// Why it is not as it should be, though no program that ran was bad. What somebody names must
-    /// run.
+    /// Returns why the run fails although no program failed. Programs asked for by name must run.
     fn trouble(&self, are_named: bool) -> Option<String> {
         if self.good + self.bad == 0 {
             return Some("no program ran".to_owned());

@@ -1,8 +1,8 @@
-//! Comments, strings and characters in sources: a small lexer for both languages.
+//! Finds comments, strings and characters in sources: a small lexer for both languages.
 
 use std::ops::Range;
 
-/// The two languages that are read.
+/// The language of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     C,
@@ -10,7 +10,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// By the ending of a file's name.
+    /// Returns the language for the ending of a file's name.
     pub fn of(path: &str) -> Option<Self> {
         match path.rsplit_once('.')?.1 {
             "c" | "h" => Some(Self::C),
@@ -20,17 +20,17 @@ impl Language {
     }
 }
 
-/// What is no code.
+/// A part of a text that is not code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quoted {
     Comment,
     /// A string or a character.
     Text,
-    /// A string in which nothing is escaped.
+    /// A string without escapes.
     Raw,
 }
 
-/// All that is quoted, in order.
+/// Returns all such parts, in order.
 pub fn quoted(text: &[u8], language: Language) -> Vec<(Range<usize>, Quoted)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -55,7 +55,7 @@ pub fn quoted(text: &[u8], language: Language) -> Vec<(Range<usize>, Quoted)> {
     found
 }
 
-/// Whether an `r` is the last letter of a name. That of `br"..."` is none.
+/// Returns whether an `r` is the last letter of a name. The one in `br"..."` is not.
 fn is_part(text: &[u8], at: usize) -> bool {
     let start = if at > 0 && text[at - 1] == b'b' { at - 1 } else { at };
     is_word(text, start)
@@ -65,7 +65,7 @@ fn line_bytes(text: &[u8]) -> usize {
     text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len())
 }
 
-/// Whether the byte before belongs to a name.
+/// Returns whether the byte before belongs to a name.
 pub fn is_word(text: &[u8], at: usize) -> bool {
     at > 0 && is_name_byte(text[at - 1])
 }
@@ -74,7 +74,7 @@ pub fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Rust's comments nest; in C there are none that seem to.
+/// Returns the length of a comment. Comments nest in Rust, and no C comment looks nested.
 fn comment_bytes(text: &[u8]) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -98,7 +98,7 @@ fn string_bytes(text: &[u8]) -> usize {
     at + 1
 }
 
-/// `r"..."`, `r#"..."#`. Zero for a raw name (`r#type`).
+/// Returns the length of `r"..."` or `r#"..."#`. Zero for a raw name (`r#type`).
 fn raw_string_bytes(text: &[u8]) -> usize {
     let hashes = text[1..].iter().take_while(|&&byte| byte == b'#').count();
     if text.get(1 + hashes) != Some(&b'"') {
@@ -110,7 +110,7 @@ fn raw_string_bytes(text: &[u8]) -> usize {
     found.map_or(text.len(), |found| body + found + ending.len())
 }
 
-/// A lifetime is none.
+/// Returns the length of a character. A lifetime is not one.
 fn character_bytes(text: &[u8], language: Language) -> usize {
     let is_lifetime = language == Language::Rust
         && text.get(1).is_some_and(|&byte| is_name_byte(byte))

@@ -1,5 +1,5 @@
 //! `cargo xtask scrambled`: builds the product with the fields of all shared and private structures
-//! in another order, and runs tests of it. Whoever knows the place of a field from elsewhere than
+//! in another order, and runs tests of it. Code that knows the place of a field from elsewhere than
 //! the contract fails.
 
 use std::path::Path;
@@ -26,7 +26,7 @@ const TESTS: [&str; 10] = [
 /// Options of the command.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What the order is drawn by.
+    /// The seed of the order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Run only these tests of the command line's.
@@ -44,7 +44,7 @@ pub struct Options {
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // Built quickly, and apart from what is used otherwise.
+    // A quick build, apart from the usual ones.
     command.args([
         "test",
         "--profile",

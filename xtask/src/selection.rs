@@ -1,17 +1,17 @@
-//! Selections by name. A misspelt name is an error that says what there is: else nothing would run,
-//! and look as if all were well.
+//! Selections by name. A misspelt name is an error that lists the known ones. Otherwise nothing
+//! would run, and that would look like success.
 
 use crate::bench::Result;
 
-/// Whether `name` is wanted. An empty selection is all.
+/// Returns whether `name` is selected. An empty selection is all.
 pub fn wants(wanted: &[String], name: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| one == name)
 }
 
-/// Checks that everything wanted is known. `kind` says what `known` names.
+/// Checks that all selected names are known. `kind` says what `known` names.
 ///
 /// # Errors
-/// The first name that is not known, the empty one included, with those that are.
+/// The first unknown name, which may be empty, with the known ones.
 pub fn check(kind: &str, wanted: &[String], known: &[&str]) -> Result<()> {
     match wanted.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => Err(format!("no {kind} {name:?}; there are {}", known.join(", ")).into()),

@@ -1,5 +1,5 @@
-//! `cargo xtask setup`: installs what the tests need beside what the build needs. It asks nothing;
-//! where it may not install, it says what is missing.
+//! `cargo xtask setup`: installs what tests need in addition to what the build needs. It asks no
+//! questions. If it may not install, it prints what is missing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use retake_testing::needs::{
 
 use crate::bench::Result;
 
-/// What is going to run.
+/// The tests to prepare for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum For {
     /// `cargo xtask test`.
@@ -28,13 +28,13 @@ pub enum For {
 /// Options of the command.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// What is going to run.
+    /// The tests to prepare for.
     #[arg(value_delimiter = ',', default_value = "tests")]
     what: Vec<For>,
 }
 
 impl For {
-    /// The folder of program files below `tests/`, which name their packages.
+    /// Returns the folder below `tests/` with program files, which name their packages.
     fn folder(self) -> &'static str {
         match self {
             Self::Tests => "reanimate",
@@ -45,10 +45,10 @@ impl For {
     }
 }
 
-/// Installs what is missing. True if nothing is missing afterwards.
+/// Installs missing packages. True if nothing is missing afterwards.
 ///
 /// # Errors
-/// A program file that cannot be read.
+/// A program file cannot be read.
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     let mut whole = true;
     for what in &options.what {
@@ -57,10 +57,10 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     Ok(whole)
 }
 
-/// The same for one kind of run.
+/// Installs the missing packages for one kind of tests.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub fn prepare(repository: &Path, what: For) -> Result<bool> {
     let missing = missing_packages(repository, what)?;
     let has_packages = missing.is_empty() || install(&missing);
@@ -80,7 +80,7 @@ pub fn prepare(repository: &Path, what: For) -> Result<bool> {
     Ok(has_packages && has_modules)
 }
 
-/// Debian packages of commands and files that are not there.
+/// Returns the Debian packages of missing commands and files.
 fn missing_packages(repository: &Path, what: For) -> Result<BTreeSet<String>> {
     let mut missing = BTreeSet::new();
     if what == For::Tests {
@@ -115,7 +115,7 @@ fn program_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Installs Debian packages. False if nobody may, or it fails.
+/// Installs Debian packages. False without permission, or if it fails.
 fn install(packages: &BTreeSet<String>) -> bool {
     if needs::lacking("root").is_some() || find_command("apt-get").is_none() {
         return false;
@@ -133,11 +133,11 @@ fn install(packages: &BTreeSet<String>) -> bool {
     };
     let mut install = apt(&["install", "-y", "--no-install-recommends"]);
     install.args(packages);
-    // A machine may have no list of packages, or an old one.
+    // A machine may have no package list, or an old one.
     succeeds(&mut install) || succeeds(&mut apt(&["update"])) && succeeds(&mut install)
 }
 
-/// Installs Python modules into an environment of the tests' own.
+/// Installs Python modules into an environment for tests only.
 fn install_modules(modules: &[&str]) -> bool {
     println!("installing the Python modules {}", modules.join(", "));
     let environment = python_environment();

@@ -16,7 +16,7 @@ const VALUE_TYPES: [&str; 20] = [
 /// Reads `(arguments) -> result`.
 ///
 /// # Errors
-/// A message without position; the caller knows the line.
+/// A message without position. The caller knows the line.
 pub fn parse(text: &str, layouts: &[Layout]) -> Result<(Vec<Argument>, ValueType), String> {
     let (list, result) = text.split_once(") -> ").ok_or("a signature ends in `) -> TYPE`")?;
     let list = list.strip_prefix('(').ok_or("a signature begins with `(`")?;
@@ -48,7 +48,7 @@ pub fn parse(text: &str, layouts: &[Layout]) -> Result<(Vec<Argument>, ValueType
     Ok((arguments, result))
 }
 
-/// Splits at the commas outside brackets.
+/// Splits at commas outside brackets.
 fn split_arguments(list: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
@@ -116,7 +116,7 @@ fn parse_value(text: &str) -> Result<ValueType, String> {
     Ok(ValueType { name: name.to_string(), set })
 }
 
-/// Shape and element size, with a direction and a length to be filled in.
+/// Returns shape and element size. The caller fills in direction and length.
 fn parse_element(element: &str, layouts: &[Layout]) -> Result<Pointer, String> {
     let (shape, element_bytes) = match element {
         "u8" => (Shape::Plain, 1),
@@ -186,7 +186,7 @@ fn apply_length(pointer: &mut Pointer, text: Option<&str>, names: &[&str]) -> Re
     Ok(())
 }
 
-/// A rule and the multiplier of its elements; `Err` inside is a constant.
+/// A rule, and the multiplier of its elements. An inner `Err` is a constant.
 type Rule = (Result<LengthRule, u32>, u32);
 
 fn parse_rule(text: &str, names: &[&str]) -> Result<Rule, String> {
@@ -224,7 +224,7 @@ fn parse_rule(text: &str, names: &[&str]) -> Result<Rule, String> {
     Ok((Ok(rule), 1))
 }
 
-/// `u16@24`: an integer in the buffer itself.
+/// Parses `u16@24`: an integer in the buffer itself.
 fn parse_counted(text: &str) -> Result<LengthRule, String> {
     let (width, offset) =
         text.split_once('@').ok_or_else(|| format!("`{text}` is not uN@OFFSET"))?;

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: sets up what the tests need, runs them, and counts what passed, failed, was
-//! skipped, or is known to fail.
+//! `cargo xtask test`: installs what tests need, runs them, and counts those that passed, failed,
+//! were skipped, or are known to fail.
 //!
-//! Cargo's own summary counts a test that returned early as passed. Tests that skip say so in a
-//! report (crates/testing); this command reads it.
+//! Cargo's own summary counts a test that returned early as passed. Tests that skip write to a
+//! report (crates/testing), which this command reads.
 
 mod again;
 
@@ -28,28 +28,28 @@ pub struct Options {
     /// Fail if a test was skipped for want of something that can be installed.
     #[arg(long)]
     strict: bool,
-    /// What to test, and how, in the words of `cargo test`; else everything.
+    /// Arguments for `cargo test`; everything is tested without any.
     #[arg(last = true)]
     cargo: Vec<String>,
 }
 
-/// What `cargo test` printed about all test binaries.
+/// The counts from the output of `cargo test`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     passed: usize,
     failed: usize,
-    /// Those marked `#[ignore]`, with their reasons.
+    /// The number of tests with `#[ignore]`. `reasons` has their reasons.
     ignored: usize,
     reasons: Vec<String>,
-    /// The program whose lines are read.
+    /// The program whose output is read.
     program: PathBuf,
     failures: Vec<Failed>,
-    /// Programs that ended with an error. One that crashed names no test.
+    /// Programs that ended with an error. A program that crashed names no test.
     programs_failed: BTreeSet<PathBuf>,
 }
 
 impl Counts {
-    /// Takes one line of the output.
+    /// Reads one line of the output.
     fn read(&mut self, line: &str) {
         if let Some(program) = running(line) {
             program.clone_into(&mut self.program);
@@ -75,7 +75,7 @@ impl Counts {
         }
     }
 
-    /// Takes back the failures of those that pass by themselves. True if none is left.
+    /// Takes back the failures of tests that pass alone. True if no failure is left.
     fn forgive(&mut self, unsteady: &[Failed]) -> bool {
         self.failures.retain(|failed| !unsteady.contains(failed));
         self.failed = self.failed.saturating_sub(unsteady.len());
@@ -92,7 +92,7 @@ impl Counts {
 /// Cargo cannot be run, or the report cannot be read.
 pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     if !options.no_setup {
-        // What is missing is told, and the tests that need it skip.
+        // If something is missing, setup prints it, and the tests that need it are skipped.
         setup::prepare(repository, For::Tests)?;
     }
     let report = repository.join("target/test-report.jsonl");
@@ -119,7 +119,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     Ok(passes && (is_whole || !options.strict))
 }
 
-/// The words that cargo gets.
+/// Returns the arguments for cargo.
 fn cargo_arguments(options: &Options) -> Vec<String> {
     let own = ["test", "--release", "--no-fail-fast"].map(str::to_owned);
     let chosen = match options.cargo.as_slice() {
@@ -129,8 +129,8 @@ fn cargo_arguments(options: &Options) -> Vec<String> {
     own.into_iter().chain(chosen).collect()
 }
 
-/// Runs `cargo test`, shows what it prints, and counts. Its output and its errors come through one
-/// pipe: only so it is known whose lines they are.
+/// Runs `cargo test`, shows its output, and counts. Output and errors share one pipe, so that each
+/// line can be assigned to its program.
 fn cargo_test(repository: &Path, arguments: &[String], report: &Path) -> Result<(bool, Counts)> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let report = report.canonicalize()?;
@@ -151,7 +151,7 @@ fn cargo_test(repository: &Path, arguments: &[String], report: &Path) -> Result<
     Ok((child.wait()?.success(), counts))
 }
 
-/// What people read at the end.
+/// Returns the summary for people.
 fn summary(counts: &Counts, unsteady: &[Failed], lines: &[Line]) -> String {
     let named = |is_meant: &dyn Fn(&Kind) -> bool| {
         let mut tests: Vec<&str> = lines
@@ -185,7 +185,7 @@ fn summary(counts: &Counts, unsteady: &[Failed], lines: &[Line]) -> String {
     text + &paragraph("not run by default", &counts.reasons)
 }
 
-/// How many tests each reason stopped.
+/// Returns how many tests each reason stopped.
 fn by_reason(lines: &[Line], is_meant: &dyn Fn(&Kind) -> bool) -> Vec<String> {
     let mut tests = BTreeMap::<&str, Vec<&str>>::new();
     for line in lines.iter().filter(|line| is_meant(&line.kind)) {

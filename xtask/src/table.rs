@@ -1,14 +1,14 @@
-//! What the tables say, once read and checked.
+//! The contents of the tables, read and checked.
 
 /// One line of `syscalls.tbl`, or one of the numbers of a range line.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub number: u32,
     pub name: String,
-    /// False for the numbers of a range line, which the kernel has no call for.
+    /// False for the numbers of a range line, for which the kernel has no call.
     pub named: bool,
     pub row: Row,
-    /// Index of the argument whose value picks a sub-row.
+    /// The index of the argument whose value selects a sub-row.
     pub selector: Option<usize>,
     /// Bits that combine with every sub-row's number, each with the suffix it adds to the name.
     pub modifiers: Vec<(u32, String)>,
@@ -33,7 +33,7 @@ pub struct RefusedRange {
     pub errno: Errno,
 }
 
-/// What calls and sub-rows have in common.
+/// The common part of calls and sub-rows.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub policy: Policy,
@@ -52,7 +52,7 @@ pub enum Policy {
     Refuse(Errno),
 }
 
-/// An error number by name.
+/// An error number and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errno {
     pub name: String,
@@ -86,7 +86,7 @@ pub struct Pointer {
     pub element: String,
     pub element_bytes: u16,
     pub length: Length,
-    /// Captured when the call fails, too.
+    /// Whether it is captured also when the call fails.
     pub always: bool,
 }
 
@@ -112,7 +112,7 @@ pub enum Shape {
     Semarray,
 }
 
-/// Where the number of elements comes from. Indexes are positions of arguments.
+/// The source of the number of elements. Indexes are positions of arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthRule {
     Constant,
@@ -155,7 +155,7 @@ pub enum DescriptorEffect {
 pub struct Layout {
     pub name: String,
     pub bytes: u16,
-    /// Header and C type to verify the size against.
+    /// The header and the C type to check the size against.
     pub source: Option<(String, String)>,
 }
 

@@ -1,20 +1,20 @@
-//! The executables full of tests that cargo builds, and what they print.
+//! The executables with tests that cargo builds, and their output.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// One executable full of tests.
+/// One executable with tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestProgram {
     /// `PACKAGE::TARGET`.
     pub name: String,
     pub executable: PathBuf,
-    /// Where cargo would run it.
+    /// The folder in which cargo would run it.
     pub folder: PathBuf,
 }
 
-/// Those that `cargo test --no-run --message-format json` tells of.
+/// Returns the executables in the output of `cargo test --no-run --message-format json`.
 pub fn built(messages: &str) -> Vec<TestProgram> {
     messages
         .lines()
@@ -28,7 +28,7 @@ fn test_program(message: &Value) -> Option<TestProgram> {
     let executable = PathBuf::from(message["executable"].as_str().filter(|_| is_test)?);
     let manifest = Path::new(message["manifest_path"].as_str()?);
     let folder = manifest.parent()?.to_owned();
-    // `retake` is in the folder `cli`.
+    // The package `retake` is in the folder `cli`.
     let id = message["package_id"].as_str()?;
     let package = id
         .rsplit_once('#')?
@@ -41,7 +41,7 @@ fn test_program(message: &Value) -> Option<TestProgram> {
     Some(TestProgram { name, executable, folder })
 }
 
-/// The test's name in a line like `test [kind] NAME - should panic ... FAILED`.
+/// Returns the test's name in a line like `test [kind] NAME - should panic ... FAILED`.
 pub fn failed_test(line: &str) -> Option<String> {
     let (before, _) = line.split_once(" ... FAILED")?;
     let name = before.split("test ").last()?;
@@ -52,7 +52,7 @@ pub fn failed_test(line: &str) -> Option<String> {
     Some(name.split(" - should panic").next().unwrap_or(name).trim().to_owned())
 }
 
-/// The executable in a line like `Running tests/debug.rs (target/release/deps/debug-1f)`.
+/// Returns the executable in a line like `Running tests/debug.rs (target/release/deps/debug-1f)`.
 pub fn running(line: &str) -> Option<&Path> {
     let (_, executable) = line.trim_start().strip_prefix("Running ")?.rsplit_once(" (")?;
     executable.strip_suffix(')').map(Path::new)

@@ -1,5 +1,5 @@
-//! Style that a machine can check: length of files, width of lines, a header comment in each,
-//! nothing that belongs to one machine, no open ends. Generated files are left alone.
+//! Checks style: length of files, width of lines, a header comment in each file, nothing specific
+//! to one machine, no open ends. Generated files are left alone.
 
 mod circles;
 mod columns;
@@ -20,24 +20,23 @@ use std::path::{Path, PathBuf};
 use crate::emit_c::NOTICE;
 use crate::quoted::Language;
 
-/// Folders with nothing of ours, or with data.
+/// Folders without our files, or with data.
 const SKIPPED_FOLDERS: [&str; 7] =
     ["target", ".git", "node_modules", "fixtures", "corpus", "artifacts", "coverage"];
 
-/// What is read at all.
+/// The endings of files that are read.
 const TEXT_ENDINGS: [&str; 12] =
     ["rs", "c", "h", "S", "s", "md", "toml", "tbl", "sh", "py", "yml", "ld"];
 
-/// Programs that tests and benchmarks run.
+/// Folders with programs that tests and benchmarks run.
 const PROGRAMS: [&str; 3] = ["tests", "benches", "examples"];
 
 const SOURCE_ENDINGS: [&str; 5] = ["rs", "c", "h", "S", "s"];
 
-/// Documents whose tables are as `cargo xtask bench` prints them.
+/// Documents with tables printed by `cargo xtask bench`.
 const PRINTED: [&str; 1] = ["docs/BENCHMARKS.md"];
 
-/// Parts of paths of a development machine. Written so that this file does not complain about
-/// itself.
+/// Parts of paths of a development machine. They are split so that this file passes its own check.
 const MACHINE_PATHS: [&str; 4] = [
     concat!("/wo", "rk/main"),
     concat!("/wo", "rk/shared"),
@@ -45,13 +44,13 @@ const MACHINE_PATHS: [&str; 4] = [
     concat!("/wo", "rk/."),
 ];
 
-/// Words for what somebody means to do later.
+/// Words that mark postponed work.
 const OPEN_ENDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
-/// Complaints about the files below `repository`, each with file and line.
+/// Returns complaints about the files below `repository`, each with file and line.
 ///
 /// # Errors
-/// A folder or file that cannot be read.
+/// A folder or file cannot be read.
 pub fn check(repository: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     collect(repository, &mut files)?;
@@ -101,7 +100,7 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known))
 }
 
-/// Complaints about one file. `path` is relative to the repository.
+/// Checks one file. `path` is relative to the repository.
 pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     if is_generated(text) {
         return;
@@ -120,7 +119,7 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     }
     if has_ending(path, &SOURCE_ENDINGS) && !PROGRAMS.iter().any(|folder| path.starts_with(folder))
     {
-        // Assembly has the comments of C.
+        // Assembly has C's comments.
         let language = Language::of(&path.to_string_lossy()).unwrap_or(Language::C);
         for line in columns::wide_lines(text, language) {
             complain(line, &format!("more than {} columns", columns::MOST_COLUMNS));
@@ -150,7 +149,7 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Complaints about what has a name that is not used: calls by their numbers, compilers.
+/// Checks that names are used: those of calls, not their numbers, and `CC`, not a compiler.
 fn check_names(path: &Path, text: &str, calls: &numbers::Calls, complaints: &mut Vec<String>) {
     if is_generated(text) {
         return;
@@ -178,7 +177,8 @@ fn is_generated(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.contains(NOTICE))
 }
 
-/// Rust: `//!` before anything but attributes. Others: a comment first.
+/// Returns whether a file has a header comment. In Rust it is `//!` before anything but attributes,
+/// and elsewhere any comment.
 fn has_header_comment(path: &Path, text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     if path.extension().is_some_and(|ending| ending == "rs") {

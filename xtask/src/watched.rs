@@ -1,4 +1,4 @@
-//! Children that are not left behind: servers and what drives them.
+//! Child processes that are not left behind: servers, and the programs that drive them.
 
 use std::fs::File;
 use std::io;
@@ -8,18 +8,19 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a child is looked at.
+/// The time between checks of a child.
 pub const POLL: Duration = Duration::from_millis(5);
 
-/// A port on the loopback interface that nobody uses now.
+/// Returns an unused port on the loopback interface.
 ///
 /// # Errors
-/// If there is none.
+/// There is none.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A child in a process group of its own, which is killed if it is still there at the end.
+/// A child in a process group of its own. If it still runs when this is dropped, its group is
+/// killed.
 #[derive(Debug)]
 pub struct Watched {
     child: Child,
@@ -27,10 +28,10 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Starts it with no input.
+    /// Starts a command without input.
     ///
     /// # Errors
-    /// If it or the files for its output cannot be had.
+    /// The command cannot be started, or the files for its output cannot be made.
     pub fn start(command: Command, output: &Path, errors: &Path) -> io::Result<Self> {
         let mut command = bound(&command);
         command
@@ -41,12 +42,12 @@ impl Watched {
         Ok(Self { child: command.spawn()?, ended: None })
     }
 
-    /// Its process id, which is that of its group.
+    /// Returns its process id, which is also that of its group.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until it has ended, but not longer than `limit`.
+    /// Waits until it has ended, at most for `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let start = Instant::now();
         loop {
@@ -60,13 +61,13 @@ impl Watched {
         }
     }
 
-    /// Sends a signal, by its name, to the process alone.
+    /// Sends a signal, by name, to the process alone.
     pub fn signal(&self, name: &str) {
         send(name, self.child.id());
     }
 
-    /// Sends a signal, by its name, to its first child, if it has any: to what a tracer has
-    /// started.
+    /// Sends a signal, by name, to its first child, if it has any. For a tracer, this is the traced
+    /// program.
     pub fn signal_child(&self, name: &str) {
         let id = self.child.id();
         let children =
@@ -76,13 +77,13 @@ impl Watched {
         }
     }
 
-    /// Ends whatever is left of its group.
+    /// Kills the rest of its group.
     pub fn clear(&self) {
         crate::bench::process::kill_group(self.child.id());
     }
 }
 
-/// The same command, which ends when we are killed and can end nobody.
+/// Returns the same command under `setpriv`, so that the kernel kills it when we die.
 fn bound(command: &Command) -> Command {
     let mut bound = Command::new("setpriv");
     bound.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program()).args(command.get_args());
@@ -99,7 +100,7 @@ fn bound(command: &Command) -> Command {
 }
 
 fn send(name: &str, process: u32) {
-    // If it is gone already, waiting for it says so.
+    // If the process is gone, a later wait notices.
     let _ = Command::new("kill")
         .args([&format!("-{name}"), "--", &process.to_string()])
         .stderr(Stdio::null())

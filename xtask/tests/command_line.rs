@@ -1,5 +1,4 @@
-//! The command line as it is used: what is misspelt is an error that says what there is, and
-//! nothing runs.
+//! The command line: a misspelt name is an error that lists the known ones, and nothing runs.
 
 use std::process::{Command, Output};
 
@@ -8,7 +7,8 @@ fn xtask(arguments: &[&str]) -> Output {
     command.args(arguments).output().expect("it starts")
 }
 
-/// What a failing command says. If it ran after all, it would complain about the missing program.
+/// Returns the error output of a failing command. If it ran after all, it would complain about the
+/// missing program.
 fn refusal(arguments: &[&str]) -> String {
     let output = xtask(&[arguments, &["--retake", "/nowhere/retake"]].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -17,7 +17,7 @@ fn refusal(arguments: &[&str]) -> String {
     said
 }
 
-/// Every subject of a benchmark and every list of programs, with names it knows.
+/// Every subject of a benchmark and every list of programs, with two names that it knows.
 const SELECTIONS: [(&[&str], [&str; 2]); 8] = [
     (&["bench"], ["small-calls", "go-http"]),
     (&["bench", "--micro"], ["getppid", "payload-out"]),
@@ -38,7 +38,7 @@ fn misspelt_selections_are_told_with_the_known_names() {
             assert!(said.contains(&format!("{first:?}; there are ")), "{command:?}: {said}");
             assert!(known.iter().all(|name| said.contains(name)), "{command:?}: {said}");
         }
-        // One that is known does not help another.
+        // A known name does not make up for an unknown one.
         let said = refusal(&[command, &["--only", &format!("{},foo", known[0])]].concat());
         assert!(said.contains("\"foo\"; there are "), "{command:?}: {said}");
     }

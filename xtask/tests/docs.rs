@@ -1,6 +1,6 @@
-//! The commands of cargo that the documentation shows: `cargo xtask` is run, or stands in
-//! `tests/not_run.txt` with the reason why not; then it has the options that are shown. What others
-//! build and run is there. All else is run by `crates/cli/tests/docs`.
+//! Checks the cargo commands in the documentation. A `cargo xtask` command is run, or it is in
+//! `tests/not_run.txt` with the reason; then its options must exist. For commands that build and
+//! run other things, the target must exist. `crates/cli/tests/docs` runs all other commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use std::process::{Command, Output};
 use retake_testing::listed::{complaints, is_listed, listed};
 use retake_testing::pages::{Page, pages, repository};
 
-/// What `crates/cli/tests/docs` runs.
+/// The command that `crates/cli/tests/docs` runs.
 const BUILD_AND_RUN: &str = "cargo run --release -p retake --";
 
-/// Runs it, for a minute at most: what takes longer belongs on the list.
+/// Runs an xtask command, for a minute at most. Longer ones belong on the list.
 fn xtask(arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "60", env!("CARGO_BIN_EXE_xtask")]).args(arguments);
     command.current_dir(repository()).output().expect("it starts")
 }
 
-/// The commands of cargo's in blocks, and in back quotes, each with the path of its page.
+/// Returns the cargo commands in code blocks and back quotes, each with the path of its page.
 fn commands_of_cargo(pages: &[Page]) -> Vec<(&str, String)> {
     let of_page = |page: &Page| {
         let spans = page.spans().into_iter().map(|(_, span)| span);
@@ -32,7 +32,7 @@ fn commands_of_cargo(pages: &[Page]) -> Vec<(&str, String)> {
         .collect()
 }
 
-/// The list comes first: a command that it should name may run for hours.
+/// The list is checked first, because a command that is missing in it may run for hours.
 #[test]
 fn the_list_has_what_is_shown_and_all_else_runs() {
     let (pages, listed) = (pages(), listed());
@@ -73,7 +73,7 @@ fn options_of_xtask_are_known() {
     assert!(count > 15, "{count} options");
 }
 
-/// The folders of packages that a command may name.
+/// Returns the folders of packages that a command may name.
 fn packages(name: Option<&str>) -> Vec<PathBuf> {
     let root = repository();
     let crates = fs::read_dir(root.join("crates")).unwrap().flatten().map(|entry| entry.path());
@@ -85,7 +85,7 @@ fn packages(name: Option<&str>) -> Vec<PathBuf> {
     all.filter(is_named).collect()
 }
 
-/// The sources of a target: a file, or all of a folder.
+/// Returns the sources of a target: a file, or all files of a folder.
 fn sources(target: &Path) -> Option<String> {
     if let Ok(text) = fs::read_to_string(target.with_extension("rs")) {
         return Some(text);
@@ -94,7 +94,7 @@ fn sources(target: &Path) -> Option<String> {
     Some(files.filter_map(|file| fs::read_to_string(file).ok()).collect())
 }
 
-/// What is wrong with a command that has cargo build and run something.
+/// Returns what is wrong with a command that lets cargo build and run something.
 fn fault(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split(' ').collect();
     let after = |option: &str| words.windows(2).find(|two| two[0] == option).map(|two| two[1]);
@@ -132,7 +132,7 @@ fn what_cargo_is_to_build_is_there() {
     assert!(fault("RETAKE_GONE=1 cargo test -p retake --test chaos").is_some());
 }
 
-/// The rows that explain the tables are rows of the tables.
+/// The rows that explain the tables must be rows of the tables.
 #[test]
 fn rows_that_are_shown_are_in_the_tables() {
     let joined = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,5 +1,4 @@
-//! The committed files are what the tables say, and the C of them compiles where there is no C
-//! library.
+//! Checks that the committed files match the tables, and that their C compiles without a C library.
 
 use retake_testing::c::compiler;
 use std::path::{Path, PathBuf};
@@ -55,8 +54,7 @@ fn generated_c_is_freestanding_and_needs_no_relocation() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Calls that are recorded on the short way follow one buffer at most, make no descriptors and have
-/// no commands.
+/// Calls on the short path follow at most one buffer, make no descriptors and have no commands.
 #[test]
 fn plain_calls_are_those_with_one_buffer_at_most() {
     let table = std::fs::read_to_string(repository().join("runtime/gen/table.c")).unwrap();

@@ -1,8 +1,8 @@
-//! Sizes and numbers in the tables are those of the kernel's headers, as far as the installed ones
-//! know them.
+//! Compares sizes and numbers in the tables with the installed kernel headers, as far as these know
+//! them.
 //!
-//! Each group of facts becomes a C file of static assertions. What the headers do not know is not
-//! compared: so each test says how many facts it must have compared at least.
+//! Each group of facts becomes a C file of static assertions. Facts that the headers lack are not
+//! compared, so each test has a minimum of facts that must be compared.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ fn table() -> Table {
     parse(&Sources::read(&tables).unwrap()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The headers that gcc finds, of those given.
+/// Returns the headers of `headers` that gcc finds.
 fn present<'name>(headers: &[&'name str]) -> Vec<&'name str> {
     let found = |header: &&&str| complaints(&format!("#include <{header}>\n")).is_empty();
     headers.iter().filter(found).copied().collect()
@@ -55,7 +55,7 @@ fn layouts_have_the_sizes_of_the_headers() {
     );
 }
 
-/// Headers that can be included together and define commands.
+/// Headers that define commands, and can be included together.
 const COMMAND_HEADERS: [&str; 50] = [
     "sys/time.h",
     "time.h",
@@ -138,7 +138,7 @@ fn calls_have_the_numbers_of_the_headers() {
     let checked = check_numbers(headers, facts);
     assert!(checked >= LEAST_CALLS, "only {checked} of {} calls are in the header", calls.len());
 
-    // The other direction: every call that the header has is in the table.
+    // In the other direction, the table must have every call in the header.
     let defined = defined(headers);
     let missing: Vec<_> =
         defined.iter().filter(|name| name.starts_with("__NR_") && !names.contains(name)).collect();

@@ -1,10 +1,10 @@
-//! The list of known failures only shrinks, and has no entry without a test.
+//! Checks that the list of known failures only shrinks, and that each entry has a test.
 
 use std::path::Path;
 
 use retake_testing::known;
 
-/// How many there are. Lower it with each that is mended.
+/// The number of known failures. Lower it with each repair.
 const MOST: usize = 1;
 
 #[test]

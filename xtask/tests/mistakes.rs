@@ -178,7 +178,7 @@ fn tidy_finds_what_it_looks_for() {
     assert_eq!(complaints("a.md", &path), ["a.md:1: a path of one machine"]);
 }
 
-/// Every rule holds of what is here: whoever adds one sees to it.
+/// The current tables obey every rule. A new rule must keep that true.
 #[test]
 fn the_tree_is_tidy() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

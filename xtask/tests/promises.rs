@@ -1,11 +1,11 @@
-//! docs/PROMISES.md is whole: what it quotes is in the documents, the tests that it names are
-//! there, and no limit is without one.
+//! Checks that docs/PROMISES.md is complete: its quotes are in the documents, the tests it names
+//! exist, and each limit has one.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A bullet of the page: a sentence, in short, and what holds it.
+/// A bullet of the page: a short sentence, and what keeps it.
 #[derive(Debug, PartialEq)]
 struct Promise {
     document: String,
@@ -22,13 +22,13 @@ fn read(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Text on one line: where a document breaks its lines does not matter.
+/// Returns text on one line, so that line breaks in documents do not matter.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the page: a heading `##` names a document, one `###` a section of it. A bullet is a
-/// sentence, and what is quoted below it holds it.
+/// Reads the page. A heading `##` names a document, and `###` a section of it. A bullet is a
+/// sentence, and the quote below it names the tests that hold it.
 fn promises(text: &str) -> Vec<Promise> {
     let (mut document, mut section) = (String::new(), String::new());
     let mut promises: Vec<Promise> = Vec::new();
@@ -56,7 +56,8 @@ fn promises(text: &str) -> Vec<Promise> {
     promises
 }
 
-/// The sections of a document by their headings; what is before the first belongs to the title.
+/// Returns the sections of a document by their headings. Text before the first belongs to the
+/// title.
 fn sections(text: &str) -> BTreeMap<String, String> {
     let mut sections: BTreeMap<String, String> = BTreeMap::new();
     let mut heading = String::new();
@@ -71,7 +72,7 @@ fn sections(text: &str) -> BTreeMap<String, String> {
     sections
 }
 
-/// What is wrong with a promise.
+/// Returns what is wrong with a promise.
 fn complaint(
     promise: &Promise,
     documents: &BTreeMap<String, BTreeMap<String, String>>,
@@ -94,8 +95,8 @@ fn complaint(
     }
 }
 
-/// Whether this is the path of a program of the driver, or the path of a Rust file and a test in it
-/// that is not left out.
+/// Returns whether this is the path of a program in `tests/programs`, or the path of a Rust file
+/// and a test in it that is not ignored.
 fn is_test(name: &str) -> bool {
     let root = repository();
     let Some((file, function)) = name.split_once("::") else {
@@ -113,7 +114,7 @@ fn is_test(name: &str) -> bool {
     attributes.contains("#[test]") && !attributes.contains("#[ignore")
 }
 
-/// Bullets and rows of a text: each with the lines that belong to it.
+/// Returns bullets and rows of a text, each with its lines.
 fn bullets(text: &str) -> Vec<String> {
     let mut bullets: Vec<String> = Vec::new();
     let mut is_inside = false;
@@ -136,7 +137,7 @@ fn rows(text: &str) -> Vec<String> {
     lines.skip(1).map(str::to_owned).collect()
 }
 
-/// What must be quoted at least once: in each document the name of a section, and a piece of it.
+/// Lists the sections and pieces of each document that must be quoted at least once.
 fn wanted(
     documents: &BTreeMap<String, BTreeMap<String, String>>,
 ) -> Vec<(&'static str, String, String)> {
@@ -150,7 +151,7 @@ fn wanted(
     want("README.md", "A session", rows(&documents["README.md"]["A session"]));
     want("README.md", "Limits", bullets(&documents["README.md"]["Limits"]));
     for (section, text) in &documents["docs/FORMAT.md"] {
-        // What is before the first section is the title's.
+        // Text before the first section belongs to the title.
         if section != "The recording on disk" && !text.trim().is_empty() {
             want("docs/FORMAT.md", section, vec![text.clone()]);
         }

@@ -1,8 +1,8 @@
 //! Measures how fast traces are written and read: `throughput [MEGABYTES [BYTES_OF_EACH_CALL]]`.
 //!
-//! The calls read and write data that compress about as file contents do. What is written goes to a
-//! file in the folder for temporary files, which is removed; speed is in bytes of data, and the
-//! memory that was needed is told.
+//! The calls read and write data that compress about as well as file contents do. The trace goes to
+//! a file in the folder for temporary files, which is removed afterwards. Speeds are in bytes of
+//! data. The memory used is reported, too.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A `read` and a `write` in turn.
+/// Returns a `read` or a `write`, in turn.
 fn traced_call(id: u64, source: &[u8], bytes: usize) -> TracedCall {
     let is_read = id.is_multiple_of(2);
     let from = (id as usize * 4099) % (source.len() - bytes);
@@ -63,7 +63,7 @@ fn traced_call(id: u64, source: &[u8], bytes: usize) -> TracedCall {
     }
 }
 
-/// Sixteen mebibytes of text with some noise in it.
+/// Returns sixteen mebibytes of text with some noise in it.
 fn sample_bytes() -> Vec<u8> {
     let mut state = 1_u64;
     let mut bytes = Vec::new();
@@ -97,7 +97,7 @@ fn report(what: &str, total: usize, start: Instant, path: &std::path::Path) {
     );
 }
 
-/// Time on processors so far, of all threads.
+/// Returns the processor time of all threads so far.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = stat

@@ -1,8 +1,8 @@
-//! The bytes of a record: its own, or a part of an extent of the trace that is read.
+//! The bytes of a record: its own, or a part of an extent of the trace being read.
 //!
-//! A trace holds its data in extents of some hundred kilobytes. To copy each value out of them
-//! costs more than all else that reading a record takes, so that records share the extent instead.
-//! How much memory that keeps in use is bounded: see [`Ledger`].
+//! A trace holds its data in extents of some hundred kilobytes. Copying each value out of them
+//! costs more than everything else in reading a record, so records share the extent instead.
+//! [`Ledger`] bounds how much memory that keeps in use.
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use retake_dataseries::{Extent, ExtentBuffers, Row};
 
-/// Extents that nobody reads on in, but whose data are in use: beyond so many bytes of them data
-/// are copied.
+/// The most bytes of extents that are read to their end but whose data are still in use. Beyond
+/// that, data are copied.
 const SHARED_BYTES_MAX: u64 = 64 << 20;
 
-/// Data of larger extents are copied always: one small record must not keep all of it.
+/// The largest extent whose data are shared. Data of larger ones are always copied, because one
+/// small record must not keep all of it in memory.
 const EXTENT_BYTES_MAX: usize = 4 << 20;
 
-/// Memory of extents that is kept for others.
+/// The most bytes of freed extents that are kept for reuse.
 const SPARE_BYTES_MAX: usize = 32 << 20;
 
 /// Bytes, as a slice. Made from a `Vec<u8>`.
@@ -43,7 +44,7 @@ impl TraceData {
         self
     }
 
-    /// How many bytes. Does not look at them, nor at what holds them.
+    /// Returns the number of bytes, without touching the bytes or their extent.
     pub fn len(&self) -> usize {
         match &self.0 {
             Bytes::Own(bytes) => bytes.len(),
@@ -51,12 +52,12 @@ impl TraceData {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes, to be changed.
+    /// Returns the bytes for changes. Shared bytes are copied first.
     pub fn to_mut(&mut self) -> &mut Vec<u8> {
         if let Bytes::Shared(..) = self.0 {
             self.0 = Bytes::Own(self.to_vec());
@@ -67,7 +68,7 @@ impl TraceData {
         }
     }
 
-    /// Drops what is beyond so many bytes.
+    /// Keeps at most the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         match &mut self.0 {
             Bytes::Own(bytes) => bytes.truncate(length),
@@ -157,7 +158,7 @@ impl std::fmt::Debug for TraceData {
     }
 }
 
-/// An extent that is read, or whose data are in use.
+/// An extent that is being read, or whose data are in use.
 #[derive(Debug)]
 pub(crate) struct SharedExtent {
     pub extent: Extent,
@@ -167,7 +168,7 @@ pub(crate) struct SharedExtent {
 }
 
 impl SharedExtent {
-    /// A value that a row of it gave.
+    /// Returns a value that one of the extent's rows gave.
     fn data(self: &Arc<Self>, value: &[u8]) -> TraceData {
         match self.extent.pool_range(value) {
             Some(range) if self.shares && !range.is_empty() => {
@@ -185,8 +186,8 @@ impl Drop for SharedExtent {
     }
 }
 
-/// How much memory the extents of a trace take: those that are read on, and those whose data are
-/// still in use.
+/// The account of the memory that the extents of a trace take: extents being read, and extents
+/// whose data are still in use.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     live_bytes: AtomicU64,
@@ -200,8 +201,7 @@ struct Spare {
 }
 
 impl Ledger {
-    /// Takes in an extent. `read_bytes` is what all extents take that are read on, this one
-    /// included.
+    /// Takes in an extent. `read_bytes` is the size of all extents being read, including this one.
     pub fn enter(self: &Arc<Self>, extent: Extent, read_bytes: u64) -> Arc<SharedExtent> {
         let bytes = extent.unpacked_bytes();
         let live_bytes = self.live_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
@@ -210,7 +210,7 @@ impl Ledger {
         Arc::new(SharedExtent { extent, shares, ledger: Arc::clone(self) })
     }
 
-    /// Memory for the next extent.
+    /// Returns memory for the next extent.
     pub fn spare(&self) -> ExtentBuffers {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let buffers = spare.buffers.pop().unwrap_or_default();
@@ -241,7 +241,7 @@ impl<'a> SharedRow<'a> {
         Some(Self { row: extent.extent.row(index)?, extent })
     }
 
-    /// A value that the row gave.
+    /// Returns a value that the row gave.
     pub fn data(&self, value: &[u8]) -> TraceData {
         self.extent.data(value)
     }
@@ -264,7 +264,7 @@ mod tests {
 
     const VALUE: &[u8] = b"some value or other";
 
-    /// An extent of so many rows, each with a value of its own.
+    /// Returns an extent of `rows` rows, each with a value of its own.
     fn extent(rows: usize, buffers: ExtentBuffers) -> Extent {
         let file_type = ExtentType::builder("Test")
             .namespace("example.org")
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(ledger.live_bytes.load(Ordering::Relaxed), 0);
         let spare = ledger.spare();
         assert!(spare.capacity_bytes() > 1000 * VALUE.len());
-        // What was there before does not show.
+        // The old contents of the reused memory do not show.
         let next = ledger.enter(extent(3, spare), 0);
         assert_eq!((next.extent.record_count(), first(&next)), (3, VALUE.into()));
     }

@@ -1,21 +1,21 @@
-//! What can go wrong with a trace file.
+//! The errors of trace files.
 
 /// The result of everything fallible in this crate.
 pub type Result<T> = std::result::Result<T, TraceError>;
 
-/// Why a trace cannot be written or read.
+/// The reason why a trace cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The file below.
+    /// An error of the DataSeries file.
     #[error(transparent)]
     File(#[from] retake_dataseries::Error),
-    /// Records come in the order of their ids.
+    /// A record whose id is not larger than the one before.
     #[error("a record with id {id} cannot follow one with id {last}: ids increase")]
     Order {
-        /// The id that came.
+        /// The id of the refused record.
         id: u64,
-        /// The id before.
+        /// The id of the record before it.
         last: u64,
     },
     /// A DataSeries file without any type of a trace.
@@ -24,15 +24,15 @@ pub enum TraceError {
         /// Names of some of its types.
         types: String,
     },
-    /// Our own file, of a version that this program does not know.
+    /// One of our own files, of a version that this program does not know.
     #[error(
         "the trace has format version {version}, this program reads version {known}; use a newer \
         retake"
     )]
     Version {
-        /// As the file says.
+        /// The version in the file.
         version: i32,
-        /// What we read.
+        /// The newest version that this program reads.
         known: i32,
     },
     /// The file is legal but would need too much memory.
@@ -41,7 +41,7 @@ pub enum TraceError {
         --extent-size makes smaller extents of it"
     )]
     Memory {
-        /// What the caller allows.
+        /// The most bytes that the caller allows.
         limit: u64,
     },
     /// An earlier write failed.

@@ -1,15 +1,15 @@
-//! Traces of system calls: what one is made of, and the DataSeries files that hold them.
+//! Traces of system calls: their records, and the DataSeries files that hold them.
 //!
 //! A trace is a sequence of [`TraceRecord`]s in the order of their ids. Code that captures calls
 //! makes such records and gives them to a [`TraceWriter`]. Code that prints, counts or repeats
 //! calls takes them from a [`TraceReader`]. The reader gives what the writer was given.
 //!
-//! In the file each call of the system-call table that RE-ANIMATOR (Paper: [RE-ANIMATOR]) knew has
-//! the type that it defined, newer ones have types of their own, and all others share one; see
-//! `docs/TRACE.md`, which comes from the tables in `schema`.
+//! In the file each system call that RE-ANIMATOR (Paper: [RE-ANIMATOR]) knew has the type that it
+//! defined. Newer calls have types of our own, and all others share one type. See `docs/TRACE.md`,
+//! which is generated from the tables in `schema`.
 //!
-//! It deliberately knows nothing of how calls are captured, and does not decode flags or structures
-//! to text.
+//! This crate deliberately knows nothing about how calls are captured. It does not decode flags or
+//! structures to text.
 #![forbid(unsafe_code)]
 
 mod data;

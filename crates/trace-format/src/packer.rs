@@ -1,4 +1,4 @@
-//! Packs and writes extents on a thread of its own, so that who captures calls only fills rows.
+//! Packs and writes extents on a thread of its own, so that the capturing thread only fills rows.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -8,7 +8,7 @@ use retake_dataseries::{CompressionSet, ExtentBuilder, Writer};
 
 use crate::error::{Result, TraceError};
 
-/// How many filled builders may wait: they are memory.
+/// How many filled builders may wait. They take memory.
 const WAITING_MAX: usize = 2;
 
 enum Message {
@@ -18,11 +18,11 @@ enum Message {
     Flush(Sender<()>),
 }
 
-/// The other thread, as seen from this one.
+/// The handle of the packing thread.
 #[derive(Debug)]
 pub(crate) struct Packer<W: Write + Send + 'static> {
     sender: Option<SyncSender<Message>>,
-    /// Builders that are empty again.
+    /// Emptied builders for reuse.
     empty: Receiver<(usize, ExtentBuilder)>,
     thread: Option<JoinHandle<Result<Writer<W>>>>,
 }
@@ -36,12 +36,12 @@ impl<W: Write + Send + 'static> Packer<W> {
         Ok(Self { sender: Some(sender), empty, thread: Some(thread) })
     }
 
-    /// Hands rows over.
+    /// Hands rows to the thread.
     pub fn pack(&mut self, number: usize, builder: ExtentBuilder) -> Result<()> {
         self.send(Message::Pack(number, builder))
     }
 
-    /// A builder that is empty again, with the number of its type.
+    /// Returns an emptied builder, with the number of its type.
     pub fn take_empty(&mut self) -> Option<(usize, ExtentBuilder)> {
         self.empty.try_recv().ok()
     }
@@ -61,7 +61,7 @@ impl<W: Write + Send + 'static> Packer<W> {
         if sent { Ok(()) } else { Err(self.failure()) }
     }
 
-    /// Why the thread ended before it was told to.
+    /// Returns why the thread ended before it was told to.
     fn failure(&mut self) -> TraceError {
         match self.join() {
             Some(Err(error)) => error,
@@ -74,23 +74,23 @@ impl<W: Write + Send + 'static> Packer<W> {
         self.thread.take().map(|thread| thread.join().unwrap_or(Err(TraceError::Poisoned)))
     }
 
-    /// Ends the thread; returns the file, to be finished.
+    /// Ends the thread. Returns the file, which the caller finishes.
     pub fn stop(&mut self) -> Result<Writer<W>> {
         self.join().unwrap_or(Err(TraceError::Poisoned))
     }
 }
 
 impl<W: Write + Send + 'static> Drop for Packer<W> {
-    /// Everything that was handed over is written, so that it can be recovered.
+    /// Writes everything that was handed over, so that it can be recovered.
     fn drop(&mut self) {
         if let Some(Ok(mut writer)) = self.join() {
-            // Nobody is left to be told.
+            // Errors have no receiver any more.
             let _ = writer.flush();
         }
     }
 }
 
-/// What the thread does.
+/// Packs and writes until the senders are gone.
 fn pack_all<W: Write>(
     mut writer: Writer<W>,
     messages: &Receiver<Message>,

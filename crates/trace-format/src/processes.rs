@@ -1,9 +1,9 @@
-//! What is known of each process while a trace is written: its ids, its working directory, what its
+//! The state of each process while a trace is written: its ids, its working directory, and what its
 //! descriptors refer to.
 //!
-//! The calls themselves tell, so that every record can name its parent process and the absolute
-//! path it is about. Nothing depends on this knowledge: what is not known is null. Memory is
-//! bounded by forgetting everything.
+//! The state comes from the calls themselves. With it every record can name its parent process and
+//! the absolute path it is about. Nothing depends on it: unknown values are null. To bound memory,
+//! the state of all processes is dropped when it gets too large.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use retake_model::table::{self, ArgumentKind, CallRow, DescriptorEffect, Shape, 
 
 use crate::{BufferDirection, ProcessStart, StartKind, TracedCall};
 
-/// How much may be remembered, in bytes of paths and in entries of 64 bytes.
+/// The most memory for states: bytes of paths, and 64 bytes for each entry.
 const REMEMBERED_BYTES: usize = 32 << 20;
-/// What an entry counts besides its path.
+/// The size that an entry counts besides its path.
 const ENTRY_BYTES: usize = 64;
 const AT_FDCWD: i32 = -100;
 const CLONE_FILES: u64 = 0x400;
@@ -38,12 +38,12 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// What is known of a process.
+    /// Returns the state of a process, if it is known.
     pub fn get(&self, process: u32) -> Option<&Process> {
         self.processes.get(&process)
     }
 
-    /// Takes note of a new state.
+    /// Takes the state of a process from its start.
     pub fn start(&mut self, start: &ProcessStart) {
         let known = |id: u32| Some(id).filter(|id| *id != 0);
         let mut process = Process {
@@ -73,7 +73,7 @@ impl Processes {
         self.processes.insert(id, process);
     }
 
-    /// Accounts for memory; forgets everything when that is too much.
+    /// Accounts for memory. Drops the states of all processes when they take too much.
     fn remember(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes > REMEMBERED_BYTES {
@@ -82,7 +82,7 @@ impl Processes {
         }
     }
 
-    /// Takes note of what a call changed.
+    /// Notes what a call changed.
     pub fn update(&mut self, call: &TracedCall) {
         if call.failed() {
             return;
@@ -137,14 +137,14 @@ impl Processes {
 
     fn fork(&mut self, call: &TracedCall, flags: u64) {
         let Ok(child) = u32::try_from(call.result) else { return };
-        // A child that shares descriptors knows nothing of its own: what its parent does later
-        // would be missing.
         if child == 0 || flags & CLONE_THREAD != 0 {
             return;
         }
         let Some(parent) = self.processes.get(&call.process) else { return };
         let mut process = parent.clone();
         process.parent = Some(call.process);
+        // With shared descriptors the paths of the child start empty and stay so: later changes by
+        // its parent would be missing.
         if flags & CLONE_FILES != 0 {
             process.paths.clear();
         }
@@ -197,8 +197,8 @@ impl Processes {
         self.get(id)?.paths.get(&descriptor).map(Vec::as_slice)
     }
 
-    /// The absolute path that a string argument of a call means. `directory` is the argument with
-    /// the descriptor it is below.
+    /// Returns the absolute path that a string argument of a call means. `directory` is the
+    /// argument with the descriptor of the directory that the path is relative to.
     pub fn full_path(&self, call: &TracedCall, directory: Option<u8>, path: u8) -> Option<Vec<u8>> {
         let given = call
             .buffers_of(path, BufferDirection::Input)
@@ -221,7 +221,7 @@ impl Processes {
     }
 }
 
-/// `base` and `given` with one slash between them; `./` in front of `given` adds nothing.
+/// Joins `base` and `given` with one slash. A leading `./` of `given` is dropped.
 fn join(base: &[u8], given: &[u8]) -> Vec<u8> {
     let mut given = given;
     while let Some(rest) = given.strip_prefix(b"./") {
@@ -238,7 +238,7 @@ fn join(base: &[u8], given: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Of a call that opens a path: the argument with the directory, and that with the path.
+/// Returns two arguments of a call that opens a path: the directory, and the path.
 fn opened_path(row: &table::Row) -> Option<(Option<u8>, u8)> {
     let is_path = |argument: &table::Argument| {
         matches!(&argument.kind,

@@ -21,12 +21,12 @@ use crate::schema::{SCHEMA, WRITE_NAME, other};
 /// How a trace is read.
 #[derive(Debug, Clone)]
 pub struct TraceReaderOptions {
-    /// Which digests of every extent are checked. Sizes and offsets are checked always.
+    /// The digests of extents that are checked. Sizes and offsets are always checked.
     pub digests: Digests,
-    /// Leave out the bytes that `write` wrote, which are half of many a trace: the calls come
-    /// without that buffer.
+    /// Whether to leave out the bytes that `write` wrote, which are half of many traces. The calls
+    /// then come without that buffer.
     pub skips_written: bool,
-    /// Refuse traces that need more memory than this at once, in bytes.
+    /// The most memory in bytes that a trace may need at once. Larger ones are refused.
     pub memory_bytes: u64,
 }
 
@@ -36,39 +36,39 @@ impl Default for TraceReaderOptions {
     }
 }
 
-/// What a trace of this program says about itself.
+/// The statements of a trace about itself. Only this program's traces have them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// Hash of the system-call table that it was made with.
+    /// The hash of the system-call table of the writer.
     pub table_hash: u64,
-    /// What wrote it.
+    /// The program that wrote the trace.
     pub producer: String,
 }
 
 /// Reads the records of a trace in the order of their ids.
 ///
-/// Ours come back as they were written. Traces of RE-ANIMATOR's tools are read as far as they go:
-/// registers that no field tells are 0, addresses of buffers are not known, and data are put
-/// together from fields; ids have gaps there.
+/// Our traces come back as they were written. Traces of RE-ANIMATOR's tools are read as far as
+/// possible: registers without a field are 0, addresses of buffers are unknown, and data are put
+/// together from fields. Their ids have gaps.
 ///
-/// What is damaged is left out: a [`TraceRecord::Incomplete`] says so, and so does one at the end
-/// of a trace that was cut off. Errors are only those of the stream, and of files that are no
+/// Damaged parts are left out, and a [`TraceRecord::Incomplete`] says so. There is also one at the
+/// end of a trace that was cut off. Errors are only those of the stream, and of files that are not
 /// traces.
 #[derive(Debug)]
 pub struct TraceReader<R: Read + Seek> {
     extents: Extents<R>,
     sources: Vec<Source>,
-    /// What comes next from each source.
+    /// The next record of each source.
     heap: BinaryHeap<Reverse<Next>>,
-    /// What comes before all in `heap`, if it is known: many a program makes the same call again
-    /// and again.
+    /// The next record of all, if it is known to come before those in `heap`. Programs often make
+    /// the same call again and again, so that one source supplies many records in a row.
     next: Option<Next>,
     buffers: BufferRows,
     descriptors: DescriptorRows,
     limits: LimitRows,
     header: Option<TraceHeader>,
     end: Option<(u64, Option<u64>)>,
-    /// Whether ids have no gaps, and an end is expected.
+    /// Whether this program made the trace. Its ids have no gaps, and an end is expected.
     is_own: bool,
     /// Why the walk through the file ended early, if it did.
     cut: Option<Error>,
@@ -80,7 +80,7 @@ pub struct TraceReader<R: Read + Seek> {
     has_ended: bool,
 }
 
-/// Where records come from.
+/// A source of records.
 #[derive(Debug)]
 enum Source {
     Calls(Box<CallCursor>),
@@ -89,11 +89,10 @@ enum Source {
     Incomplete(Cursor),
 }
 
-/// What comes next from a source: id, rank among equals, and the source.
+/// The key of a source's next record: id, rank among equal ids, and the source.
 type Next = (u64, u8, usize);
 
-/// Among records of one id: what is missing from the beginning, records, what is missing behind
-/// them.
+/// Ranks of records with one id: a gap before the first record, then records, then gaps after them.
 const RANK_FIRST: u8 = 0;
 const RANK_RECORD: u8 = 1;
 const RANK_AFTER: u8 = 2;
@@ -125,10 +124,10 @@ impl ByType {
 }
 
 impl<R: Read + Seek> TraceReader<R> {
-    /// Reads types and index; a file without an index is walked through, as far as that goes.
+    /// Reads types and index. A file without an index is walked through as far as possible.
     ///
     /// # Errors
-    /// From the stream; for files that are not DataSeries, hold no trace, or are of a newer
+    /// From the stream. Also for files that are not DataSeries, hold no trace, or have a newer
     /// version.
     pub fn new(mut source: R, options: &TraceReaderOptions) -> Result<Self> {
         let extent_bytes_limit = options.memory_bytes.min(256 << 20);
@@ -241,7 +240,7 @@ impl<R: Read + Seek> TraceReader<R> {
         Ok(())
     }
 
-    /// Looks at what comes next from a source.
+    /// Returns the key of a source's next record.
     fn look(&mut self, index: usize) -> Result<Option<Next>> {
         let key = match &mut self.sources[index] {
             Source::Calls(calls) => {
@@ -268,15 +267,15 @@ impl<R: Read + Seek> TraceReader<R> {
         Ok(key.map(|(id, rank)| (id, rank, index)))
     }
 
-    /// What the trace says about itself, if this program made it.
+    /// Returns what the trace says about itself, if this program made it.
     pub fn header(&self) -> Option<&TraceHeader> {
         self.header.as_ref()
     }
 
-    /// The next record; `None` after the last.
+    /// Returns the next record, or `None` after the last.
     ///
     /// # Errors
-    /// From the stream; [`TraceError::Memory`].
+    /// From the stream, and [`TraceError::Memory`].
     pub fn next_record(&mut self) -> Result<Option<TraceRecord>> {
         loop {
             if let Some(problem) = self.extents.problems.pop_front() {
@@ -310,7 +309,7 @@ impl<R: Read + Seek> TraceReader<R> {
         }
     }
 
-    /// The record that a source has next.
+    /// Takes the next record of a source.
     fn take(&mut self, index: usize) -> Result<TraceRecord> {
         Ok(match &mut self.sources[index] {
             Source::Calls(calls) => {
@@ -342,7 +341,7 @@ impl<R: Read + Seek> TraceReader<R> {
         })
     }
 
-    /// Says so if records between the last and this one are missing.
+    /// Notes a gap if records between the last and this one are missing.
     fn note_gap(&mut self, record: &TraceRecord) {
         let Some(id) = record.id() else { return };
         let expected = self.last_id.map(|last| last.wrapping_add(1));
@@ -354,7 +353,7 @@ impl<R: Read + Seek> TraceReader<R> {
         self.records += 1;
     }
 
-    /// Says what is missing at the end.
+    /// Notes the records that are missing at the end.
     fn finish(&mut self) {
         let cut = self.cut.take();
         let Some((records, last_id)) = self.end else {

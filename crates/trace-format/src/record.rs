@@ -9,13 +9,13 @@ use retake_model::table::number;
 pub enum TraceRecord {
     /// A system call.
     Call(TracedCall),
-    /// What a process was given when tracing of it, or its program, began.
+    /// The state of a process when tracing of it, or of its program, begins.
     ///
-    /// In a box: there are few, and it is so large that all others would take twice the room.
+    /// It is boxed, because it is rare and so large that it would double the size of all records.
     ProcessStart(Box<ProcessStart>),
     /// Input or output through mapped memory.
     MappedPages(MappedPages),
-    /// Records are missing here; says which and why.
+    /// A gap: records are missing here. The text says which and why.
     Incomplete(String),
 }
 
@@ -30,7 +30,7 @@ impl TraceRecord {
         }
     }
 
-    /// How many bytes of data it holds.
+    /// Returns the number of bytes of data in the record.
     pub fn data_bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.buffers.iter().map(|buffer| buffer.data.len()).sum(),
@@ -40,24 +40,25 @@ impl TraceRecord {
     }
 }
 
-/// One system call, with all the data that went in and out.
+/// One system call, with all the data that it read and wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TracedCall {
-    /// Its place in the trace.
+    /// Its number in the trace.
     pub id: u64,
     /// Process id as the program saw it.
     pub process: u32,
     /// Thread id as the program saw it.
     pub thread: u32,
-    /// When it was entered: real time in nanoseconds since 1970.
+    /// The time of entry: real time in nanoseconds since 1970.
     pub entered_ns: u64,
-    /// When it returned, likewise; 0 if it never did (`exit`, or the trace ended first).
+    /// The time of return, likewise. 0 if the call never returned (`exit`, or the trace ended
+    /// first).
     pub returned_ns: u64,
     /// Number of the processor on which it returned.
     pub processor: u32,
     /// System call number of x86-64.
     pub number: u32,
-    /// What the kernel put in `rax`: from -4095 to -1 a negated error number. 0 if the call never
+    /// The value of `rax`. From -4095 to -1 it is a negated error number. 0 if the call never
     /// returned.
     pub result: i64,
     /// The argument registers. Those beyond the arguments of the call are 0.
@@ -68,24 +69,24 @@ pub struct TracedCall {
 }
 
 impl TracedCall {
-    /// Whether it failed.
+    /// Returns whether the call failed.
     pub fn failed(&self) -> bool {
         (-4095..0).contains(&self.result)
     }
 
-    /// The error number, if it failed.
+    /// Returns the error number, if the call failed.
     pub fn errno(&self) -> Option<u32> {
         self.failed().then(|| self.result.unsigned_abs() as u32)
     }
 
-    /// What the call moved between descriptors inside the kernel, if it is such a call and the
-    /// bytes are known. See [`moved_argument`].
+    /// Returns the bytes that the call moved between descriptors inside the kernel, if it is such a
+    /// call and they are known. See [`moved_argument`].
     pub fn moved(&self) -> Option<&TracedBuffer> {
         let argument = moved_argument(self.number, self.arguments[1])?;
         self.buffers_of(argument, BufferDirection::Output).next()
     }
 
-    /// The buffers of one argument in one direction.
+    /// Returns the buffers of one argument in one direction.
     pub fn buffers_of(
         &self,
         argument: u8,
@@ -97,9 +98,10 @@ impl TracedCall {
     }
 }
 
-/// Which argument stands for the data that a call moves between descriptors inside the kernel,
-/// where no pointer shows them: the one that says how many bytes, and of an `ioctl` that clones
-/// files (`command` is its second argument) the third. `None` for all other calls.
+/// Returns the argument that stands for the data which a call moves between descriptors inside the
+/// kernel, where no pointer shows them. It is the argument with the number of bytes; for an `ioctl`
+/// that clones files it is the third. `command` is the second argument of an `ioctl`. `None` for
+/// all other calls.
 pub fn moved_argument(number: u32, command: u64) -> Option<u8> {
     const SENDFILE: u32 = number::SENDFILE as u32;
     const SPLICE: u32 = number::SPLICE as u32;
@@ -141,36 +143,36 @@ pub enum BufferDirection {
 /// * data that are *moved* between descriptors inside the kernel are an output of the argument that
 ///   [`moved_argument`] names. It has no address of its own, and repeats the argument there.
 ///
-/// Memory that could not be read has no buffer, and so has a null pointer.
+/// Memory that could not be read has no buffer, just as a null pointer has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedBuffer {
     /// Index of the argument, from 0.
     pub argument: u8,
-    /// Who wrote it.
+    /// Whether the call read it or the kernel wrote it.
     pub direction: BufferDirection,
-    /// Where it is in the program's memory.
+    /// The address in the program's memory.
     pub address: u64,
-    /// How long it is there.
+    /// The size there, in bytes.
     pub total_bytes: u64,
-    /// Its bytes, or the first of them if the trace was told to keep no more.
+    /// The bytes, or the first of them if the trace keeps no more.
     pub data: TraceData,
 }
 
-/// How a process came to be traced from here on.
+/// How a process entered the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StartKind {
     /// It executed a program.
     Exec,
     /// It is a copy of its parent.
     Fork,
-    /// It ran already when tracing began.
+    /// It was already running when tracing began.
     Attach,
 }
 
 /// The state that a process has when its part of the trace begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStart {
-    /// Its place in the trace.
+    /// Its number in the trace.
     pub id: u64,
     /// Real time in nanoseconds since 1970.
     pub time_ns: u64,
@@ -184,13 +186,13 @@ pub struct ProcessStart {
     pub session: u32,
     /// Process group id; 0 if unknown.
     pub process_group: u32,
-    /// Why it begins here.
+    /// How it entered the trace.
     pub how: StartKind,
     /// Absolute path of the working directory.
     pub working_directory: Vec<u8>,
     /// Absolute path of the root directory: `/` unless it was changed.
     pub root: Vec<u8>,
-    /// Mode bits that new files do not get.
+    /// The mode bits that new files do not get.
     pub umask: u32,
     /// Open descriptors in order of their numbers.
     pub descriptors: Vec<StartDescriptor>,
@@ -211,7 +213,7 @@ pub struct StartDescriptor {
     pub number: u32,
     /// What `/proc/PID/fd` says: a path, or a text such as `pipe:[123]`.
     pub path: Vec<u8>,
-    /// What it refers to.
+    /// The kind of object that it refers to.
     pub kind: DescriptorKind,
     /// File position.
     pub offset: u64,
@@ -219,7 +221,7 @@ pub struct StartDescriptor {
     pub flags: u32,
 }
 
-/// What a descriptor refers to.
+/// The kind of object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DescriptorKind {
     /// A regular file.
@@ -236,9 +238,9 @@ pub enum DescriptorKind {
     Socket,
     /// A symbolic link, opened with `O_PATH`.
     SymbolicLink,
-    /// Something without a file: epoll, eventfd, timerfd and their like.
+    /// An object without a file: epoll, eventfd, timerfd and the like.
     Anonymous,
-    /// Not known.
+    /// The kind is not known.
     Unknown,
 }
 
@@ -279,15 +281,15 @@ pub struct Credentials {
 /// Pages of a file that were read or written through a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappedPages {
-    /// Its place in the trace.
+    /// Its number in the trace.
     pub id: u64,
-    /// When it was seen: real time in nanoseconds since 1970.
+    /// The time of observation: real time in nanoseconds since 1970.
     pub time_ns: u64,
     /// Process id.
     pub process: u32,
     /// Thread id.
     pub thread: u32,
-    /// Written, else read.
+    /// Whether the pages were written. Otherwise they were read.
     pub write: bool,
     /// Absolute path of the file.
     pub path: Vec<u8>,

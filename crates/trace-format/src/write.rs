@@ -24,14 +24,14 @@ pub struct TraceWriterOptions {
     pub compression: CompressionSet,
     /// Level of zlib and bzip2, 1 to 9.
     pub level: u8,
-    /// An extent is written when its rows have so many bytes. A reader needs one for each kind of
-    /// call at a time.
+    /// The size of rows, in bytes, at which an extent is written. A reader needs memory for one
+    /// extent of each kind of call at a time.
     pub extent_bytes: usize,
-    /// All rows waiting together take at most about so many bytes.
+    /// The size of all waiting rows together, in bytes, that is not exceeded by much.
     pub memory_bytes: usize,
-    /// Everything is written when this much was added since the last time: what a crash can cost.
+    /// The number of bytes after which everything is written. It bounds what a crash can cost.
     pub flush_bytes: usize,
-    /// What made the trace, for people.
+    /// The name of the program that makes the trace, for people.
     pub producer: String,
 }
 
@@ -49,12 +49,11 @@ impl Default for TraceWriterOptions {
     }
 }
 
-/// Writes records to a DataSeries file, which need not seek.
+/// Writes records to a DataSeries file. The stream need not seek.
 ///
-/// Extents are packed and written on a thread of its own, as they fill. If the program dies, what
-/// was written is a file that [`crate::TraceReader`] reads as far as it goes;
-/// [`TraceWriter::flush`] bounds what is missing. So is a file whose writer was dropped without
-/// [`TraceWriter::finish`].
+/// A separate thread packs and writes extents as they fill. If the program dies, or drops the
+/// writer without [`TraceWriter::finish`], [`crate::TraceReader`] reads the file as far as it goes.
+/// [`TraceWriter::flush`] bounds what is missing.
 #[derive(Debug)]
 pub struct TraceWriter<W: Write + Send + 'static> {
     builders: Builders,
@@ -64,23 +63,23 @@ pub struct TraceWriter<W: Write + Send + 'static> {
     processes: Processes,
     records: u64,
     last_id: Option<u64>,
-    /// Bytes added since everything was last written.
+    /// The bytes added since everything was last written.
     unflushed_bytes: usize,
     has_failed: bool,
 }
 
-/// The rows that wait, by type.
+/// The waiting rows, by type.
 #[derive(Debug)]
 struct Builders {
     builders: Vec<ExtentBuilder>,
     types: Vec<Arc<ExtentType>>,
     order: ByteOrder,
-    /// Types whose builders got rows since the last time anybody looked.
+    /// The types whose builders got rows since the last look.
     touched: Vec<usize>,
-    /// Bytes in all builders when they were last looked at.
+    /// The bytes in each builder at the last look.
     sizes: Vec<usize>,
     total_bytes: usize,
-    /// Empty builders to use again.
+    /// Empty builders for reuse.
     spare: Vec<Option<ExtentBuilder>>,
 }
 
@@ -111,7 +110,7 @@ impl Builders {
         }
     }
 
-    /// Takes the rows of one type; `None` if there are none.
+    /// Takes the rows of one type. `None` if there are none.
     fn take(&mut self, number: usize) -> Option<ExtentBuilder> {
         if self.builders[number].record_count() == 0 {
             return None;
@@ -157,12 +156,12 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
 
     /// Adds a record.
     ///
-    /// More than 64 MiB of one buffer, or 128 MiB of one call, are not kept; the record then says
-    /// so as it does for all data that are missing.
+    /// At most 64 MiB of one buffer are kept, and 128 MiB of one call. The record then says that
+    /// data are missing, as in all such cases.
     ///
     /// # Errors
-    /// [`TraceError::Order`] if its id is not larger than those before; errors of the stream, after
-    /// which nothing can be added.
+    /// [`TraceError::Order`] if the id is not larger than all before. After an error of the stream
+    /// nothing can be added.
     pub fn write(&mut self, record: &TraceRecord) -> Result<()> {
         if self.has_failed {
             return Err(TraceError::Poisoned);
@@ -204,8 +203,8 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         Ok(())
     }
 
-    /// RE-ANIMATOR's replayer takes main thread and umask from a record of `umask` with id 0. It
-    /// stands for no call.
+    /// Writes a record of `umask` with id 0, which stands for no call. RE-ANIMATOR's replayer takes
+    /// the main thread and the umask from it.
     fn write_first_umask(&mut self, start: &ProcessStart) -> Result<()> {
         let position = SCHEMA.position(UMASK);
         let extent_type = &SCHEMA.calls[position].extent_type;
@@ -226,7 +225,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         Ok(())
     }
 
-    /// Accounts for new rows and hands over what is full.
+    /// Accounts for new rows and hands full builders over.
     fn settle(&mut self) -> Result<()> {
         while let Some(number) = self.builders.touched.pop() {
             let bytes = self.builders.builders[number].bytes();
@@ -264,8 +263,7 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         (0..self.builders.builders.len()).try_for_each(|number| self.pack(number))
     }
 
-    /// Writes everything added so far, however little, and waits until it is with the operating
-    /// system.
+    /// Writes everything added so far, and waits until it is with the operating system.
     ///
     /// # Errors
     /// From the stream.
@@ -275,22 +273,22 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
         self.packer.flush()
     }
 
-    /// How many records with an id were added.
+    /// Returns how many records with an id were added.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Ends the trace; returns the stream.
+    /// Ends the trace. Returns the stream.
     ///
     /// # Errors
-    /// From the stream. What was written can then still be read.
+    /// From the stream. The part that was written can still be read.
     pub fn finish(mut self) -> Result<W> {
         if self.has_failed {
             return Err(TraceError::Poisoned);
         }
         self.settle()?;
         self.pack_all()?;
-        // In an extent of its own, and the last.
+        // The end is in an extent of its own, the last one.
         encode::write_end(&mut self.builders, self.records, self.last_id)?;
         self.pack(SCHEMA.plain_position(other::END))?;
         self.builders.touched.clear();
@@ -299,10 +297,10 @@ impl<W: Write + Send + 'static> TraceWriter<W> {
 }
 
 impl<W: Write + Send + 'static> Drop for TraceWriter<W> {
-    /// What was added is written, so that a trace that was given up can be read as far as it went.
+    /// Writes everything added so far, so that an abandoned trace can be read as far as it goes.
     fn drop(&mut self) {
         if !self.has_failed {
-            // Nobody is left to be told; after `finish` there is nothing left either.
+            // Errors have no receiver any more. After `finish` nothing is left to write.
             let _ = self.pack_all();
         }
     }

@@ -1,4 +1,4 @@
-//! `docs/TRACE.md` holds the schema as it is.
+//! Checks that `docs/TRACE.md` holds the current schema.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Agreement with RE-ANIMATOR: its types, the rules of its replayer, and its own files.
+//! Checks agreement with RE-ANIMATOR: its types, the rules of its replayer, and its own files.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn field_text(extent_type: &ExtentType) -> Vec<String> {
     extent_type.fields().iter().map(text).collect()
 }
 
-/// Rows of a file as fields by name, by the last part of the type's name.
+/// The rows of a file by the last part of the type's name. Each maps names of fields to values.
 type Rows = HashMap<String, Vec<HashMap<String, String>>>;
 
 fn rows(bytes: &[u8]) -> Rows {
@@ -306,7 +306,7 @@ fn processes_and_paths_are_known() {
     );
     expect(&rows["mkdir"][0], &[("full_pathname", "/tmp/new\0")]);
     expect(&rows["rmdir"][0], &[("full_pathname", "/tmp/old\0"), ("executing_ppid", "100")]);
-    // What its replayer wants to see first.
+    // The first records that its replayer expects.
     expect(
         &rows["umask"][0],
         &[

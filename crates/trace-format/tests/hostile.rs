@@ -1,4 +1,4 @@
-//! Damaged traces: what is whole is read, what is lost is said, and nothing else happens.
+//! Damaged traces: undamaged records are read, losses are reported, and nothing else happens.
 
 mod common;
 
@@ -11,7 +11,7 @@ use retake_trace_format::{
     TraceError, TraceReader, TraceReaderOptions, TraceRecord, TraceWriter, TraceWriterOptions,
 };
 
-/// All records, unless the file cannot be read at all.
+/// Reads all records. `None` if the file cannot be read at all.
 fn try_read(bytes: &[u8]) -> Option<Vec<TraceRecord>> {
     let options = TraceReaderOptions { memory_bytes: 64 << 20, ..TraceReaderOptions::default() };
     let reader = TraceReader::new(Cursor::new(bytes), &options).ok()?;
@@ -23,7 +23,7 @@ fn try_read(bytes: &[u8]) -> Option<Vec<TraceRecord>> {
     Some(records)
 }
 
-/// A trace of small extents.
+/// Returns a trace of small extents.
 fn small_extents(trace: &[TraceRecord], compression: CompressionSet) -> Vec<u8> {
     write(
         trace,
@@ -31,7 +31,7 @@ fn small_extents(trace: &[TraceRecord], compression: CompressionSet) -> Vec<u8> 
     )
 }
 
-/// Whether `part` has nothing but records of `whole`, in its order; texts about what is missing do
+/// Returns whether `part` has only records of `whole`, in its order. Texts about missing records do
 /// not count.
 fn is_part_of(part: &[TraceRecord], whole: &[TraceRecord]) -> bool {
     let mut rest = whole.iter();
@@ -49,7 +49,7 @@ proptest! {
         let whole = small_extents(&trace, CompressionSet::LZ4);
         let cut = &whole[..(whole.len() as f64 * share) as usize];
         if let Some(records) = try_read(cut) {
-            // Of the very end only the index can be missing, and with it nothing.
+            // Cutting the very end can cost only the index, and with it no record.
             let is_said = records == trace || matches!(records.last(),
                 Some(TraceRecord::Incomplete(_)));
             prop_assert!(is_said, "{:?}", records.last());
@@ -62,7 +62,7 @@ proptest! {
         let mut bytes = small_extents(&trace, CompressionSet::NONE);
         let place = (bytes.len() as f64 * at) as usize;
         bytes[place] ^= flip;
-        // A record whose buffers were lost is a record with less in it; ids tell that it is there.
+        // A record that lost its buffers still has its id, and holds less.
         if let Some(records) = try_read(&bytes) {
             let ids: Vec<u64> = records.iter().filter_map(TraceRecord::id).collect();
             prop_assert!(ids.is_sorted());

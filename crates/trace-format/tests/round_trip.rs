@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Checks that traces are read as they were written.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Every trace obeys the description of the format, byte by byte, by a reader that shares no code
-//! with the writer: what the original tools check when all their checks are on.
+//! Checks that every trace obeys the description of the format, byte by byte. The reader here
+//! shares no code with the writer. It makes all the checks that the original tools can make.
 
 mod common;
 #[path = "../../dataseries/tests/slow/mod.rs"]
@@ -11,8 +11,8 @@ use retake_dataseries::{ByteOrder, CompressionSet};
 use retake_trace_format::{TraceRecord, TraceWriterOptions};
 use slow::{Slow, SlowExtent};
 
-/// Ids of all calls, by the fields of RE-ANIMATOR's schema, which the columns of each type begin
-/// with.
+/// Returns the ids of all calls. The columns of each type begin with the fields of RE-ANIMATOR's
+/// schema, which give the place of the id.
 fn ids(extents: &[SlowExtent], columns: &dyn Fn(&str) -> Option<usize>) -> Vec<i64> {
     let mut ids = Vec::new();
     for extent in extents {
@@ -42,7 +42,7 @@ proptest! {
         slow::rules::obeys(&file);
         let extents = slow::read(&file);
         prop_assert!(slow::SLOW_CHAIN.with(std::cell::Cell::get), "the chain of checksums");
-        // Common fields are sorted by name: unique_id is the last of the fourteen.
+        // The common fields are sorted by name, and `unique_id` is the last of the fourteen.
         let of_calls = |name: &str| name.starts_with("IOTTAFSL::Trace::Syscall::").then_some(13);
         let found = ids(&extents, &of_calls);
         let written: Vec<u64> = trace.iter().filter_map(TraceRecord::id).collect();

@@ -1,5 +1,5 @@
-//! Whom to trace from outside: a program that is started for it, or processes that run already,
-//! with all that they have made.
+//! The targets of tracing from outside: a program that is started for it, or running processes with
+//! all their descendants.
 
 use crate::{Error, Result};
 #[cfg(feature = "ebpf")]
@@ -12,25 +12,25 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// What to trace from outside.
+/// The target of tracing from outside.
 #[derive(Debug, Clone)]
 pub enum Whom {
     /// A program, started as for the other methods.
     Program(Box<retake_record::Request>),
-    /// Processes that run already, their descendants, and what they make from now on.
+    /// Running processes, their descendants, and all that they create from now on.
     Processes(Vec<i32>),
 }
 
-/// What to trace from outside, and how much of it to keep.
+/// The target of tracing from outside, and how much of it to keep.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Whom.
+    /// The program or processes to trace.
     pub whom: Whom,
-    /// Bytes kept of each buffer.
+    /// The most bytes kept of each buffer.
     pub data_limit: u64,
 }
 
-/// A child that stands before the exec of its program.
+/// Starts a child that waits before the exec of its program.
 pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
     let text = |bytes: &[u8]| {
         CString::new(bytes).map_err(|_| io::Error::other("an argument contains a NUL byte"))
@@ -56,15 +56,15 @@ pub(crate) fn prepare(program: &retake_record::Request) -> Result<Prepared> {
     })?)
 }
 
-/// Passes a tree grows by while one looks at it: more means that it grows faster than one can look.
+/// The most passes over a growing tree. A tree that needs more grows faster than we can look.
 const MOST_PASSES: usize = 200;
 
-/// Takes in every thread of some processes and of their descendants, those that come while this
-/// goes on included. `take` says of a process and one of its threads whether it was there; what it
-/// says of the first thread of a process that was named decides.
+/// Takes in every thread of the given processes and of their descendants, including those that
+/// appear meanwhile. `take` gets a process and one of its threads. Only its errors for the first
+/// thread of a named process count.
 ///
 /// # Errors
-/// A process that was named is not there, or what `take` says of it.
+/// A named process does not exist, or an error of `take`.
 pub(crate) fn take_tree(roots: &[i32], mut take: impl FnMut(i32, i32) -> Result<()>) -> Result<()> {
     let mut taken = HashSet::new();
     for root in roots {
@@ -81,7 +81,7 @@ pub(crate) fn take_tree(roots: &[i32], mut take: impl FnMut(i32, i32) -> Result<
             for tid in threads(process) {
                 if taken.insert(tid) {
                     found = true;
-                    // It may be gone meanwhile, or be taken in already because its maker was.
+                    // The thread may be gone by now, or be taken in already because its maker was.
                     let _ = take(process, tid);
                 }
             }
@@ -93,7 +93,7 @@ pub(crate) fn take_tree(roots: &[i32], mut take: impl FnMut(i32, i32) -> Result<
     Ok(())
 }
 
-/// The processes themselves and all below them, parents first.
+/// Returns the processes and all their descendants, parents first.
 fn descendants(roots: &[i32]) -> Vec<i32> {
     let pairs: Vec<(i32, i32)> =
         process::all().into_iter().filter_map(|pid| Some((pid, process::parent(pid)?))).collect();
@@ -114,13 +114,14 @@ fn threads(process: i32) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A process that lets go on whom we have held, should we be killed.
+/// Starts a process that continues the threads which we have stopped, in case we are killed.
 ///
 /// # Errors
-/// No process, no descriptor.
+/// The process or its descriptor cannot be made.
 #[cfg(feature = "ebpf")]
 pub(crate) fn guard(whom: &Whom) -> io::Result<Option<Guardian>> {
-    let Whom::Processes(roots) = whom else { return Ok(None) }; // they are killed with us
+    // A program that we started is killed with us.
+    let Whom::Processes(roots) = whom else { return Ok(None) };
     let roots = roots.clone();
     let let_go = move || {
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -133,7 +134,7 @@ pub(crate) fn guard(whom: &Whom) -> io::Result<Option<Guardian>> {
     Ok(Some(Guardian::start(let_go)?))
 }
 
-/// Whether the tracing thread is to leave those that it has attached to.
+/// A request to the tracing thread to leave the processes that it has attached to.
 #[derive(Debug, Default)]
 pub(crate) struct Leave {
     asked: AtomicBool,
@@ -141,17 +142,17 @@ pub(crate) struct Leave {
 }
 
 impl Leave {
-    /// What [`retake_kernel::call_tracer::wait`] looks at.
+    /// Returns the flag for [`retake_kernel::call_tracer::wait`].
     pub fn flag(&self) -> &AtomicBool {
         &self.asked
     }
 
-    /// Whether it is.
+    /// Returns whether the thread is asked to leave.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Asks it to. To be repeated until it is gone.
+    /// Asks the thread to leave. The caller repeats this until the thread is gone.
     fn ask(&self) {
         self.asked.store(true, Ordering::Release);
         match self.tid.load(Ordering::Acquire) {
@@ -161,10 +162,10 @@ impl Leave {
     }
 }
 
-/// Runs `trace` on a thread of its own, to which all that it attaches to belongs: when it ends, the
-/// kernel lets them go without stopping them. Meanwhile `idle` is called again and again; it waits
-/// as long as it likes, or until this thread is unparked. A tracer of processes that ran before is
-/// asked to leave when somebody asks us to end: then `before_leaving` is called once.
+/// Runs `trace` on a thread of its own, which owns all that it attaches to. When it ends, the
+/// kernel detaches them without a stop. Meanwhile `idle` is called again and again. It may wait, at
+/// most until this thread is unparked. If a signal asks us to end, a tracer of running processes is
+/// asked to leave, after one call of `before_leaving`.
 pub(crate) fn on_own_thread<T: Send>(
     whom: &Whom,
     mut idle: impl FnMut(),

@@ -1,14 +1,14 @@
-//! Between the CALL events of the runtime and the records of a trace.
+//! Converts between the CALL events of the runtime and the records of a trace.
 
 use crate::look;
 use retake_model::table::{self, ArgumentKind, LengthRule, Shape};
 use retake_model::{CallRef, ItemDirection, ItemRef};
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 
-/// Gives the bytes of inputs that an event has only in part, and of files to which it refers.
+/// Supplies the bytes of inputs that an event has only in part, and of files to which it refers.
 pub(crate) type Supply<'a> = &'a mut dyn FnMut(&ItemRef<'_>) -> Option<Vec<u8>>;
 
-/// The record of a call. Times and processor come from the event if it has them.
+/// Makes the record of a call. Times and processor come from the event if it has them.
 pub(crate) fn from_event(
     call: &CallRef<'_>,
     process: u32,
@@ -77,7 +77,7 @@ fn buffer(
     };
     let mut data = data.unwrap_or_else(|| item.inline_bytes().to_vec());
     let mut total_bytes = u64::from(item.total_bytes());
-    // The runtime keeps the NUL of each string of a list.
+    // The runtime keeps the NUL of each string in a list.
     if shape == Some(Shape::Strings) && item.address() != pointer && total_bytes > 0 {
         total_bytes -= 1;
         data.truncate(total_bytes as usize);
@@ -91,7 +91,7 @@ fn buffer(
     }
 }
 
-/// Empty strings have no item of their own.
+/// Adds the empty strings, which have no item of their own.
 fn add_empty_strings(traced: &mut TracedCall, call: &CallRef<'_>, shapes: &[Option<Shape>]) {
     for (index, shape) in shapes.iter().enumerate() {
         let address = traced.arguments[index];
@@ -109,7 +109,7 @@ fn add_empty_strings(traced: &mut TracedCall, call: &CallRef<'_>, shapes: &[Opti
     }
 }
 
-/// The shape of each argument that points to memory.
+/// Returns the shape of each argument that points to memory.
 fn shapes(number: u16, arguments: &[u64]) -> Vec<Option<Shape>> {
     let Some(row) = table::call(number) else { return Vec::new() };
     let shape = |argument: &table::Argument| match &argument.kind {
@@ -121,8 +121,8 @@ fn shapes(number: u16, arguments: &[u64]) -> Vec<Option<Shape>> {
 
 const CALL: u8 = 1;
 
-/// Keeps at most `limit` bytes of each buffer that holds data, and all of what means something to
-/// the kernel: paths and structures.
+/// Keeps at most `limit` bytes of each buffer of data. Buffers that the kernel interprets, such as
+/// paths and structures, stay whole.
 pub fn limit_data(call: &mut TracedCall, limit: u64) {
     let Some(row) = u16::try_from(call.number).ok().and_then(table::call) else { return };
     let row = row.resolve(&call.arguments).0;
@@ -145,7 +145,7 @@ pub fn limit_data(call: &mut TracedCall, limit: u64) {
     }
 }
 
-/// Registers beyond the arguments of a call hold anything.
+/// Clears the registers beyond the arguments of a call. They hold arbitrary values.
 pub(crate) fn forget_unused_arguments(call: &mut TracedCall) {
     let count = argument_count(call);
     call.arguments[count..].fill(0);
@@ -156,7 +156,7 @@ fn argument_count(call: &TracedCall) -> usize {
     row.map_or(0, |row| row.resolve(&call.arguments).0.arguments.len())
 }
 
-/// The event that the runtime would have written.
+/// Makes the event that the runtime would have written.
 pub(crate) fn to_event(call: &TracedCall) -> Vec<u8> {
     let number = u16::try_from(call.number).unwrap_or(u16::MAX);
     let count = argument_count(call);
@@ -185,7 +185,7 @@ pub(crate) fn to_event(call: &TracedCall) -> Vec<u8> {
             0,
         ]);
         let argument = usize::from(buffer.argument);
-        // The runtime keeps the NUL of each string of a list.
+        // The runtime keeps the NUL of each string in a list.
         let nul = usize::from(
             shapes.get(argument) == Some(&Some(Shape::Strings))
                 && buffer.address != call.arguments[argument],

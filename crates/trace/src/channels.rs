@@ -1,7 +1,7 @@
-//! Pipes and pairs of sockets between processes: whose descriptors are their ends, and how much is
-//! in them. Where no times tell which of two processes was first, this does: nobody reads what has
-//! not been written, writes more than there is room for, sees an end before all writers have
-//! closed, or is told that nobody reads while somebody does.
+//! Pipes and socket pairs between processes: the processes with descriptors of their ends, and the
+//! amount of data in them. This orders calls of different processes where times do not. A process
+//! cannot read data before they are written, write more than there is room for, see an end before
+//! all writers have closed, or get `EPIPE` while a reader exists.
 
 use crate::descriptors::{self, Descriptor, Table};
 use crate::observation::{Ending, Observation};
@@ -35,21 +35,21 @@ const F_SETPIPE_SZ: u64 = 1031;
 const EPIPE: i64 = -32;
 const MSG_PEEK: u64 = 2;
 
-/// How much a pipe holds unless somebody changes that.
+/// The capacity of a pipe unless a call changes it.
 const PIPE_BYTES: u64 = 1 << 16;
-/// No pair of sockets holds more unless somebody has asked for it.
+/// A bound of the capacity of a socket pair unless a call asks for more.
 const SOCKET_BYTES: u64 = 1 << 18;
 
-/// What flows in one direction.
+/// One direction of a channel.
 #[derive(Debug, Default)]
 struct Flow {
-    /// Written, and not read yet.
+    /// The bytes written but not yet read.
     bytes: Cell<u64>,
-    /// How many there is room for.
+    /// The most bytes that it can hold.
     capacity: Cell<u64>,
     writer: RefCell<Weak<End>>,
     reader: RefCell<Weak<End>>,
-    /// Somebody has shut it down.
+    /// Whether it was shut down.
     is_shut: Cell<bool>,
 }
 
@@ -58,18 +58,18 @@ impl Flow {
         Rc::new(Self { capacity: Cell::new(bytes), ..Self::default() })
     }
 
-    /// Whether somebody can still write to it.
+    /// Returns whether a process can still write to it.
     fn is_fed(&self) -> bool {
         !self.is_shut.get() && self.writer.borrow().strong_count() > 0
     }
 
-    /// Whether somebody can still read from it.
+    /// Returns whether a process can still read from it.
     fn is_drained(&self) -> bool {
         !self.is_shut.get() && self.reader.borrow().strong_count() > 0
     }
 }
 
-/// An end, closed with the last descriptor of it.
+/// An end of a channel. It closes with its last descriptor.
 #[derive(Debug)]
 struct End {
     reads: Option<Rc<Flow>>,
@@ -92,16 +92,17 @@ impl Descriptor for Slot {
     }
 }
 
-/// Follows them.
+/// Follows all channels.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     processes: HashMap<u32, Table<Slot>>,
-    /// What each thread wrote to last: the call returned when all was in there.
+    /// The flow that each thread last wrote to. The write returned only when all its data were in
+    /// it.
     filling: HashMap<u32, Rc<Flow>>,
 }
 
 impl Channels {
-    /// A process has made another, which has what it has.
+    /// Gives a new process the descriptors of its parent.
     pub fn forked(&mut self, parent: u32, child: u32) {
         if parent != child {
             let table = self.processes.get(&parent).cloned().unwrap_or_default();
@@ -109,12 +110,12 @@ impl Channels {
         }
     }
 
-    /// All threads of a process have ended.
+    /// Forgets a process, all of whose threads have ended.
     pub fn ended(&mut self, process: u32) {
         self.processes.remove(&process);
     }
 
-    /// Whether that can have come to pass by now.
+    /// Returns whether the observation is possible now.
     pub fn allow(&self, observation: &Observation) -> bool {
         if self
             .filling
@@ -146,8 +147,8 @@ impl Channels {
         }
     }
 
-    /// The processes that could write no more after this, as it closes the last descriptor to read
-    /// from there. What they have yet to write with success was written before.
+    /// Returns the processes that can write no more after this observation, because it closes the
+    /// last descriptor to read from there. Their remaining successful writes came before it.
     pub fn cut_off(&self, observation: &Observation) -> Vec<u32> {
         let (process, closed) = match observation {
             Observation::Record(TraceRecord::Call(call)) => match call.number {
@@ -187,7 +188,7 @@ impl Channels {
             .collect()
     }
 
-    /// Takes in what happened.
+    /// Follows an observation.
     pub fn follow(&mut self, observation: &Observation) {
         match observation {
             Observation::Record(TraceRecord::ProcessStart(start))
@@ -280,7 +281,7 @@ fn flags_of(call: &TracedCall) -> u64 {
     if call.number == RECVFROM { call.arguments[3] } else { call.arguments[2] }
 }
 
-/// The descriptor from which a call reads.
+/// Returns the descriptor from which a call reads.
 fn reads_from(call: &TracedCall) -> Option<u32> {
     match call.number {
         READ | READV | RECVFROM | RECVMSG | SPLICE | TEE => Some(call.arguments[0] as u32),
@@ -289,7 +290,7 @@ fn reads_from(call: &TracedCall) -> Option<u32> {
     }
 }
 
-/// The descriptor to which a call writes.
+/// Returns the descriptor to which a call writes.
 fn writes_to(call: &TracedCall) -> Option<u32> {
     match call.number {
         WRITE | WRITEV | SENDTO | SENDMSG | SENDFILE | VMSPLICE => Some(call.arguments[0] as u32),

@@ -1,4 +1,4 @@
-//! How calls change a table of descriptors, whatever the table knows of them.
+//! The effects of calls on a table of descriptors, independent of what the table keeps of them.
 
 use retake_model::table::number;
 use retake_model::table::{DescriptorEffect, Row};
@@ -11,23 +11,23 @@ const F_DUPFD_CLOEXEC: u64 = 1030;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const FCNTL: u32 = number::FCNTL as u32;
 
-/// What a table knows of a descriptor.
+/// An entry of a table of descriptors.
 pub(crate) trait Descriptor: Clone {
-    /// Exec closes it.
+    /// Returns whether exec closes it.
     fn closes_on_exec(&self) -> bool;
 
-    /// Has exec close it, or not.
+    /// Sets whether exec closes it.
     fn set_closes_on_exec(&mut self, closes: bool);
 
-    /// Tells it its number.
+    /// Tells the entry its number.
     fn renumber(&mut self, _number: u32) {}
 }
 
 /// Descriptors by number.
 pub(crate) type Table<T> = BTreeMap<u32, T>;
 
-/// Does to a table what a call did that succeeded. `made` says what there is to know of what it
-/// made, if anything; of a pair first of the one, then of the other.
+/// Applies the effect of a successful call to a table. `made` returns the entry for a descriptor
+/// that the call made, if it is known. For a pair it is called with 0 and with 1.
 pub(crate) fn change<T: Descriptor>(
     table: &mut Table<T>,
     call: &TracedCall,
@@ -71,7 +71,7 @@ pub(crate) fn change<T: Descriptor>(
     }
 }
 
-/// What is not known takes the place of what was.
+/// Sets an entry. An unknown one removes the old entry.
 fn put<T: Descriptor>(table: &mut Table<T>, number: u32, descriptor: Option<T>) {
     match descriptor {
         Some(mut descriptor) => {
@@ -90,7 +90,7 @@ fn duplicate<T: Descriptor>(table: &mut Table<T>, from: u32, to: u32, closes_on_
     put(table, to, copy);
 }
 
-/// The two numbers that the kernel wrote.
+/// Returns the two numbers that the kernel wrote.
 fn pair(call: &TracedCall) -> Option<[u32; 2]> {
     let written = |buffer: &&retake_trace_format::TracedBuffer| {
         buffer.direction == BufferDirection::Output && buffer.data.len() >= 8
@@ -100,8 +100,8 @@ fn pair(call: &TracedCall) -> Option<[u32; 2]> {
     Some([u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])])
 }
 
-/// The flags a new descriptor was asked to have. Those of `accept4`, `pipe2` and others share the
-/// values of `open`.
+/// Returns the flags that the call asked for on the new descriptor. The flags of `accept4`, `pipe2`
+/// and others have the values of those of `open`.
 pub(crate) fn open_flags(call: &TracedCall, row: &Row) -> u32 {
     let flags = row.arguments.iter().position(|argument| argument.name == "flags");
     let kind = row

@@ -1,12 +1,12 @@
-//! Tracing from the kernel: programs of ours see each call where it returns and copy its data into
-//! rings. Nothing in the traced programs stops or changes, they need not be started by us, and
-//! those that are not traced pay next to nothing.
+//! Tracing from the kernel: our eBPF programs see each call where it returns and copy its data into
+//! rings. Traced programs do not stop or change, and need not be started by us. Other programs are
+//! slowed down hardly at all.
 //!
-//! Nothing is lost: the tree is also seized by ptrace, without any stop at calls. A thread that
-//! fills a ring too far, or whose data only we can read, is sent SIGSTOP by the program in the
-//! kernel; ptrace reports that before the thread sees anything, and it goes on without a signal
-//! when the rings are empty. Paper: [RE-ANIMATOR §2.3], whose tracer in the kernel has such a brake
-//! too, but a module to go with it.
+//! Nothing is lost, because the tree is also seized by ptrace, without stops at calls. When a
+//! thread fills a ring too far, or only we can read its data, the eBPF program sends it SIGSTOP.
+//! ptrace reports that before the thread sees the signal. It goes on without the signal when the
+//! rings are empty. Paper: [RE-ANIMATOR §2.3], whose tracer in the kernel slows programs down in
+//! the same way, but needs a kernel module.
 
 mod calls;
 mod collector;
@@ -29,20 +29,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Whether this can work here.
+/// Checks whether this kind of tracing works here.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it does not.
 pub fn check() -> Result<()> {
     Ok(retake_trace_ebpf::check()?)
 }
 
-/// Hands on what a program or processes do, calls in the order in which they return. Returns the
-/// program's wait status, or 0.
+/// Passes on all observations of a program or of processes, calls in the order in which they
+/// return. Returns the program's wait status, or 0.
 ///
 /// # Errors
-/// The program cannot be run, a process cannot be followed, or the kernel takes no programs from
-/// us.
+/// The program cannot be run, a process cannot be followed, or the kernel refuses our eBPF
+/// programs.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
     outside::live(request, observer, run)
 }
@@ -55,10 +55,10 @@ pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata) -> Resu
     outside::into_spool(request, folder, metadata, run)
 }
 
-/// While there is something in the rings they are looked at so often.
+/// The time between looks at the rings while events come.
 const BUSY_PERIOD: Duration = Duration::from_millis(1);
-/// Without anything in them, the pause grows up to this. What is written meanwhile fits, or the
-/// thread that writes it is held.
+/// The longest time between looks while no events come. Events written meanwhile fit into the
+/// rings, or their thread is held.
 const IDLE_PERIOD: Duration = Duration::from_millis(20);
 
 type Shared = Mutex<Collector>;
@@ -100,7 +100,7 @@ fn trace(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>)
             std::thread::park_timeout(pause);
         },
         || {
-            // From here on nobody is held any more; who is, the tracer lets go before it leaves.
+            // No thread is held from here on. The tracer continues the held ones before it leaves.
             let programs = programs.lock().unwrap_or_else(PoisonError::into_inner).take();
             tell_losses(&*log, programs.map(|programs| programs.counters()));
         },

@@ -1,4 +1,4 @@
-//! In place of tracing from the kernel, where the feature `ebpf` was left out.
+//! A substitute for tracing from the kernel in builds without the feature `ebpf`.
 
 use crate::attach::Request;
 use crate::live::Observer;
@@ -6,15 +6,15 @@ use crate::{Error, Result};
 use retake_recording::Metadata;
 use std::path::Path;
 
-/// Whether this can work here.
+/// Checks whether this kind of tracing works here. It does not.
 ///
 /// # Errors
-/// That it was left out.
+/// Always: the feature was left out.
 pub fn check() -> Result<()> {
     Err(Error::LeftOut)
 }
 
-/// Traces nothing.
+/// Fails.
 ///
 /// # Errors
 /// As [`check`].
@@ -22,7 +22,7 @@ pub fn live(_request: &Request, _observer: Observer) -> Result<i32> {
     Err(Error::LeftOut)
 }
 
-/// Traces nothing.
+/// Fails.
 ///
 /// # Errors
 /// As [`check`].

@@ -1,44 +1,44 @@
-//! What can go wrong while tracing.
+//! The errors of tracing.
 
 use std::io;
 
-/// Why tracing failed.
+/// The reason why tracing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program could not be started or followed in-process.
     #[error(transparent)]
     Record(#[from] retake_record::RecordError),
-    /// A recording could not be replayed, which is how its calls' inputs come to light.
+    /// A recording could not be replayed. Replay is needed to get the inputs of its calls.
     #[error(transparent)]
     Replay(#[from] retake_replay::ReplayError),
-    /// The replay did something else than the recording says.
+    /// The replay did not do what the recording says.
     #[error("the recording does not replay, so what its calls were given is not known\n{0}")]
     Diverged(Box<retake_replay::Report>),
-    /// What was captured could not be kept or read.
+    /// Captured data could not be kept or read.
     #[error(transparent)]
     Recording(#[from] retake_recording::Error),
-    /// An event that no thread of a traced program writes.
+    /// An event that no thread of a traced program can have written.
     #[error(
         "event {index} of stream {stream} is malformed: {error}\n  likely    the recording is \
         damaged, or another version of retake made it"
     )]
     Malformed {
-        /// Where.
+        /// The stream with the event.
         stream: u32,
-        /// Number of the event in the stream.
+        /// The number of the event in the stream.
         index: u64,
-        /// What is wrong with it.
+        /// The defect.
         error: retake_model::EventError,
     },
     /// The program could not be executed.
     #[error("cannot run {program}: {source}")]
     Exec {
-        /// What was to be run.
+        /// The program.
         program: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// ptrace is forbidden, or the process is traced by somebody else.
+    /// ptrace is forbidden, or another tracer has the process.
     #[error(
         "cannot attach to {whom}: {source}\n  likely    this machine forbids tracing (seccomp \
         profile, kernel.yama.ptrace_scope), or a debugger has it\n  try       retake doctor"
@@ -46,7 +46,7 @@ pub enum Error {
     Attach {
         /// The program or process.
         whom: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// There is no such process.
@@ -58,14 +58,14 @@ pub enum Error {
         -p retake --features ebpf, or --method ptrace"
     )]
     LeftOut,
-    /// Calls cannot be seen from the kernel.
+    /// The kernel refuses our eBPF programs.
     #[cfg(feature = "ebpf")]
     #[error(transparent)]
     Kernel(#[from] retake_trace_ebpf::Error),
-    /// What the machine refused.
+    /// An error of the operating system.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// Short for a result of this crate.
+/// The result of everything fallible in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,5 +1,4 @@
-//! Events as bytes, written by those who see calls from outside as the runtime would have written
-//! them.
+//! Events as bytes. Tracers that see calls from outside write them as the runtime would.
 
 use crate::Result;
 use retake_model::event::NO_PARENT;
@@ -12,7 +11,7 @@ pub(crate) const EXITED: u8 = 4;
 pub(crate) const START: u8 = 7;
 pub(crate) const END: u8 = 11;
 
-/// How a thread came to be, in a START event.
+/// How a thread was created, in a START event.
 pub(crate) const BY_NOBODY: u64 = 0;
 pub(crate) const BY_FORK: u64 = 1;
 pub(crate) const AS_THREAD: u64 = 3;
@@ -30,7 +29,7 @@ pub(crate) fn event(kind: u8, number: u16, value: i64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The first event of a thread.
+/// Returns the first event of a thread.
 pub(crate) fn start(
     process: i32,
     tid: i32,
@@ -43,7 +42,7 @@ pub(crate) fn start(
     event(START, 0, parent as i64, &words(&body))
 }
 
-/// The item of a call that says which stream the thread has that it made.
+/// Returns the item of a call that names the stream of the thread which the call made.
 pub(crate) fn child_item(stream: u32) -> [u8; 32] {
     const CHILD: u8 = retake_model::ItemDirection::Child as u8;
     let mut bytes = [0; 32];
@@ -54,17 +53,17 @@ pub(crate) fn child_item(stream: u32) -> [u8; 32] {
     bytes
 }
 
-/// Adds items behind an event that begins at `at` in `bytes` and ends where `bytes` end.
+/// Adds items to the event that begins at `at` and reaches to the end of `bytes`.
 pub(crate) fn add_items(bytes: &mut Vec<u8>, at: usize, items: &[u8]) {
     bytes.extend_from_slice(items);
     let size = (bytes.len() - at) as u32;
     bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
 }
 
-/// Appends `count` whole events, in pieces where they are more than goes into one.
+/// Appends `count` whole events, in pieces if they do not fit into one chunk.
 ///
 /// # Errors
-/// They cannot be kept.
+/// The log cannot keep them.
 pub(crate) fn append(log: &dyn EventLog, stream: u32, events: &[u8], count: u32) -> Result<()> {
     let mut rest = Range { start: 0, end: events.len() };
     let mut begins = ChunkEvents { first: Some(0), count };

@@ -1,10 +1,10 @@
-//! The events of a stream, one after another, from pieces of any size.
+//! Extracts the events of a stream from pieces of any size.
 
 use crate::{Error, Result};
 use retake_model::event::event_size;
 use retake_model::{EventRef, parse_event};
 
-/// Puts events together from the bytes of one stream.
+/// Assembles events from the bytes of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct EventBuffer {
     bytes: Vec<u8>,
@@ -12,11 +12,11 @@ pub(crate) struct EventBuffer {
     next_index: u64,
 }
 
-/// Consumed bytes are kept up to this many, so that they are not moved for every event.
+/// The most consumed bytes that are kept, so that the rest does not move for every event.
 const KEPT_BYTES: usize = 1 << 20;
 
 impl EventBuffer {
-    /// Adds the bytes that come next.
+    /// Adds the next bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         if self.consumed == self.bytes.len() {
             self.bytes.clear();
@@ -28,10 +28,10 @@ impl EventBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next event if all of it is there.
+    /// Returns the next event if it is complete.
     ///
     /// # Errors
-    /// It is malformed.
+    /// The event is malformed.
     pub fn next(&mut self, stream: u32) -> Result<Option<EventRef<'_>>> {
         let start = self.consumed;
         let available = self.bytes.len() - start;

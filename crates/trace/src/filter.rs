@@ -1,4 +1,4 @@
-//! Which observations are wanted, in the words of strace.
+//! Selects observations, with the expressions of strace.
 
 use crate::observation::Observation;
 use crate::tracker::Tracker;
@@ -7,7 +7,7 @@ use retake_model::{errno, signal};
 use retake_trace_format::{DescriptorKind, TraceRecord, TracedCall};
 use std::collections::HashSet;
 
-/// Classes of strace that are lists of names rather than kinds of arguments.
+/// The classes of strace that are lists of names, not kinds of arguments.
 const NAMED_SETS: &[(&str, &[&str])] = &[
     ("stat", &["stat"]),
     ("lstat", &["lstat"]),
@@ -25,7 +25,7 @@ const NAMED_SETS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A choice of system calls.
+/// A set of system calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CallSet(HashSet<u16>);
 
@@ -34,7 +34,7 @@ impl CallSet {
         Self(CALLS.iter().map(|call| call.number).collect())
     }
 
-    /// `openat,%network`, `!futex`, `all`, `none`. A `?` before a name allows it to be unknown.
+    /// Parses `openat,%network`, `!futex`, `all` or `none`. A name after `?` may be unknown.
     fn parse(text: &str) -> Result<Self, String> {
         let (inverted, list) = inversion(text);
         let mut chosen = HashSet::new();
@@ -52,12 +52,12 @@ impl CallSet {
     }
 }
 
-/// Whether a list is of what is not meant, and the list.
+/// Returns whether a list is inverted, and the list.
 fn inversion(text: &str) -> (bool, &str) {
     text.strip_prefix('!').map_or((false, text), |list| (true, list))
 }
 
-/// What strace has and this has not, with what would help instead.
+/// Returns advice for an expression that strace has and this filter lacks.
 fn refusal(qualifier: &str) -> Option<&'static str> {
     Some(match qualifier {
         "inject" | "fault" => {
@@ -122,19 +122,19 @@ fn class_names() -> String {
     names.join(", ")
 }
 
-/// Which results.
+/// The result of a call, for selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Status {
     Successful,
     Failed,
-    /// The thread never came back.
+    /// The call never returned.
     Unfinished,
-    /// strace's own: what it could not find out, and what was going on when it left. There are no
-    /// such calls here.
+    /// strace's words for calls whose result it could not find out, or that it left. Our traces
+    /// have no such calls.
     Never,
 }
 
-/// By the names that strace has for them.
+/// The results by strace's names for them.
 const STATUSES: &[(&str, Status)] = &[
     ("successful", Status::Successful),
     ("failed", Status::Failed),
@@ -143,7 +143,7 @@ const STATUSES: &[(&str, Status)] = &[
     ("detached", Status::Never),
 ];
 
-/// `successful,unfinished`, `!failed`, `all`, `none`.
+/// Parses `successful,unfinished`, `!failed`, `all` or `none`.
 fn statuses(text: &str) -> Result<HashSet<Status>, String> {
     let (inverted, list) = inversion(text);
     let mut chosen: HashSet<Status> = HashSet::new();
@@ -172,7 +172,7 @@ fn statuses(text: &str) -> Result<HashSet<Status>, String> {
     })
 }
 
-/// Kinds of descriptors by the names that users give them.
+/// The kinds of descriptors by their names in expressions.
 const DESCRIPTOR_KINDS: &[(&str, &[DescriptorKind])] = &[
     ("file", &[DescriptorKind::File, DescriptorKind::SymbolicLink]),
     ("directory", &[DescriptorKind::Directory]),
@@ -182,15 +182,15 @@ const DESCRIPTOR_KINDS: &[(&str, &[DescriptorKind])] = &[
     ("anonymous", &[DescriptorKind::Anonymous]),
 ];
 
-/// What is wanted of all that happens.
+/// A selection of observations.
 #[derive(Debug, Clone)]
 pub struct Filter {
     calls: CallSet,
     signals: HashSet<u16>,
-    /// `None`: any.
+    /// `None` selects all.
     statuses: Option<HashSet<Status>>,
     errors: Option<HashSet<u16>>,
-    /// Of the descriptors that a call takes or makes; empty: any.
+    /// The kinds of descriptors that a call takes or makes. Empty selects all.
     descriptors: HashSet<DescriptorKind>,
     paths: Vec<Vec<u8>>,
     processes: HashSet<u32>,
@@ -213,11 +213,11 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Adds an expression as after strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`,
+    /// Adds an expression in the form of strace's `-e`: `trace=SET`, `signal=SET`, `status=KIND`,
     /// `error=NAMES`, `descriptor=KINDS`, or a SET of calls alone.
     ///
     /// # Errors
-    /// What is not understood.
+    /// The part of the expression that is not valid, as text.
     pub fn expression(&mut self, text: &str) -> Result<(), String> {
         let (qualifier, value) = text.split_once('=').unwrap_or(("trace", text));
         match qualifier {
@@ -246,17 +246,17 @@ impl Filter {
         Ok(())
     }
 
-    /// Only calls that name this path, or are given a descriptor of it.
+    /// Selects calls that name this path, or get a descriptor of it.
     pub fn path(&mut self, path: &[u8]) {
         self.paths.push(path.to_vec());
     }
 
-    /// Only these processes.
+    /// Selects this process.
     pub fn process(&mut self, process: u32) {
         self.processes.insert(process);
     }
 
-    /// Whether all is wanted.
+    /// Returns whether the filter selects everything but perhaps signals.
     pub fn is_open(&self) -> bool {
         let of_calls =
             self.calls == CallSet::all() && self.statuses.is_none() && self.errors.is_none();
@@ -266,8 +266,8 @@ impl Filter {
             && self.processes.is_empty()
     }
 
-    /// Whether this is wanted. The tracker must not have followed it yet: a descriptor that it
-    /// closes is still open then.
+    /// Returns whether the observation is selected. The tracker must not have followed it yet, so
+    /// that a descriptor that it closes is still open.
     pub fn wants(&self, observation: &Observation, tracker: &Tracker) -> bool {
         if !self.processes.is_empty() && !self.processes.contains(&observation.process()) {
             return false;

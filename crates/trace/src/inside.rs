@@ -1,4 +1,4 @@
-//! Tracing from within: the runtime in each traced process logs its calls.
+//! Tracing from inside: the runtime in each traced process logs its calls.
 
 use crate::live::{Live, Observer};
 use crate::merge::Merge;
@@ -11,19 +11,19 @@ use retake_trace_format::TraceRecord;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs a program and hands on what it does, calls in the order in which they return, a moment
-/// after they did. Returns its wait status.
+/// Runs a program and passes on its observations, calls in the order in which they return, with a
+/// short delay. Returns its wait status.
 ///
 /// # Errors
-/// The program cannot be run, or what its threads log is malformed.
+/// The program cannot be run, or its threads log malformed events.
 pub fn live(request: &Request, store: Store, observer: Observer) -> Result<i32> {
     let live = Live::new(observer);
     let status = retake_record::trace(request, Arc::clone(&live) as Arc<_>, store)?.status;
     live.take_error().map_or(Ok(status), Err)
 }
 
-/// Runs a program and keeps all that it does in a new folder, to be read with [`read_spool`].
-/// Returns its wait status.
+/// Runs a program and keeps its events in a new folder, for [`read_spool`]. Returns its wait
+/// status.
 ///
 /// # Errors
 /// The program cannot be run, or the folder cannot be made.
@@ -36,15 +36,16 @@ pub fn into_spool(
     Ok(retake_record::trace(request, Arc::new(Spool::create(folder, metadata)?), store)?.status)
 }
 
-/// Whether this is what [`into_spool`] makes, and not a recording that can be replayed.
+/// Returns whether this is a spool of [`into_spool`], and not a recording that can be replayed.
 pub fn is_spool(recording: &Recording) -> bool {
     spool::is_spool(recording.metadata())
 }
 
-/// Hands on all that a spool holds, calls in the order in which they were entered.
+/// Passes on all observations in a spool, calls in the order in which they were entered.
 ///
 /// # Errors
-/// It is damaged, which the observations before it do not suffer from; or what `observe` says.
+/// The spool is damaged, which does not affect the observations before the damage. Or an error of
+/// `observe`.
 pub fn read_spool<E: From<Error>>(
     spool: &Recording,
     mut observe: impl FnMut(Observation) -> Result<(), E>,
@@ -57,7 +58,7 @@ pub fn read_spool<E: From<Error>>(
             Err(error) => break Err(error),
         }
     };
-    // What is damaged ends what can be read, and is told as such where the records are.
+    // Damage ends the reading. A record at that place says so.
     let reason = result.as_ref().err().map(ToString::to_string).or_else(|| spool::missing(spool));
     if let Some(reason) = reason {
         observe(Observation::Record(TraceRecord::Incomplete(reason)))?;

@@ -1,4 +1,4 @@
-//! What the events of one stream say happened.
+//! Turns the events of one stream into observations.
 
 use crate::call::{self, Supply};
 use crate::look;
@@ -11,34 +11,34 @@ use retake_trace_format::{Credentials, ProcessStart, StartKind, TraceRecord, Tra
 
 const RT_SIGRETURN: u16 = number::RT_SIGRETURN;
 
-/// How a thread came to be, in a START event.
+/// How a thread was created, in a START event.
 const BY_FORK: u64 = 1;
 const BY_VFORK: u64 = 2;
 
-/// Reads one thread's stream.
+/// Interprets one thread's stream.
 #[derive(Debug)]
 pub(crate) struct Interpreter {
     process: u32,
     thread: u32,
     parent: u32,
-    /// Of the last event that has one.
+    /// The time of the last event that has one.
     last_ns: u64,
-    /// An exec that may succeed.
+    /// An exec that has no result yet.
     exec: Option<TracedCall>,
-    /// What the next call moves inside the kernel.
+    /// The data that the next call moves inside the kernel.
     moved: Vec<u8>,
 }
 
-/// What an event adds.
+/// The result of an event.
 #[derive(Debug, Default)]
 pub(crate) struct Meaning {
     pub observations: Vec<Observation>,
-    /// The stream of the thread that the call has made.
+    /// The stream of the thread that the call made.
     pub child: Option<StreamId>,
 }
 
 impl Interpreter {
-    /// For a stream; `parent` is the process that made it.
+    /// Makes an interpreter for a stream. `parent` is the process that made it.
     pub fn new(info: &StreamInfo, parent: u32) -> Self {
         Self {
             process: info.pid as u32,
@@ -50,17 +50,16 @@ impl Interpreter {
         }
     }
 
-    /// The process it belongs to now.
+    /// Returns the process that the thread belongs to now.
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Its thread.
     pub fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// The next event of the stream.
+    /// Interprets the next event of the stream.
     pub fn event(&mut self, event: &EventRef<'_>, supply: Supply<'_>) -> Meaning {
         let (process, thread) = (self.process, self.thread);
         let mut meaning = Meaning::default();
@@ -140,17 +139,19 @@ impl Interpreter {
         self.last_ns = self.last_ns.max(traced.entered_ns).max(traced.returned_ns);
         look::add_moved(&mut traced, std::mem::take(&mut self.moved));
         if call.number() == RT_SIGRETURN {
-            traced.result = 0; // what it returns is what the interrupted code had in the register
+            // `rax` holds the value of the interrupted code, not a result.
+            traced.result = 0;
         }
         if begins_exec {
             self.exec = Some(traced);
             return None;
         }
-        self.exec = None; // it failed after all, which this call says
+        // If an exec was pending, this call reports that it failed.
+        self.exec = None;
         Some(Observation::Record(TraceRecord::Call(traced)))
     }
 
-    /// What whoever traces has seen.
+    /// Interprets an observation that the tracer has logged.
     fn state(&mut self, number: u16, body: &[u8]) -> Vec<Observation> {
         match number {
             state::kind::START => return self.executed(body),
@@ -165,7 +166,7 @@ impl Interpreter {
         Vec::new()
     }
 
-    /// A program begins. The call that asked for it has returned only now, in a way.
+    /// Notes that a program begins. At this moment the call that executed it has returned.
     fn executed(&mut self, text: &[u8]) -> Vec<Observation> {
         let Some(mut start) = state::from_event(text) else { return Vec::new() };
         (self.process, self.thread) = (start.process, start.process);
@@ -181,14 +182,15 @@ impl Interpreter {
         observations
     }
 
-    /// In a recording nobody noted what a program starts with; that it does ends the call.
+    /// Ends an exec in a recording, where no event tells the state that the program starts with.
     pub fn executed_silently(&mut self) -> Option<Observation> {
         let mut call = self.exec.take()?;
         call.result = 0;
         Some(Observation::Record(TraceRecord::Call(call)))
     }
 
-    /// A copy of its parent: the reader that followed the parent fills in what that had.
+    /// Returns the start of a copy of its parent. The reader follows the parent and fills in the
+    /// state.
     fn forked(&self) -> Observation {
         Observation::Record(TraceRecord::ProcessStart(Box::new(ProcessStart {
             id: 0,
@@ -210,10 +212,11 @@ impl Interpreter {
         })))
     }
 
-    /// `exit` and `exit_group` do not return.
+    /// Returns the call of `exit` or `exit_group`, which does not return, and the end.
     fn exited(&mut self, event: &EventRef<'_>, number: u16, status: i64) -> Vec<Observation> {
         let (process, thread) = (self.process, self.thread);
-        // Only a trace has a time there; a recording has a hash, which the caller replaces.
+        // This word is a time only in a trace. In a recording it is a hash, and the caller sets the
+        // time.
         let entered_ns = word(event.body(), 0).unwrap_or(0);
         let processor = word(event.body(), 1).unwrap_or(0) as u32;
         self.last_ns = self.last_ns.max(entered_ns);
@@ -227,7 +230,7 @@ impl Interpreter {
             arguments,
             ..TracedCall::default()
         };
-        // The kernel keeps eight bits.
+        // The kernel keeps eight bits of the status.
         let how = Ending::Exited((status & 0xff) as i32);
         vec![
             Observation::Record(TraceRecord::Call(call)),
@@ -236,7 +239,7 @@ impl Interpreter {
     }
 }
 
-/// How a thread ended of which only the wait status is known.
+/// Returns how a thread ended, from its wait status.
 fn ending(status: u64) -> Ending {
     match (status & 0x7f, status >> 8 & 0xff) {
         (0, 0) => Ending::WithProcess,

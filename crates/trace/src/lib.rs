@@ -1,8 +1,8 @@
-//! Capturing system calls with all their data, and showing them.
+//! Captures system calls with all their data, and shows them.
 //!
 //! Sources ([`inside`], [`ebpf`], [`ptrace`], [`recording`]) give [`Observation`]s in the order in
-//! which calls were entered, or, live, in which they returned. [`Tracker`] knows from them what
-//! each descriptor is, [`Filter`] picks some, [`text`] and [`summary`] show them.
+//! which calls were entered, or, live, in which they returned. From them [`Tracker`] knows what
+//! each descriptor is. [`Filter`] selects some of them. [`text`] and [`summary`] show them.
 //!
 //! Paper: [RE-ANIMATOR §2].
 

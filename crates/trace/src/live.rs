@@ -1,4 +1,4 @@
-//! Traced threads' events shown as they come, in the order in which calls returned.
+//! Shows the events of traced threads as they come, in the order in which calls returned.
 
 use crate::events::EventBuffer;
 use crate::interpret::Interpreter;
@@ -12,7 +12,7 @@ use retake_trace_format::{StartKind, TraceRecord};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Who sees the observations. Called by one thread at a time.
+/// The callback that gets each observation. One thread at a time calls it.
 pub type Observer = Box<dyn FnMut(Observation) + Send>;
 
 struct Thread {
@@ -22,17 +22,17 @@ struct Thread {
 
 struct State {
     threads: HashMap<u32, Thread>,
-    /// Not shown yet: another thread may have done something earlier.
+    /// Observations that are not shown yet, because another thread may have an earlier one.
     waiting: Vec<Observation>,
-    /// Everything up to here has been in the rings when they were looked at last.
+    /// The time before the last look at the rings. All earlier events have been taken in.
     complete_ns: u64,
-    /// When they began to be looked at.
+    /// The time at which that look began.
     began_ns: u64,
     observer: Observer,
     error: Option<Error>,
 }
 
-/// Interprets and sorts events, and hands them on.
+/// Interprets and sorts events, and passes the observations on.
 pub(crate) struct Live(Mutex<State>);
 
 impl std::fmt::Debug for Live {
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Live {
 }
 
 impl Live {
-    /// Hands observations to `observer`.
+    /// Makes a log that passes observations to `observer`.
     pub fn new(observer: Observer) -> Arc<Self> {
         let state = State {
             threads: HashMap::new(),
@@ -59,7 +59,7 @@ impl Live {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was wrong with an event, if anything.
+    /// Takes the first error of all.
     pub fn take_error(&self) -> Option<Error> {
         self.state().error.take()
     }
@@ -75,7 +75,7 @@ impl State {
         Ok(())
     }
 
-    /// Shows what happened up to a moment; it must be such that nothing earlier can still come.
+    /// Shows all observations up to a time for which no earlier ones can still come.
     fn show(&mut self, until_ns: u64) {
         self.waiting.sort_by_key(Observation::completed_ns);
         let count =
@@ -128,8 +128,8 @@ impl EventLog for Live {
 
     fn drained(&self) {
         let mut state = self.state();
-        // What was logged before this look began is here. A thread may have read the clock just
-        // before that and logged just after, so what is shown lags behind by one more look.
+        // All events logged before this look began are here. A thread may have read the clock just
+        // before that and logged just after, so the display lags behind by one more look.
         let began_ns = state.began_ns;
         let until_ns = std::mem::replace(&mut state.complete_ns, began_ns);
         state.began_ns = clock::real_time_ns().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Files that are written to in turn, more of them than may be open at once.
+//! Files that are written to in turn. There may be more of them than a process can have open.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -6,10 +6,10 @@ use std::hash::Hash;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Open at once.
+/// How many files may be open when another one is opened.
 const MOST: usize = 200;
 
-/// Files by some key. What is written to one goes behind what is there.
+/// Files by key. Each write appends to one.
 #[derive(Debug)]
 pub struct ManyFiles<Key> {
     open: HashMap<Key, BufWriter<File>>,
@@ -22,10 +22,10 @@ impl<Key> Default for ManyFiles<Key> {
 }
 
 impl<Key: Eq + Hash> ManyFiles<Key> {
-    /// Writes to the file of a key, which is opened, or made, at `path` if it is not open.
+    /// Appends to the file of a key. The file is opened, or made, at `path` if it is not open.
     ///
     /// # Errors
-    /// It, or one that must be closed for it, cannot be written to.
+    /// This file, or one that is closed for it, cannot be written.
     pub fn append(&mut self, key: Key, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         if self.open.len() > MOST && !self.open.contains_key(&key) {
             self.close()?;
@@ -39,10 +39,10 @@ impl<Key: Eq + Hash> ManyFiles<Key> {
         parts.iter().try_for_each(|part| file.write_all(part))
     }
 
-    /// Writes what is held back, and closes all.
+    /// Writes buffered data, and closes all files.
     ///
     /// # Errors
-    /// One cannot be written to.
+    /// A file cannot be written.
     pub fn close(&mut self) -> io::Result<()> {
         self.open.values_mut().try_for_each(Write::flush)?;
         self.open.clear();

@@ -1,4 +1,4 @@
-//! The streams of a spool as one sequence, in the order in which calls were entered.
+//! Merges the streams of a spool into one sequence, in the order in which calls were entered.
 
 use crate::Result;
 use crate::events::EventBuffer;
@@ -21,7 +21,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Reads on until there is an observation; false at the end of the stream.
+    /// Reads on until there is an observation. False at the end of the stream.
     fn fill(&mut self, stream: u32) -> Result<bool> {
         while self.ready.is_empty() {
             if let Some(event) = self.events.next(stream)? {
@@ -50,25 +50,26 @@ fn makes_thread(number: u32) -> bool {
     matches!(number, CLONE..=VFORK | CLONE3)
 }
 
-/// Streams are opened when the thread that makes them does so, and closed at their end: memory is
-/// bounded by the threads that live at once.
+/// Merges streams. A stream is opened when the thread that makes its thread does so, and closed at
+/// its end, so memory is bounded by the threads that live at once.
 pub(crate) struct Merge<'spool> {
     spool: &'spool Recording,
     cursors: HashMap<u32, Cursor>,
-    /// Time of the next observation and the stream that has it.
+    /// The time of the next observation of each stream, with the stream.
     order: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Streams that have not begun.
+    /// The streams that have not begun.
     unborn: HashMap<u32, StreamInfo>,
-    /// The streams of threads with the same number, as numbers come again: the last one first.
+    /// The streams of threads with the same number, since numbers are reused. The last one comes
+    /// first.
     by_number: HashMap<i32, Vec<u32>>,
     processes: HashMap<u32, u32>,
 }
 
 impl<'spool> Merge<'spool> {
-    /// At the beginning of a spool.
+    /// Begins at the start of a spool.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The spool cannot be read.
     pub fn new(spool: &'spool Recording) -> Result<Self> {
         let unborn: HashMap<_, _> =
             spool.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
@@ -115,7 +116,7 @@ impl<'spool> Merge<'spool> {
         self.queue(stream)
     }
 
-    /// Puts a stream where its next observation belongs, or away.
+    /// Queues a stream by its next observation, or closes it at its end.
     fn queue(&mut self, stream: u32) -> Result<()> {
         let Some(cursor) = self.cursors.get_mut(&stream) else { return Ok(()) };
         if !cursor.fill(stream)? {
@@ -128,14 +129,14 @@ impl<'spool> Merge<'spool> {
         Ok(())
     }
 
-    /// The next observation; `None` after the last.
+    /// Returns the next observation, or `None` after the last.
     ///
     /// # Errors
     /// The spool is damaged from here on.
     pub fn next(&mut self) -> Result<Option<Observation>> {
         loop {
             let Some(Reverse((_, stream))) = self.order.pop() else {
-                // Threads whose parent did not live to say that it had made them.
+                // Begin threads whose parent died before it could report that it had made them.
                 let Some(stream) = self.unborn.keys().min().copied() else { return Ok(None) };
                 self.begin(stream)?;
                 continue;
@@ -153,8 +154,8 @@ impl<'spool> Merge<'spool> {
         }
     }
 
-    /// The stream that a call made, by the number of its thread: who looks from outside may hear of
-    /// the new thread after the call has returned.
+    /// Returns the stream that a call made, by the number of its thread. A tracer from outside may
+    /// see the new thread only after the call has returned.
     fn child_by_number(&mut self, observation: &Observation) -> Option<u32> {
         let Observation::Record(TraceRecord::Call(call)) = observation else { return None };
         let number = i32::try_from(call.result)

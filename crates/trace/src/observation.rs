@@ -1,14 +1,14 @@
-//! What sources see: records of a trace, and what else a reader of text wants to know.
+//! The observations of sources: records of a trace, and other facts for listings.
 
 use retake_trace_format::TraceRecord;
 
-/// Something that a traced thread did, or that happened to it.
+/// An action of a traced thread, or something that happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are records")]
 pub enum Observation {
-    /// What goes into files. Ids are given by [`numbered`].
+    /// A record of a trace. [`numbered`] gives it its id.
     Record(TraceRecord),
-    /// A signal was delivered to a handler, or killed.
+    /// A signal was delivered to a handler, or killed the process.
     Signal {
         /// Its process.
         process: u32,
@@ -37,17 +37,17 @@ pub enum Observation {
 /// How a thread ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// With this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
-    /// With its process.
+    /// It ended with its process.
     WithProcess,
 }
 
 impl Observation {
-    /// By what observations are put in order: when the call was entered, or the time of anything
-    /// else.
+    /// Returns the time by which observations are sorted: the entry of a call, or the time of
+    /// anything else.
     pub fn time_ns(&self) -> u64 {
         match self {
             Self::Record(TraceRecord::Call(call)) => call.entered_ns,
@@ -58,7 +58,8 @@ impl Observation {
         }
     }
 
-    /// By what a live listing is put in order: when the call returned.
+    /// Returns the time by which live observations are sorted: the return of a call, if it has
+    /// returned.
     pub(crate) fn completed_ns(&self) -> u64 {
         match self {
             Self::Record(TraceRecord::Call(call)) if call.returned_ns != 0 => call.returned_ns,
@@ -66,7 +67,7 @@ impl Observation {
         }
     }
 
-    /// Its thread; 0 for what belongs to none.
+    /// Returns the thread, or 0 if there is none.
     pub fn thread(&self) -> u32 {
         match self {
             Self::Record(TraceRecord::Call(call)) => call.thread,
@@ -76,7 +77,7 @@ impl Observation {
         }
     }
 
-    /// Its process; 0 for what belongs to none.
+    /// Returns the process, or 0 if there is none.
     pub fn process(&self) -> u32 {
         match self {
             Self::Record(TraceRecord::Call(call)) => call.process,

@@ -1,5 +1,5 @@
-//! What the two ways of tracing from outside have in common: a run of the program, with what it
-//! does handed on at once or kept.
+//! The common part of the two ways of tracing from outside: runs the program, and passes its
+//! observations on or keeps its events.
 
 use crate::Result;
 use crate::attach::Request;
@@ -11,20 +11,24 @@ use retake_recording::Metadata;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Traces what the request says into a log. Without a looker nobody wants to know what no register
-/// shows.
+/// Traces the target of the request into a log. Without a looker, data that no register shows are
+/// left out.
 pub type Run = fn(&Request, Arc<dyn EventLog>, Option<Arc<Looker>>) -> Result<i32>;
 
+/// Traces and passes the observations to the observer. Returns the wait status.
+///
 /// # Errors
-/// Those of the run, or the observer's.
+/// Errors of the run, or a malformed event.
 pub fn live(request: &Request, observer: Observer, run: Run) -> Result<i32> {
     let live = Live::new(observer);
     let status = run(request, Arc::clone(&live) as Arc<_>, None)?;
     live.take_error().map_or(Ok(status), Err)
 }
 
+/// Traces into a new spool at `folder`. Returns the wait status.
+///
 /// # Errors
-/// Those of the run, or the folder cannot be made.
+/// Errors of the run, or the folder cannot be made.
 pub fn into_spool(request: &Request, folder: &Path, metadata: &Metadata, run: Run) -> Result<i32> {
     let spool = Spool::create(folder, metadata)?;
     let looker = (request.data_limit == u64::MAX).then(|| spool.looker());

@@ -1,7 +1,7 @@
-//! Tracing from outside by ptrace: needs no privilege and no help from the program, and costs
+//! Tracing from outside by ptrace. It needs no privilege and no help from the program, and costs
 //! several microseconds a call.
 //!
-//! What is seen is written as the runtime would write it, so that everything behind it is the same.
+//! The tracer writes events as the runtime would, so that all further steps are the same.
 
 use crate::attach::{self, Leave, Request, Whom};
 use crate::call;
@@ -28,8 +28,8 @@ use std::time::Duration;
 
 const EXIT: u64 = number::EXIT as u64;
 const EXIT_GROUP: u64 = number::EXIT_GROUP as u64;
-/// While these are made a thread has the processors that it believes to have: it asks for them, or
-/// hands them on.
+/// Calls for which a thread gets its own processors back, because they show its affinity to the
+/// program or pass it on.
 const ABOUT_PROCESSORS: [u64; 9] = [
     number::SCHED_SETAFFINITY as u64,
     number::SCHED_GETAFFINITY as u64,
@@ -41,14 +41,14 @@ const ABOUT_PROCESSORS: [u64; 9] = [
     number::CLONE3 as u64,
     number::GETCPU as u64,
 ];
-/// How often is looked whether somebody asks to leave.
+/// The time between checks for a request to leave.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Hands on what a program or processes do, calls in the order in which they return. Returns the
-/// program's wait status, or 0.
+/// Passes on all observations of a program or of processes, calls in the order in which they
+/// return. Returns the program's wait status, or 0.
 ///
 /// # Errors
-/// The program cannot be run, or something cannot be traced.
+/// The program cannot be run, or a thread cannot be traced.
 pub fn live(request: &Request, observer: Observer) -> Result<i32> {
     outside::live(request, observer, run)
 }
@@ -92,11 +92,11 @@ fn run(request: &Request, log: Arc<dyn EventLog>, looker: Option<Arc<Looker>>) -
 struct Thread {
     stream: u32,
     process: i32,
-    /// The call it is in.
+    /// The call that the thread is in.
     call: Option<(TracedCall, Before)>,
-    /// The streams of threads that it has made in that call.
+    /// The streams of the threads that it has made in that call.
     children: Vec<u32>,
-    /// A call whose return was said already.
+    /// Whether the return of the call is already logged.
     skips_return: bool,
 }
 
@@ -105,18 +105,18 @@ struct Tracer {
     threads: HashMap<i32, Thread>,
     next_stream: u32,
     data_limit: u64,
-    /// Sees what no register shows.
+    /// The looker for data that no register shows.
     looker: Option<Arc<Looker>>,
     /// The first thread of the program that we have started.
     root: Option<i32>,
     status: Option<i32>,
-    /// The program was executed.
+    /// Whether the program was executed.
     has_begun: bool,
-    /// Who shares a processor with us.
+    /// The thread that shares a processor with us.
     turns: Turns,
-    /// Processes that ran before, whose state is still to be told.
+    /// Processes that ran before, whose state is not logged yet.
     strangers: Vec<i32>,
-    /// The streams of threads that were seen before their makers said that they had made them.
+    /// The streams of threads that were seen before the events of their makers.
     unannounced: HashMap<i32, u32>,
 }
 
@@ -152,8 +152,8 @@ impl Tracer {
         Err(Error::Exec { program: name.to_owned(), source })
     }
 
-    /// Their threads have to be stopped once; after that they stop at their calls. Processors are
-    /// left as they are: so they can be left any time.
+    /// Stops the threads of processes once. After that they stop at their calls. The threads keep
+    /// their processors, so that the tracer can leave at any time.
     fn trace_processes(&mut self, processes: &[i32], leave: &Leave) -> Result<()> {
         self.has_begun = true;
         attach::take_tree(processes, |process, tid| {
@@ -173,7 +173,7 @@ impl Tracer {
             if process != tid {
                 return Ok(());
             }
-            // Parents are told before their children, each as it is while it stands still.
+            // Parents come before their children. Each is logged while it is stopped.
             self.strangers.push(process);
             match call_tracer::wait_for(tid, leave.flag()) {
                 Waited::Stop(tid, stop) => self.deal_with(tid, stop),
@@ -197,15 +197,15 @@ impl Tracer {
         match stop {
             Stop::Exited(status) => self.ended(tid, status << 8),
             Stop::Killed(signal) => self.ended(tid, signal),
-            // A thread that was killed meanwhile cannot go on; its end comes next.
+            // If the thread was killed meanwhile, it cannot be continued. Its end comes next.
             stop => self.stopped(tid, stop).map(drop),
         }
     }
 
-    /// Deals with a stop, and lets the thread go on.
+    /// Handles a stop, and continues the thread.
     fn stopped(&mut self, tid: i32, stop: Stop) -> Result<std::io::Result<()>> {
         if !self.has_begun && !matches!(stop, Stop::Exec(_)) {
-            // Our own code, before the exec.
+            // The child still runs our own code before the exec.
             let signal = if let Stop::Signal(signal) = stop { signal } else { 0 };
             return Ok(call_tracer::go_on(tid, signal));
         }
@@ -239,8 +239,8 @@ impl Tracer {
         event_bytes::append(&*self.log, stream, event, 1)
     }
 
-    /// A thread has made another one, whose own first stop, and all of its life, may have been seen
-    /// before this.
+    /// Notes that a thread has made another one. The new thread's first stop, or even its end, may
+    /// have been seen before.
     fn made(&mut self, tid: i32, child: i32) -> Result<()> {
         let known = self
             .unannounced
@@ -253,8 +253,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// A thread is seen for the first time. `maker` is making it; if that is not known, the first
-    /// thread of its process or of the one before.
+    /// Begins the stream of a new thread. `maker` is the thread that is making it. If that is
+    /// unknown, the parent is the first thread of the process, or of the parent process.
     fn begin(&mut self, tid: i32, maker: Option<i32>) -> Result<()> {
         let process = process::group_leader(tid).unwrap_or(tid);
         let is_process = process == tid;
@@ -359,8 +359,8 @@ impl Tracer {
         self.look(stream, moment, Looker::entered)
     }
 
-    /// Looks at a thread for what no register shows; it goes into the stream before the event of
-    /// the call.
+    /// Looks at a thread for data that no register shows. They go into the stream before the event
+    /// of the call.
     fn look(
         &self,
         stream: u32,
@@ -404,7 +404,8 @@ impl Tracer {
         self.append(stream, &bytes)
     }
 
-    /// A program begins. It is the process's first thread now, whichever thread asked for it.
+    /// Notes that a program begins. The process's first thread continues, whichever thread made the
+    /// call.
     fn executed(&mut self, tid: i32, former: i32) -> Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.begin(tid, None)?;
@@ -427,7 +428,8 @@ impl Tracer {
         }
         match state::of_process(tid, StartKind::Exec) {
             Ok(start) => self.append(stream, &state::to_event(&start)),
-            Err(_) => Ok(()), // killed meanwhile
+            // The process was killed meanwhile.
+            Err(_) => Ok(()),
         }
     }
 

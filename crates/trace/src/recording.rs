@@ -1,15 +1,14 @@
-//! A recording as a trace, after the fact: its calls with all that they were given, which a replay
-//! brings to light.
+//! Turns a recording into a trace. A replay supplies the inputs of its calls.
 //!
-//! A recording has no times, and no order between threads but what it needs for itself. Calls are
-//! put in an order in which they can have happened: that in which the threads' events came to the
-//! disk, corrected where it contradicts turns of the baton, the making of threads, waiting for the
-//! end of processes, or what came through pipes and pairs of sockets. Times are that order, a
-//! microsecond a call, from when recording began; a call in which its thread gave the baton away
-//! was entered before what others did meanwhile.
+//! A recording has no times, and only the order between threads that replay needs. Calls are put in
+//! a possible order: the order in which the threads' events were written to disk, corrected where
+//! it contradicts turns of the baton, the creation of threads, waits for the end of processes, or
+//! data through pipes and socket pairs. Times follow that order, with a microsecond a call, from
+//! the time of the recording's start. If a thread gave the baton away during a call, the call was
+//! entered before the others' calls meanwhile.
 //!
-//! What programs stored in mapped files the replay stores once more: so it can be looked at there,
-//! and comes before the call at which it was.
+//! The replay repeats the programs' stores to mapped files. They are read during replay, and come
+//! before the call at which they were read.
 
 mod aside;
 mod cursor;
@@ -27,20 +26,20 @@ use retake_trace_format::TraceRecord;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is wanted of the replay.
+/// Options of the replay.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
-    /// It prints nothing.
+    /// Whether the program's output is suppressed.
     pub quiet: bool,
-    /// Also what is read and stored through mapped files.
+    /// Whether data read and stored through mapped files are included.
     pub mapped_pages: bool,
 }
 
-/// Hands on all that a recording holds. It is replayed first, in `scratch`, a folder that may be
-/// written to. Returns the wait status of the first process.
+/// Passes on all observations in a recording, after replaying it with `scratch` as a writable
+/// folder. Returns the wait status of the first process.
 ///
 /// # Errors
-/// It cannot be replayed or read; or what `observe` says.
+/// The recording cannot be replayed or read. Or an error of `observe`.
 pub fn read<E: From<Error>>(
     recording: &Recording,
     wanted: Wanted,

@@ -1,6 +1,6 @@
-//! Traced threads' events kept on disk as they come, to be put in order afterwards. A spool has the
-//! form of a recording, so that one that was cut off by a crash is read like any other; it cannot
-//! be replayed.
+//! Keeps events of traced threads on disk as they come, to be put in order afterwards. A spool has
+//! the form of a recording, so that one cut off by a crash can be read like any other. It cannot be
+//! replayed.
 
 use crate::look::Looker;
 use crate::state;
@@ -15,13 +15,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a spool's metadata call it.
+/// The key that marks a spool in its metadata.
 const SETTING: &str = "trace";
 
-/// Where its metadata say what is missing.
+/// The key in the metadata for what is missing.
 const MISSING: &str = "missing";
 
-/// What is missing in a spool or recording, and why; `None` if it is whole.
+/// Returns what is missing in a spool or recording, and why. `None` if it is complete.
 pub(crate) fn missing(recording: &Recording) -> Option<String> {
     let metadata = recording.metadata();
     let mut reasons: Vec<String> = metadata.settings.get(MISSING).into_iter().cloned().collect();
@@ -32,12 +32,13 @@ pub(crate) fn missing(recording: &Recording) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Whether these are the metadata of a spool.
+/// Returns whether these are the metadata of a spool.
 pub(crate) fn is_spool(metadata: &Metadata) -> bool {
     metadata.settings.contains_key(SETTING)
 }
 
-/// Writes one. Compression would cost the program more time than the disk does.
+/// Writes a spool, uncompressed. Compression would cost the program more time than writing to disk
+/// does.
 #[derive(Debug)]
 pub(crate) struct Spool {
     writer: RecordingWriter,
@@ -45,17 +46,17 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// In a new folder.
+    /// Makes a spool in a new folder.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be made.
     pub fn create(folder: &Path, metadata: &Metadata) -> Result<Self> {
         let mut metadata = metadata.clone();
         metadata.settings.insert(SETTING.to_owned(), "spool".to_owned());
         Ok(Self { writer: RecordingWriter::create(folder, &metadata)?, looker: Arc::default() })
     }
 
-    /// What looks for what no register shows.
+    /// Returns the looker for data that no register shows.
     pub fn looker(&self) -> Arc<Looker> {
         Arc::clone(&self.looker)
     }
@@ -99,7 +100,8 @@ impl EventLog for Spool {
             *reasons += if reasons.is_empty() { "" } else { "; " };
             *reasons += reason;
         };
-        let _ = self.writer.update_metadata(note); // a full disk has been told of already
+        // Errors, such as a full disk, have been reported already.
+        let _ = self.writer.update_metadata(note);
     }
 
     fn finish(&self, outcome: &Outcome) -> Result<()> {

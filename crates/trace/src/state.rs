@@ -1,4 +1,4 @@
-//! What a process starts with, as `/proc` says it while the process stands still.
+//! The state that a process starts with, read from `/proc` while the process is stopped.
 
 use retake_kernel::clock;
 use retake_model::EventKind;
@@ -13,25 +13,25 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// What a STATE event holds, in its `number`.
+/// The kinds of STATE events, in their `number`.
 pub(crate) mod kind {
-    /// What a process starts with.
+    /// The state that a process starts with.
     pub const START: u16 = 0;
     /// Pages that were read through a mapping.
     pub const PAGES_READ: u16 = 1;
     /// Pages that were written through a mapping.
     pub const PAGES_WRITTEN: u16 = 2;
-    /// Data that the call moves whose event comes next.
+    /// Data that the next call moves.
     pub const MOVED: u16 = 3;
 }
 
-/// Resource limits that x86-64 Linux has.
+/// The number of resource limits of x86-64 Linux.
 const LIMITS: u32 = 16;
 
-/// Reads it.
+/// Reads the state of a process.
 ///
 /// # Errors
-/// The process is gone, or is not ours to look at.
+/// The process is gone, or we may not look at it.
 pub(crate) fn of_process(pid: i32, how: StartKind) -> io::Result<ProcessStart> {
     let folder = format!("/proc/{pid}");
     let status = fs::read_to_string(format!("{folder}/status"))?;
@@ -121,18 +121,18 @@ fn descriptor(folder: &str, number: u32) -> StartDescriptor {
     StartDescriptor { number, path: target, kind, offset, flags: flags as u32 }
 }
 
-/// A number of `/proc/PID/fdinfo`.
+/// Reads a number of `/proc/PID/fdinfo`.
 fn field(info: &str, name: &str, radix: u32) -> Option<u64> {
     let line = info.lines().find_map(|line| line.strip_prefix(name))?;
     u64::from_str_radix(line.trim(), radix).ok()
 }
 
-/// Where an open file of a process is.
+/// Returns the position in an open file of a process.
 pub(crate) fn position(pid: i32, descriptor: i32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?, "pos:", 10)
 }
 
-/// What a descriptor refers to; `target` is what its link says.
+/// Returns the kind of a descriptor. `target` is the target of its link.
 fn kind_of(path: &str, target: &[u8]) -> DescriptorKind {
     if target.starts_with(b"anon_inode:") {
         return DescriptorKind::Anonymous;
@@ -155,7 +155,7 @@ fn kind_of(path: &str, target: &[u8]) -> DescriptorKind {
 
 #[derive(Serialize, Deserialize)]
 struct Text {
-    /// The process ran already when tracing began.
+    /// Whether the process was already running when tracing began.
     #[serde(default)]
     attached: bool,
     time_ns: u64,
@@ -187,7 +187,7 @@ const KINDS: [DescriptorKind; 9] = [
     DescriptorKind::Anonymous,
 ];
 
-/// The STATE event that says so.
+/// Makes the STATE event of a start.
 pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
     let kind =
         |kind: DescriptorKind| KINDS.iter().position(|other| *other == kind).unwrap_or(0) as u8;
@@ -227,7 +227,7 @@ pub(crate) fn to_event(start: &ProcessStart) -> Vec<u8> {
     event(kind::START, &serde_json::to_vec(&text).expect("keys are strings"))
 }
 
-/// A STATE event.
+/// Makes a STATE event.
 pub(crate) fn event(number: u16, body: &[u8]) -> Vec<u8> {
     let size = 16 + body.len().next_multiple_of(8);
     let mut bytes = Vec::with_capacity(size);
@@ -240,7 +240,7 @@ pub(crate) fn event(number: u16, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the body of a STATE event says; `None` if it is not what [`to_event`] writes.
+/// Reads the body of a STATE event. `None` if [`to_event`] did not write it.
 pub(crate) fn from_event(body: &[u8]) -> Option<ProcessStart> {
     let end = body.iter().rposition(|byte| *byte != 0)? + 1;
     let text: Text = serde_json::from_slice(&body[..end]).ok()?;

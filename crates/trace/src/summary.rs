@@ -5,7 +5,7 @@ use retake_trace_format::TracedCall;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Digits that quantiles are right to.
+/// The precision of quantiles, in decimal digits.
 const DIGITS: u8 = 2;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ struct Row {
     durations: Option<Histogram<u64>>,
 }
 
-/// By what rows are put in order.
+/// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// Most time first.
@@ -28,44 +28,44 @@ pub enum Order {
     Errors,
     /// By name.
     Name,
-    /// Slowest on the average first.
+    /// Most time on average first.
     Average,
-    /// Those first of which even the fastest took long.
+    /// Longest shortest time first.
     Shortest,
-    /// Those first of which one took longest.
+    /// Longest longest time first.
     Longest,
-    /// By number.
+    /// By call number.
     Nothing,
 }
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// Share of the time in all calls.
+    /// The share of the time in all calls.
     Share,
-    /// Time in all of them, in seconds.
+    /// The total time, in seconds.
     Total,
-    /// In microseconds.
+    /// The average time, in microseconds.
     Average,
-    /// The shortest, in microseconds.
+    /// The shortest time, in microseconds.
     Shortest,
-    /// The longest, in microseconds.
+    /// The longest time, in microseconds.
     Longest,
-    /// How often it was made.
+    /// The number of calls.
     Calls,
-    /// How often it failed.
+    /// The number of calls that failed.
     Errors,
-    /// Half of them took no longer, in microseconds.
+    /// The median time, in microseconds.
     P50,
-    /// 95 % of them took no longer, in microseconds.
+    /// The 95th percentile of times, in microseconds.
     P95,
-    /// 99 % of them took no longer, in microseconds.
+    /// The 99th percentile of times, in microseconds.
     P99,
-    /// What it is called.
+    /// The name of the call.
     Name,
 }
 
-/// Those that are shown unless others are asked for: strace's, and how times are distributed.
+/// The default columns: strace's, and the distribution of times.
 pub const COLUMNS: [Column; 10] = [
     Column::Share,
     Column::Total,
@@ -86,7 +86,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts a call.
+    /// Adds a call.
     pub fn add(&mut self, call: &TracedCall) {
         let new =
             || Row { total_ns: 0, calls: 0, errors: 0, durations: Histogram::new(DIGITS).ok() };
@@ -97,13 +97,13 @@ impl Summary {
             let duration_ns = call.returned_ns.saturating_sub(call.entered_ns);
             row.total_ns += duration_ns;
             if let Some(durations) = &mut row.durations {
-                // Beyond what the histogram holds are only times of centuries.
+                // The histogram takes all times but those of centuries.
                 let _ = durations.record(duration_ns);
             }
         }
     }
 
-    /// A row for each call.
+    /// Returns a row for each call.
     pub fn rows(&self, order: Order) -> Vec<SummaryRow> {
         let mut rows: Vec<_> =
             self.rows.iter().map(|(number, row)| row.told(name(*number))).collect();
@@ -122,32 +122,32 @@ impl Summary {
         rows
     }
 
-    /// The table. Times are those that passed between entry and return.
+    /// Returns the table. Times are those between entry and return.
     pub fn table(&self, order: Order, columns: &[Column]) -> String {
         table(&self.rows(order), columns)
     }
 }
 
-/// What is known of one call.
+/// The counts and times of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SummaryRow {
     /// Its name.
     pub name: String,
-    /// How often it was made.
+    /// The number of calls.
     pub calls: u64,
-    /// Of that, how often it failed.
+    /// The number of calls that failed.
     pub errors: u64,
-    /// Time in all of them.
+    /// The total time.
     pub total_ns: u64,
-    /// The shortest.
+    /// The shortest time.
     pub min_ns: u64,
-    /// Half of them took no longer.
+    /// The median time.
     pub p50_ns: u64,
-    /// 95 % of them took no longer.
+    /// The 95th percentile of times.
     pub p95_ns: u64,
-    /// 99 % of them took no longer.
+    /// The 99th percentile of times.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest time.
     pub max_ns: u64,
 }
 
@@ -190,7 +190,7 @@ impl Column {
         }
     }
 
-    /// In characters; of names that of the rule below the heading.
+    /// Returns the width in characters. For names it is that of the rule below the heading.
     fn width(self) -> usize {
         match self {
             Self::Share => 6,
@@ -218,7 +218,7 @@ impl Column {
         }
     }
 
-    /// Of all calls together there are no quantiles.
+    /// Returns the text for all calls together, which have no quantiles.
     fn total_text(self, all: &SummaryRow) -> String {
         match self {
             Self::Shortest | Self::Longest | Self::P50 | Self::P95 | Self::P99 => String::new(),
@@ -227,7 +227,7 @@ impl Column {
     }
 }
 
-/// Rows with a heading and a sum.
+/// Returns rows with a heading and a sum.
 pub(crate) fn table(rows: &[SummaryRow], columns: &[Column]) -> String {
     let total_ns: u64 = rows.iter().map(|row| row.total_ns).sum();
     let (calls, errors) =
@@ -252,7 +252,7 @@ fn name(number: u32) -> String {
     row.map_or_else(|| format!("syscall_{number}"), |row| row.name.to_owned())
 }
 
-/// Numbers to the right, names to the left.
+/// Returns a line with numbers aligned to the right and names to the left.
 fn line(columns: &[Column], text: impl Fn(Column) -> String) -> String {
     let cell = |column: &Column| match column {
         Column::Name => text(*column),

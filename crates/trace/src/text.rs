@@ -1,4 +1,4 @@
-//! Observations as lines, as strace prints them.
+//! Shows observations as lines, as strace prints them.
 
 use crate::call;
 use crate::observation::{Ending, Observation};
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// How times are shown before each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// Not.
+    /// No times.
     #[default]
     None,
     /// Time of day in seconds.
@@ -26,55 +26,55 @@ pub enum Clock {
     Microseconds,
     /// Seconds since 1970, in microseconds.
     Unix,
-    /// Since the line before.
+    /// Time since the line before.
     Relative,
 }
 
-/// What lines say of the thread that they are of.
+/// The form in which lines name their thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prefix {
-    /// `[pid  1234] ` while there are several.
+    /// `[pid  1234] ` while there are several threads.
     #[default]
     Brackets,
-    /// `1234  ` while there are several: for files.
+    /// `1234  ` while there are several threads, for output to files.
     Number,
     /// `1234  ` in each line.
     Always,
-    /// Nothing.
+    /// No name.
     Never,
 }
 
-/// What the first program was started with.
+/// The execution of the first program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Execution {
-    /// Its name, as it was executed.
+    /// The name of the program, as it was executed.
     pub program: Vec<u8>,
-    /// All arguments.
+    /// All arguments, beginning with `argv[0]`.
     pub arguments: Vec<Vec<u8>>,
     /// The strings of its environment.
     pub environment: Vec<Vec<u8>>,
 }
 
-/// How lines look.
+/// The format of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Style {
-    /// What comes before each line.
+    /// The form of times before each line.
     pub clock: Clock,
-    /// Time spent in the call, behind it.
+    /// Whether the time in a call follows its result.
     pub durations: bool,
-    /// Paths of descriptors.
+    /// Whether descriptors are shown with their paths.
     pub paths: bool,
-    /// Numbers of calls before them.
+    /// Whether call numbers stand before names.
     pub numbers: bool,
-    /// Only calls: no signals, no ends of processes.
+    /// Whether only calls are shown: no signals, no ends of processes.
     pub quiet: bool,
-    /// Whether lines say which thread they are of.
+    /// The form in which lines name their thread.
     pub prefix: Prefix,
-    /// The column that results begin in, counted from 1, if calls leave room for it.
+    /// The column in which results begin, counted from 1, if calls leave room for it.
     pub result_column: usize,
-    /// How the first program was executed, if it is not to be taken from the trace.
+    /// The execution of the first program. If absent, it is taken from the trace.
     pub execution: Option<Execution>,
-    /// Lengths.
+    /// Lengths and other options of the text.
     pub text: TextOptions,
 }
 
@@ -94,23 +94,23 @@ impl Default for Style {
     }
 }
 
-/// Makes lines.
+/// Formats observations as lines.
 #[derive(Debug)]
 pub struct Printer {
     style: Style,
-    /// Threads that live, and their processes.
+    /// The living threads, with their processes.
     threads: HashMap<u32, u32>,
     last_ns: Option<u64>,
     started: bool,
 }
 
-/// Results are in this column, counted from 1, as in strace.
+/// The column in which results begin, counted from 1, as in strace.
 pub const RESULT_COLUMN: usize = 40;
 
 const EXECVE: u32 = number::EXECVE as u32;
 
 impl Printer {
-    /// For local time that is so many seconds ahead of UTC.
+    /// Makes a printer. Local time is `utc_offset_s` seconds ahead of UTC.
     pub fn new(style: Style, utc_offset_s: i32) -> Self {
         let text = TextOptions { utc_offset_s, ..style.text.clone() };
         Self {
@@ -121,8 +121,8 @@ impl Printer {
         }
     }
 
-    /// The line for an observation; `None` if there is nothing to say. The tracker must not have
-    /// followed it yet.
+    /// Returns the line for an observation. `None` if there is nothing to show. The tracker must
+    /// not have followed it yet.
     pub fn line(&mut self, observation: &Observation, tracker: &Tracker) -> Option<String> {
         let line = self.line_of(observation, tracker);
         if let Observation::Ended { process, thread, .. } = observation {
@@ -172,7 +172,7 @@ impl Printer {
         Some(format!("{lead}{}{body}", self.time(observation.time_ns())))
     }
 
-    /// Which thread it is.
+    /// Returns the name of the thread that a line begins with.
     fn lead(&self, observation: &Observation) -> String {
         let thread = observation.thread();
         let is_one_of_several = self.threads.len() > 1;
@@ -184,7 +184,7 @@ impl Printer {
         }
     }
 
-    /// A call up to its result, which stands in its column.
+    /// Appends the result to a call, in its column.
     fn with_result(&self, head: String, result: &str) -> String {
         let width = self.style.result_column.saturating_sub(1);
         format!("{head:<width$} = {result}")
@@ -205,7 +205,7 @@ impl Printer {
         }
     }
 
-    /// Only the first program is not begun by a call that was traced.
+    /// Returns the line for the first program's start. No traced call shows that one.
     fn start(&mut self, lead: &str, start: &ProcessStart) -> Option<String> {
         if start.how != StartKind::Exec || std::mem::replace(&mut self.started, true) {
             return None;
@@ -222,7 +222,7 @@ impl Printer {
             (false, count) => format!("[/* {count} vars */]"),
             (true, _) => quoted(&given.environment, texts),
         };
-        // Of a path every part matters.
+        // A path is shown whole.
         let program = quote(
             &given.program,
             given.program.len(),
@@ -236,7 +236,7 @@ impl Printer {
         Some(self.with_result(head, "0"))
     }
 
-    /// `[  59] `, as strace has it.
+    /// Returns `[  59] `, as strace has it.
     fn number(&self, number: u32) -> String {
         if self.style.numbers { format!("[{number:>4}] ") } else { String::new() }
     }
@@ -273,7 +273,7 @@ impl Printer {
         self.with_result(head, &format!("{}{duration}", description.result_text))
     }
 
-    /// `3</etc/passwd>` in place of `3`.
+    /// Adds paths to descriptors: `3</etc/passwd>` instead of `3`.
     fn add_paths(
         &self,
         description: &mut CallDescription<'_>,
@@ -302,7 +302,7 @@ impl Printer {
     }
 }
 
-/// `["a", "b"]`, as many as fit.
+/// Returns `["a", "b"]`, with as many strings as fit.
 fn quoted(strings: &[Vec<u8>], texts: &TextOptions) -> String {
     let mut shown: Vec<String> = strings
         .iter()

@@ -1,5 +1,5 @@
-//! What each process has at every moment: descriptors and what they are, working directory, umask.
-//! Known from the state it started with and from its calls since.
+//! Tracks the state of each process: descriptors and what they refer to, working directory, umask.
+//! It comes from the process's start and its calls.
 
 use crate::descriptors::{self, Descriptor, O_CLOEXEC, Table};
 use crate::observation::Observation;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 const AT_FDCWD: i32 = -100;
 const O_DIRECTORY: u32 = 0o200_000;
-/// With the bit of a directory.
+/// Includes the bit of `O_DIRECTORY`.
 const O_TMPFILE: u32 = 0o20_200_000;
 
 const CHDIR: u32 = number::CHDIR as u32;
@@ -24,19 +24,19 @@ const CHROOT: u32 = number::CHROOT as u32;
 /// One process.
 #[derive(Debug, Clone)]
 struct Process {
-    /// As it started; what changes since is kept up to date.
+    /// The state at the start, updated by later calls.
     start: ProcessStart,
     descriptors: Table<StartDescriptor>,
 }
 
-/// Follows all processes of a trace.
+/// Tracks all processes of a trace.
 #[derive(Debug, Default)]
 pub struct Tracker {
     processes: HashMap<u32, Process>,
 }
 
 impl Tracker {
-    /// Takes in what happened. What a process got from its parent is filled in.
+    /// Follows an observation. Fills in the state that a new process has from its parent.
     pub fn follow(&mut self, observation: &mut Observation) {
         match observation {
             Observation::Record(TraceRecord::ProcessStart(start)) => self.begin(start),
@@ -49,13 +49,13 @@ impl Tracker {
         }
     }
 
-    /// One that knows only one process, for looking ahead.
+    /// Returns a tracker of only one process, for looking ahead.
     pub(crate) fn of_process(&self, process: u32) -> Self {
         let known = self.processes.get(&process).map(|known| (process, known.clone()));
         Self { processes: known.into_iter().collect() }
     }
 
-    /// What a descriptor of a process is called.
+    /// Returns the name of what a descriptor of a process refers to.
     pub fn descriptor_path(&self, process: u32, descriptor: i32) -> Option<&[u8]> {
         let process = self.processes.get(&process)?;
         if descriptor == AT_FDCWD {
@@ -65,20 +65,20 @@ impl Tracker {
         process.descriptors.get(&number).map(|descriptor| descriptor.path.as_slice())
     }
 
-    /// The name by which a descriptor of a process was opened, if it was.
+    /// Returns the name by which a descriptor of a process was opened, if it was opened by name.
     pub(crate) fn opened_path(&self, process: u32, descriptor: i32) -> Option<&[u8]> {
         let descriptors = &self.processes.get(&process)?.descriptors;
         let descriptor = descriptors.get(&u32::try_from(descriptor).ok()?)?;
         (descriptor.flags & O_TMPFILE != O_TMPFILE).then_some(descriptor.path.as_slice())
     }
 
-    /// The paths that a call names, made absolute.
+    /// Returns the absolute forms of the paths that a call names.
     pub(crate) fn named_paths(&self, call: &TracedCall) -> Vec<Vec<u8>> {
         let Some(row) = row_of(call) else { return Vec::new() };
         (0..row.arguments.len()).filter_map(|index| self.path(call, row, index)).collect()
     }
 
-    /// The paths that a call names, made absolute, and those of the descriptors it is given.
+    /// Returns the absolute forms of the paths that a call names, and the paths of its descriptors.
     pub fn paths_of(&self, call: &TracedCall) -> Vec<Vec<u8>> {
         let Some(row) = row_of(call) else { return Vec::new() };
         let mut paths = Vec::new();
@@ -99,7 +99,7 @@ impl Tracker {
         paths
     }
 
-    /// The kinds of the descriptors that a call is given, or has made, as far as they are known.
+    /// Returns the kinds of the descriptors that a call gets or makes, as far as they are known.
     pub fn descriptor_kinds_of(&self, call: &TracedCall) -> Vec<DescriptorKind> {
         let (Some(row), Some(process)) = (row_of(call), self.processes.get(&call.process)) else {
             return Vec::new();
@@ -195,8 +195,8 @@ impl Tracker {
         row.arguments.iter().position(is_path).and_then(|index| self.path(call, row, index))
     }
 
-    /// The absolute form of a path argument: the descriptor before it, or the working directory, is
-    /// where it begins.
+    /// Returns the absolute form of a path argument. It is relative to the descriptor before it, or
+    /// to the working directory.
     fn path(&self, call: &TracedCall, row: &Row, index: usize) -> Option<Vec<u8>> {
         if !is_path(row.arguments.get(index)?) {
             return None;
@@ -228,7 +228,7 @@ impl Descriptor for StartDescriptor {
     }
 }
 
-/// What a call has made.
+/// Returns the descriptor that a call has made.
 fn made(call: &TracedCall, row: &Row, path: Option<&[u8]>) -> StartDescriptor {
     let name = u16::try_from(call.number).ok().and_then(table::call).map_or("", |row| row.name);
     let (path, kind) = match (path, name) {
@@ -250,8 +250,8 @@ fn made(call: &TracedCall, row: &Row, path: Option<&[u8]>) -> StartDescriptor {
     StartDescriptor { number: 0, path, kind, offset: 0, flags: descriptors::open_flags(call, row) }
 }
 
-/// Of what was opened by name only the name and the flags are known, and that it is no pipe or
-/// socket.
+/// Returns the kind of a descriptor. For files opened by name it is guessed from the name and the
+/// flags.
 fn kind_of(descriptor: &StartDescriptor) -> DescriptorKind {
     match descriptor.kind {
         DescriptorKind::Unknown if descriptor.flags & O_DIRECTORY != 0 => DescriptorKind::Directory,
@@ -276,7 +276,7 @@ fn row_of(call: &TracedCall) -> Option<&'static Row> {
     Some(row.resolve(&call.arguments).0)
 }
 
-/// `path` below `directory` if it does not begin with a slash, without `.`, `..` and empty parts.
+/// Joins `path` to `directory` unless it begins with a slash. Removes `.`, `..` and empty parts.
 pub(crate) fn absolute(directory: &[u8], path: &[u8]) -> Vec<u8> {
     let from = if path.first() == Some(&b'/') { &[][..] } else { directory };
     let mut parts: Vec<&[u8]> = Vec::new();

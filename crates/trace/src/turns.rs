@@ -1,31 +1,31 @@
-//! Tracer and traced thread on one processor: they take turns, and to wake somebody on another one
-//! takes longer than all else that a stop costs.
+//! Puts the tracer and a traced thread on one processor. They take turns, and waking a thread on
+//! another processor takes longer than everything else in a stop.
 
 use retake_kernel::call_tracer::{Processors, current_processor};
 
-/// So many stops of one thread without one of another show that it runs alone for now: others
-/// sleep, or compute.
+/// A thread with so many stops in a row runs alone for now: the others sleep, or compute.
 const ALONE: u32 = 8;
 
-/// Who shares a processor with the tracer.
+/// The thread that shares a processor with the tracer.
 #[derive(Default)]
 pub(crate) struct Turns {
-    /// Where this thread may run; `None` if processors are left as they are.
+    /// The affinity of the tracer's thread. `None` if affinities may not be changed.
     own: Option<Processors>,
-    /// The thread that shares ours, and where it may run otherwise.
+    /// The thread that shares our processor, and its own affinity.
     shared: Option<(i32, Processors)>,
-    /// The thread that stopped last, and how often in a row.
+    /// The thread that stopped last. `streak` is its number of stops in a row.
     last: i32,
     streak: u32,
 }
 
 impl Turns {
-    /// For programs of our own, which nobody leaves before they end.
+    /// Allows changes of affinities. Only for programs that we start and trace to their end.
     pub fn allow(&mut self) {
         self.own = Processors::of(0).ok();
     }
 
-    /// A thread has stopped at a call: shares the processor with it if nobody else stops meanwhile.
+    /// Notes that a thread has stopped at a call. It shares our processor if it alone keeps
+    /// stopping.
     pub fn stopped(&mut self, tid: i32) {
         self.streak = if self.last == tid { self.streak.saturating_add(1) } else { 1 };
         self.last = tid;
@@ -48,20 +48,22 @@ impl Turns {
         }
     }
 
-    /// A thread asks for its processors, hands them on, or is gone.
+    /// Gives a thread its processors back. It asks for them, passes them on, or is gone.
     pub fn end_for(&mut self, tid: i32) {
         if self.shared.as_ref().is_some_and(|(shared, _)| *shared == tid) {
             self.end();
         }
     }
 
-    /// Everybody has the processors back.
+    /// Gives all threads their processors back.
     pub fn end(&mut self) {
         self.streak = 0;
         let Some(own) = &self.own else { return };
-        let _ = own.give(0); // the same as it was, so it can be had
+        // This cannot fail: it is the old affinity of this thread.
+        let _ = own.give(0);
         if let Some((tid, its)) = self.shared.take() {
-            let _ = its.give(tid); // it may be gone
+            // The thread may be gone.
+            let _ = its.give(tid);
         }
     }
 }
@@ -104,7 +106,7 @@ mod tests {
         );
         (0..ALONE).for_each(|_| turns.stopped(one));
         assert!(processors(one).parse::<u32>().is_ok() && processors(other) == all);
-        // Another one's stop now and then changes nothing; many do.
+        // Single stops of another thread change nothing. Many in a row do.
         turns.stopped(other);
         turns.end_for(other);
         assert!(processors(one).parse::<u32>().is_ok());

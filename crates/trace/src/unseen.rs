@@ -1,24 +1,24 @@
-//! What a recording has nothing of, because replay does without: then a trace of it is incomplete,
-//! and has to say so.
+//! Counts data that a recording lacks because replay does not need them. A trace of it is
+//! incomplete then, and has to say so.
 
 use crate::observation::Observation;
 use retake_model::table::number;
 use retake_trace_format::{TraceRecord, TracedCall, moved_argument};
 
-/// Counts it.
+/// Counts calls whose data are missing.
 #[derive(Debug, Default)]
 pub struct Unseen {
     moved: u64,
 }
 
 impl Unseen {
-    /// Looks at what is about to be handed on.
+    /// Counts an observation.
     pub fn note(&mut self, observation: &Observation) {
         let Observation::Record(TraceRecord::Call(call)) = observation else { return };
         self.moved += u64::from(moves_unseen(call));
     }
 
-    /// What is missing; nothing if all is there.
+    /// Returns what is missing. `None` if the trace is complete.
     pub fn reason(&self) -> Option<String> {
         let count = self.moved;
         (count > 0).then(|| {

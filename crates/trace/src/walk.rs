@@ -1,5 +1,5 @@
-//! What a call reads and writes, taken from the memory of a stopped thread as its row of the table
-//! says. The runtime walks the same rows in C.
+//! Reads the inputs and outputs of a call from the memory of a stopped thread, following its row of
+//! the table. The runtime follows the same rows in C.
 
 use retake_kernel::memory;
 use retake_model::table::number;
@@ -16,7 +16,7 @@ const LARGEST: u64 = 0x7fff_f000;
 const MESSAGE_BYTES: u64 = 56;
 const IOCTL: u32 = number::IOCTL as u32;
 
-/// The memory of one process, and how much of each buffer is wanted.
+/// The memory of one process, and the most bytes to read of each data buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
     pub pid: i32,
@@ -38,7 +38,8 @@ impl Memory {
         u64::from_le_bytes(value)
     }
 
-    /// A string without its NUL, read page by page: what lies behind it need not be there.
+    /// Reads a string without its NUL. It reads page by page, since the memory after it may be
+    /// unmapped.
     fn string(&self, address: u64, limit: u64) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         while (text.len() as u64) < limit {
@@ -56,10 +57,10 @@ impl Memory {
     }
 }
 
-/// What value-result lengths were before the call, by argument.
+/// The value-result lengths before the call, by argument.
 pub(crate) type Before = [u64; 6];
 
-/// Takes the buffers of a call.
+/// Reads the buffers of a call.
 pub(crate) struct Walk<'call> {
     memory: Memory,
     call: &'call mut TracedCall,
@@ -67,7 +68,7 @@ pub(crate) struct Walk<'call> {
     direction: BufferDirection,
 }
 
-/// Takes what a call is about to read. Returns what its value-result lengths are.
+/// Reads the inputs of a call. Returns its value-result lengths.
 pub(crate) fn inputs(memory: Memory, call: &mut TracedCall) -> Before {
     let row = row_of(call);
     let mut walk = Walk { memory, call, before: [0; 6], direction: BufferDirection::Input };
@@ -81,7 +82,7 @@ pub(crate) fn inputs(memory: Memory, call: &mut TracedCall) -> Before {
     walk.before
 }
 
-/// Takes what a call has written.
+/// Reads the outputs of a call.
 pub(crate) fn outputs(memory: Memory, call: &mut TracedCall, before: Before) {
     let row = row_of(call);
     let failed = call.failed();
@@ -117,7 +118,8 @@ impl Walk<'_> {
         if self.direction == BufferDirection::Output { self.call.result.max(0) as u64 } else { 0 }
     }
 
-    /// One buffer. `is_data`: bytes that mean nothing to the kernel, for which the limit holds.
+    /// Reads one buffer. `is_data` is for bytes that the kernel does not interpret, to which the
+    /// limit applies.
     fn take(&mut self, index: usize, address: u64, total_bytes: u64, is_data: bool) {
         let total_bytes = total_bytes.min(LARGEST);
         if address == 0 || total_bytes == 0 {
@@ -284,8 +286,8 @@ impl Walk<'_> {
         }
     }
 
-    /// `struct msghdr`; what it points to when that holds data, of which `limit` bytes are in the
-    /// vectors.
+    /// Reads a `struct msghdr`, and with `with_data` what it points to. The vectors have `limit`
+    /// bytes of data.
     fn message(&mut self, index: usize, address: u64, with_data: bool, limit: u64) {
         let Some(header) = self.memory.bytes(address, MESSAGE_BYTES) else { return };
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| header[at + byte]));
@@ -333,7 +335,8 @@ impl Walk<'_> {
             .min(LARGEST)
     }
 
-    /// An ioctl without a row says in its number how many bytes go which way.
+    /// Reads the data of an `ioctl` without a row. Its number tells how many bytes go in which
+    /// direction.
     fn undescribed(&mut self, row: Option<&'static Row>, way: Direction) {
         let Some(Argument { kind: ArgumentKind::Value(_), .. }) =
             row.and_then(|row| row.arguments.get(2))

@@ -1,5 +1,4 @@
-//! Tracing of servers that run already: what it costs while it lasts, and that nothing is left of
-//! it.
+//! Tracing of running servers: its cost while it lasts, and a check that nothing of it remains.
 
 use std::fs;
 use std::process::Command;
@@ -18,16 +17,16 @@ use super::table::{Table, number};
 use super::workload::{self, Workload};
 use crate::watched::{POLL, Watched};
 
-/// The workloads, which are servers.
+/// The names of the workloads. They are servers.
 const SERVERS: [&str; 2] = ["redis", "mariadb"];
-/// How long each load is.
+/// The duration of each load.
 const LOAD_SECONDS: u64 = 3;
-/// A tracer has this long to attach, and to write its trace once it is told to end.
+/// The time that a tracer has to attach, and to write its trace after it is told to end.
 const TRACER_LIMIT: Duration = Duration::from_secs(60);
-/// What a server does again afterwards, of what it did before.
+/// The share of the earlier throughput that a server must reach again after tracing.
 const AFTERWARDS: f64 = 0.9;
 
-/// One server: requests a second before, while it is traced, and afterwards.
+/// The figures of one server: requests a second before, during and after tracing.
 pub struct Attached {
     name: String,
     title: String,
@@ -37,16 +36,16 @@ pub struct Attached {
     outcome: Outcome,
 }
 
-/// Those of the workloads that are traced.
+/// Returns the workloads that are traced.
 pub fn servers(workloads: &[Workload]) -> impl Iterator<Item = &Workload> {
     workloads.iter().filter(|workload| SERVERS.contains(&workload.name.as_str()))
 }
 
-/// Measures those that are wanted, what is noisy up to `most` times. `lacking` is why nothing can
-/// be traced from the kernel, if that is so.
+/// Measures the selected servers, and a noisy one up to `most` times. `lacking` is the reason if
+/// tracing from the kernel is not possible.
 ///
 /// # Errors
-/// Failures of the harness; a server that fails is told.
+/// Failures of the harness. The failure of a server is a result.
 pub fn run(
     bench: &Bench,
     rounds: usize,
@@ -113,7 +112,7 @@ fn one_round(stage: &Stage<'_>, attached: &mut Attached) -> Result<()> {
     fs::remove_file(stage.work.join("x.ds")).map_err(Into::into)
 }
 
-/// Begins to trace a process, and returns when that has come about.
+/// Starts a tracer, and returns when it has attached to the process.
 fn attach(stage: &Stage<'_>, process: u32) -> Result<Watched> {
     let mut command = Command::new(stage.bench.retake());
     command
@@ -160,7 +159,7 @@ impl Attached {
         self.outcome == Outcome::Done && self.before.is_noisy()
     }
 
-    /// What came of it, for the gate: nothing may be left of a tracer.
+    /// Returns the result for the gate. A tracer must leave nothing behind.
     pub fn finding(&self) -> gate::Row {
         let finding = self.outcome.finding().unwrap_or_else(|| match self.share(&self.after) {
             None => Finding::Failed("no figure".to_owned()),
@@ -181,14 +180,14 @@ impl Attached {
         ]
     }
 
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         json!({"name": self.name, "before": self.before, "during": self.during,
             "after": self.after})
     }
 }
 
-/// The table of all; nothing without any.
+/// Returns the table of all servers. Empty without any.
 pub fn text(all: &[Attached], print: fn(&Table) -> String) -> String {
     if all.is_empty() {
         return String::new();

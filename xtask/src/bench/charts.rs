@@ -6,10 +6,10 @@ use super::report;
 use super::statistics::Series;
 use super::svg::{Bar, Chart};
 
-/// Times longer than this multiple are cut.
+/// Bars of longer times, as multiples, are cut here.
 const LONGEST_RATIO: f64 = 4.0;
 
-/// The charts with the names of their files in docs/: of what has figures.
+/// Returns the charts, of workloads with figures, with the names of their files in docs/.
 pub fn charts(measured: &[Measured]) -> Vec<(&'static str, Chart)> {
     let has_figures = |measured: &&Measured| {
         measured.outcome == Outcome::Done && measured.ratio(Mode::Record).is_some()
@@ -67,7 +67,7 @@ fn server_chart(servers: &[&Measured]) -> Chart {
     }
 }
 
-/// A bar of a series' ratio to a baseline, seen through `view`.
+/// Returns the bar of a series' ratio to a baseline, converted by `view`.
 fn bar_of(series: &Series, baseline: f64, view: impl Fn(f64) -> f64) -> Option<Bar> {
     let ends = [view(series.minimum()? / baseline), view(series.maximum()? / baseline)];
     Some(Bar {

@@ -1,22 +1,22 @@
-//! `cargo xtask bench --counts`: what recording and replaying take, in numbers that are the same on
-//! a busy machine: instructions, system calls, page faults, bytes. A gate on times would fail when
-//! somebody else uses the cores; a gate on these fails when the code has changed.
+//! `cargo xtask bench --counts`: the cost of recording and replaying in numbers that do not change
+//! on a busy machine: instructions, system calls, page faults, bytes. A gate on times would fail
+//! when other programs use the cores. A gate on these fails when the code has changed.
 //!
 //! * **Instructions** of one call: `count_steps` single-steps a recorded process, and a replayed
-//!   one, from one mark in the program to the next. That is exact: the processor stops behind each
+//!   one, from one mark in the program to the next. That is exact: the processor stops after each
 //!   instruction, and with fixed addresses each run executes the same ones. Emulators cannot run
-//!   the runtime: qemu has no syscall user dispatch, and valgrind hides the vDSO. To step from
-//!   within, by the trap flag, needs a handler of SIGTRAP, and the runtime stands between a program
-//!   and its handlers. Hardware counters are what virtual machines lack.
-//! * **System calls** and **page faults**: `count_calls` has a seccomp filter that tells of each
-//!   call, and the kernel's account of processes that ended. strace would collide with the
-//!   supervisor, which traces a process when it executes a program; software events of perf need a
-//!   privilege. Calls that wait are left out: how many there are depends on who was faster. What
-//!   is left varies by a few, for the supervisor looks after its processes every few milliseconds;
-//!   that only adds, so the least of some runs counts.
-//! * **Bytes** of events, before and after compression, are read from the headers of frames.
+//!   the runtime: qemu has no syscall user dispatch, and valgrind hides the vDSO. Stepping from
+//!   inside, with the trap flag, needs a handler of SIGTRAP, and the runtime stands between a
+//!   program and its handlers. Virtual machines lack hardware counters.
+//! * **System calls** and **page faults**: `count_calls` has a seccomp filter that reports each
+//!   call, and reads the kernel's accounting of processes that ended. strace would collide with the
+//!   supervisor, which traces a process when it executes a program. perf's software events need a
+//!   privilege. Calls that wait are left out, because their number depends on timing. The rest
+//!   varies by a few, since the supervisor looks after its processes every few milliseconds. That
+//!   can only add calls, so the least of several runs counts.
+//! * **Bytes** of events, before and after compression, come from the headers of frames.
 //!
-//! All runs have fixed addresses (`setarch -R`) and an environment of their own: the stack of a
+//! All runs have fixed addresses (`setarch -R`) and a fixed environment, because the stack of a
 //! program is part of its recording.
 
 mod count;
@@ -38,25 +38,26 @@ use count::Count;
 use limits::{Limits, Row};
 use take::Taker;
 
-/// The limits, in the repository.
+/// The file of limits.
 const LIMITS: &str = "benches/counts.limits";
 
-/// Calls of `counted`, whose instructions are counted, and their bytes in a loop of `operations`.
+/// The calls of `counted`. Their instructions are counted, and their bytes in a loop of
+/// `operations`.
 const CALLS: [&str; 6] = ["getppid", "read", "write", "clock_gettime", "futex", "open-close"];
-/// Operations whose system calls and page faults are counted: 50 of them.
+/// The operations whose system calls and page faults are counted, for 50 of each.
 const EVENTS: [&str; 3] = ["fork", "exec", "thread"];
 /// The smallest program, from its start to its end.
 const WHOLE: &str = "true";
 
-/// So often is counted what exceeds its limit: chance only adds, so the least is what counts.
+/// How often counts that exceed their limits are taken. Chance only adds, so the least counts.
 const ATTEMPTS: usize = 3;
 
-/// The names of what is counted.
+/// Returns the names of everything that is counted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CALLS.into_iter().chain(EVENTS).chain([WHOLE])
 }
 
-/// All counts, beside their limits.
+/// All counts, with their limits.
 #[derive(Debug)]
 pub struct Counts {
     machine: Machine,
@@ -65,11 +66,10 @@ pub struct Counts {
     limits: Limits,
 }
 
-/// Counts.
+/// Takes the selected counts.
 ///
 /// # Errors
-/// The file of limits has a mistake, or something cannot be counted: that is a failure, never less
-/// to look at.
+/// A mistake in the file of limits, or a count that cannot be taken. It is never skipped.
 pub fn run(bench: &Bench, wants: impl Fn(&str) -> bool) -> Result<Counts> {
     let limits = Limits::read(&bench.repository().join(LIMITS))?;
     let folder = bench.scratch().path().join("counts");
@@ -90,7 +90,7 @@ pub fn run(bench: &Bench, wants: impl Fn(&str) -> bool) -> Result<Counts> {
     Ok(Counts { machine: Machine::look(), counts, rows, limits })
 }
 
-/// Counts what is wanted, once.
+/// Takes the selected counts once.
 fn take(taker: &Taker<'_>, wants: impl Fn(&str) -> bool) -> Result<Vec<Count>> {
     let mut counts = Vec::new();
     if CALLS.iter().any(|name| wants(name)) {
@@ -122,7 +122,7 @@ fn keep_the_least(counts: &mut [Count], again: &[Count]) {
 }
 
 impl Counts {
-    /// What is wrong, a line each; nothing if no count exceeds its limit and each has one.
+    /// Returns the complaints, one per line. Empty if each count has a limit and keeps it.
     pub fn complaints(&self) -> Vec<String> {
         if self.counts.is_empty() {
             return vec!["nothing was counted".to_owned()];
@@ -130,10 +130,10 @@ impl Counts {
         self.rows.iter().filter_map(Row::complaint).collect()
     }
 
-    /// Makes the counts the limits, and returns the path of their file.
+    /// Makes the counts the new limits. Returns the path of their file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn update(&self, repository: &Path, wants: impl Fn(&str) -> bool) -> Result<&'static str> {
         fs::write(repository.join(LIMITS), self.limits.updated(&self.counts, wants).print())?;
         Ok(LIMITS)
@@ -152,7 +152,7 @@ impl Counts {
         format!("{}\n\n{}", self.machine.describe(), table.terminal())
     }
 
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         let row = |row: &Row| {
             json!({

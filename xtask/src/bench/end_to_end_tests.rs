@@ -1,5 +1,5 @@
-//! The harness on workloads of its own, with a recorder that only writes down the command and
-//! repeats it.
+//! Tests the harness with small workloads, and a fake recorder that only writes down the command
+//! and runs it again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,11 +21,11 @@ if [ -e "$2/../fake-replay" ]; then exec bash "$2/../fake-replay"; fi
 exec bash -c "$(cat "$2/command")"
 "#;
 
-/// A folder that goes when the test ends.
+/// A folder that is removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
-    /// In memory if it can be: disks are busy while tests run.
+    /// Makes it in memory if possible, because disks are busy while tests run.
     fn new(name: &str) -> Self {
         let memory = PathBuf::from("/dev/shm");
         let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
@@ -41,7 +41,7 @@ impl Drop for Folder {
     }
 }
 
-/// Measures one workload with two rounds. `replay`, if there is any, is what every replay does.
+/// Measures one workload with two rounds. `replay`, unless empty, is the script of every replay.
 fn measure(name: &str, text: &str, replay: &str) -> Measured {
     let folder = Folder::new(name);
     let recorder = folder.0.join("recorder");
@@ -72,7 +72,7 @@ fn a_program_is_measured_in_all_modes() {
         "",
     );
     assert_eq!(measured.outcome, Outcome::Done);
-    // There is no time, so there are the fewest rounds.
+    // There is no time, so the number of rounds is the lowest.
     for mode in [Mode::Native, Mode::Record, Mode::Replay] {
         assert_eq!(measured.seconds(mode).figures.len(), 2, "{mode:?}");
     }
@@ -119,7 +119,7 @@ while :; do sleep 0.01; done'\n\
 fn a_server_is_driven_stopped_and_replayed() {
     let load = "load = printf 'requests 1000\\nseconds 0.5\\nlatency_us 250\\n'\n";
     let measured = measure("server", &format!("{SERVER}{load}"), "exit 0");
-    // 2,000 requests a second: half of that is asked for then.
+    // The server answers 2,000 requests a second, and is then asked for half of that.
     assert_eq!(measured.outcome, Outcome::Done);
     assert_eq!(measured.seconds(Mode::Native).median(), Some(0.0005));
     assert_eq!(measured.ratio(Mode::Record), Some(1.0));

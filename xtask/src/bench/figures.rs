@@ -1,4 +1,4 @@
-//! The figures of a workload, and what came of taking them.
+//! The figures of a workload, and the outcome of measuring it.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use super::scratch::folder_bytes;
 use super::statistics::Series;
 use super::workload::{Baseline, Workload};
 
-/// Whether there are figures.
+/// The outcome of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Not tried, and why.
+    /// It was not tried, for this reason.
     Skipped(String),
-    /// A run failed, and how. Figures are those until then.
+    /// A run failed, for this reason. The figures are those of the runs before.
     Failed(String),
 }
 
 impl Outcome {
-    /// What a measurement that ended so came to.
+    /// Returns the outcome of a measurement that ended in this way.
     pub fn of(ended: Result<()>) -> Self {
         match ended {
             Ok(()) => Self::Done,
@@ -29,13 +29,13 @@ impl Outcome {
         }
     }
 
-    /// Skipped, if one of `required` is not there.
+    /// Returns `Skipped` if one of `required` is missing.
     pub fn without<T: AsRef<str>>(required: &[T]) -> Option<Self> {
         let missing = required.iter().map(T::as_ref).find(|what| !is_present(what))?;
         Some(Self::Skipped(format!("{missing} is not there")))
     }
 
-    /// Why there are no figures, if there are none, in words.
+    /// Returns in words why there are no figures.
     pub fn trouble(&self) -> Option<String> {
         match self {
             Self::Done => None,
@@ -44,7 +44,7 @@ impl Outcome {
         }
     }
 
-    /// The same for the gate.
+    /// Returns the same for the gate.
     pub fn finding(&self) -> Option<Finding> {
         match self {
             Self::Done => None,
@@ -59,27 +59,26 @@ impl Outcome {
 pub struct Measured {
     pub workload: Workload,
     pub outcome: Outcome,
-    /// Seconds, by mode, in the order of `Mode::ALL`: of a whole run, or of one request to a
-    /// server.
+    /// Seconds by mode, in the order of `Mode::ALL`: of a whole run, or of one request to a server.
     seconds: [Series; Mode::ALL.len()],
-    /// Of a server at half load: microseconds that 99.9 % of the answers kept, by mode.
+    /// For servers, the 99.9th percentile of latency at half load, in microseconds by mode.
     latency_us: [Series; Mode::ALL.len()],
-    /// strace was stopped: it takes longer than its figures say.
+    /// Whether strace was stopped. Its real time is longer than its figures then.
     pub strace_was_stopped: bool,
     /// The highest resident memory of the `retake` process seen in any round, in KB.
     pub record_peak_kb: u64,
     pub replay_peak_kb: u64,
-    /// What one recording takes for itself, in bytes: all but `file_bytes`.
+    /// The size of one recording in bytes, without `file_bytes`.
     pub log_bytes: u64,
-    /// The files that one recording needs, in bytes: once in the store, however many recordings
-    /// need them.
+    /// The size of the files that one recording needs, in bytes. The store keeps them once for all
+    /// recordings.
     pub file_bytes: u64,
-    /// Where the time goes, if that was asked for and a limit exceeded.
+    /// The profile, if it was requested and a limit was exceeded.
     pub profile: String,
 }
 
 impl Measured {
-    /// No figures yet.
+    /// Makes an entry without figures.
     pub fn new(workload: &Workload) -> Self {
         Self {
             workload: workload.clone(),
@@ -111,7 +110,7 @@ impl Measured {
         &mut self.latency_us[mode as usize]
     }
 
-    /// What ratios are to.
+    /// Returns the series that ratios refer to.
     pub fn baseline(&self) -> &Series {
         self.seconds(self.baseline_mode())
     }
@@ -123,8 +122,8 @@ impl Measured {
         }
     }
 
-    /// The median as a multiple of the native one on all cores. Nothing if there are no figures, or
-    /// that is too noisy.
+    /// Returns the median as a multiple of the native one on all cores. `None` without figures, or
+    /// if the native ones are too noisy.
     pub fn ratio_to_all_cores(&self, mode: Mode) -> Option<f64> {
         let native = self.seconds(Mode::Native);
         if native.is_noisy() {
@@ -133,8 +132,8 @@ impl Measured {
         Some(self.seconds(mode).median()? / native.median()?)
     }
 
-    /// The median as a multiple of the baseline's. Nothing if there are no figures, or the baseline
-    /// is too noisy.
+    /// Returns the median as a multiple of the baseline's. `None` without figures, or if the
+    /// baseline is too noisy.
     pub fn ratio(&self, mode: Mode) -> Option<f64> {
         if self.baseline().is_noisy() {
             return None;
@@ -142,7 +141,7 @@ impl Measured {
         Some(self.seconds(mode).median()? / self.baseline().median()?)
     }
 
-    /// Whether it succeeded, but what it is compared with varies too much.
+    /// Returns whether the workload succeeded, but a series that ratios refer to varies too much.
     pub fn is_noisy(&self) -> bool {
         let compares_all_cores = self.workload.parallel_limits.is_some();
         let is_noisy = self.baseline().is_noisy()
@@ -150,7 +149,7 @@ impl Measured {
         self.outcome == Outcome::Done && is_noisy
     }
 
-    /// The latency of the recorded server as a multiple of the baseline's.
+    /// Returns the latency of the recorded server as a multiple of the baseline's.
     pub fn latency_ratio(&self) -> Option<f64> {
         Some(
             self.latency_us(Mode::Record).median()?
@@ -158,7 +157,7 @@ impl Measured {
         )
     }
 
-    /// Notes what the recording takes on disk.
+    /// Notes the sizes of the recording on disk.
     pub fn note_sizes(&mut self, recording: &Path) {
         self.file_bytes = folder_bytes(&recording.join("files"));
         self.log_bytes = folder_bytes(recording) - self.file_bytes;

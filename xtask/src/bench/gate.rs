@@ -1,29 +1,29 @@
-//! What `--gate` lets pass. Nothing passes that was not measured: a row that failed, that was too
-//! noisy, or that was skipped without leave closes the gate as one that exceeds its limit does.
+//! The gate of `--gate`. Only measured rows pass it. A row that failed, was too noisy, or was
+//! skipped without permission closes the gate, just as one that exceeds its limit does.
 
 use super::Result;
 
-/// So often is measured what is too noisy, under a gate.
+/// How often a noisy row is measured under a gate.
 pub const MOST_MEASUREMENTS: usize = 3;
 
-/// What came of one row.
+/// The result of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     Good,
-    /// What exceeds its limit.
+    /// These figures exceed their limits.
     Over(String),
     Failed(String),
-    /// The figures say nothing.
+    /// The figures vary too much.
     Noisy,
-    /// Something it needs is not there.
+    /// A requirement is missing.
     Skipped(String),
 }
 
-/// A row's name, and what came of it.
+/// The name of a row, and its result.
 pub type Row = (String, Finding);
 
-/// Why the gate stays closed, a line each; nothing if it opens. What `may_skip` names may be
-/// skipped, but something must have been measured.
+/// Returns why the gate stays closed, one reason per line. Empty if it opens. The rows in
+/// `may_skip` may be skipped, but at least one row must be measured.
 pub fn complaints(rows: &[Row], may_skip: &[String]) -> Vec<String> {
     let may_skip = |name: &String| may_skip.contains(name);
     let mut complaints: Vec<String> = rows
@@ -47,10 +47,10 @@ pub fn complaints(rows: &[Row], may_skip: &[String]) -> Vec<String> {
     complaints
 }
 
-/// Measures until that is not noisy, but not more than `most` times. The last is returned.
+/// Measures until the result is not noisy, at most `most` times. Returns the last result.
 ///
 /// # Errors
-/// Those of a measurement.
+/// Errors of a measurement.
 pub fn until_quiet<T>(
     most: usize,
     is_noisy: impl Fn(&T) -> bool,

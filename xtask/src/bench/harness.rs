@@ -1,5 +1,5 @@
-//! What all workloads share: the program that is measured, a place for it, and what is compared
-//! with it.
+//! The common part of all workloads: the measured program, its scratch folder, and the programs
+//! that it is compared with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use super::Result;
 use super::machine::is_present;
 use super::scratch::Scratch;
 
-/// What all workloads share.
+/// The common part of all workloads.
 #[derive(Debug)]
 pub struct Bench {
     repository: PathBuf,
     scratch: Scratch,
-    /// A copy: a build during the measurements must not change what is measured, nor make
-    /// recordings of another build.
+    /// A copy of the program. A build during the measurements must neither change the program nor
+    /// cause recordings by another build.
     retake: PathBuf,
     has_strace: bool,
     has_rr: bool,
@@ -25,7 +25,7 @@ impl Bench {
     /// Makes the scratch folder and copies `retake` into it.
     ///
     /// # Errors
-    /// If that fails.
+    /// One of these steps fails.
     pub fn prepare(repository: &Path, scratch: &Path, retake: &Path, keep: bool) -> Result<Self> {
         let scratch = Scratch::create(scratch, keep)?;
         let copy = scratch.path().join("retake");
@@ -40,12 +40,12 @@ impl Bench {
         })
     }
 
-    /// Whether strace can be measured.
+    /// Returns whether strace can be measured.
     pub fn has_strace(&self) -> bool {
         self.has_strace
     }
 
-    /// Whether rr can be measured.
+    /// Returns whether rr can be measured.
     pub fn has_rr(&self) -> bool {
         self.has_rr
     }
@@ -58,12 +58,12 @@ impl Bench {
         &self.scratch
     }
 
-    /// The program that is measured.
+    /// Returns the measured program.
     pub fn retake(&self) -> &Path {
         &self.retake
     }
 
-    /// A scratch folder in memory, if there is room for `needed_mb`.
+    /// Returns a scratch folder in memory, if there is room for `needed_mb`.
     pub fn memory_scratch(&self, needed_mb: u64) -> Option<Scratch> {
         let path = format!("/dev/shm/retake-bench-{}", std::process::id());
         let scratch = Scratch::create(Path::new(&path), self.scratch.keeps()).ok()?;
@@ -72,7 +72,7 @@ impl Bench {
     }
 }
 
-/// Whether rr is there and can record: it needs a processor that counts branches.
+/// Returns whether rr is installed and can record. It needs a processor that counts branches.
 fn rr_works(scratch: &Scratch) -> bool {
     let recording = scratch.path().join("rr_trial");
     let mut command = Command::new("rr");

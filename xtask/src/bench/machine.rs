@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine on which figures are measured.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use retake_testing::needs::find_command;
 use serde_json::{Value, json};
 
-/// More load than this for each core, before anything was measured, is somebody else's work.
+/// The load per core before the first measurement above which the machine counts as busy.
 const QUIET_LOAD: f64 = 0.25;
 
-/// A machine, described without anything that names it.
+/// The description of a machine, without any names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     pub processor: String,
@@ -21,7 +21,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine.
+    /// Describes this machine.
     pub fn look() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -38,7 +38,7 @@ impl Machine {
         self.load > quiet
     }
 
-    /// Tells on standard error if the figures will not be worth much.
+    /// Warns on standard error if the machine is busy.
     pub fn warn(&self) {
         if self.is_busy() {
             eprintln!(
@@ -49,7 +49,7 @@ impl Machine {
         }
     }
 
-    /// One line.
+    /// Returns the description in one line.
     pub fn describe(&self) -> String {
         format!(
             "{}, {} cores, {:.0} GB, Linux {}, load average before: {:.2}",
@@ -61,7 +61,7 @@ impl Machine {
         )
     }
 
-    /// For programs.
+    /// Returns the description for programs.
     pub fn json(&self) -> Value {
         json!({
             "processor": self.processor,
@@ -79,7 +79,7 @@ impl Machine {
     }
 }
 
-/// The value of the first line that starts with `key` in text like /proc/cpuinfo.
+/// Returns the value of the first line that starts with `key` in text like /proc/cpuinfo.
 fn value_of(text: &str, key: &str) -> String {
     let line = text.lines().find(|line| line.starts_with(key));
     let value = line.and_then(|line| line.split_once(':'));
@@ -92,7 +92,7 @@ fn memory_mb(meminfo: &str) -> u64 {
     kb.and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// Numbers only: what follows them names a distribution or a machine.
+/// Returns only the numbers of a version. The rest names a distribution or a machine.
 fn kernel_version(release: &str) -> String {
     let release = release.trim();
     let end = release.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
@@ -104,7 +104,7 @@ fn first_number(text: &str) -> f64 {
     first.and_then(|number| number.parse().ok()).unwrap_or(0.0)
 }
 
-/// Whether a command is where commands are looked for, or a path is there.
+/// Returns whether a command is on the search path, or a path exists.
 pub fn is_present(program: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).exists();

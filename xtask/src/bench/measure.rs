@@ -1,5 +1,5 @@
-//! Measures a workload in rounds: each round is native, strace, record, replay, one after the
-//! other, so that what drifts on the machine drifts for all of them.
+//! Measures a workload in rounds. Each round is native, strace, record and replay, one after the
+//! other, so that a drift of the machine affects all of them.
 
 use std::fs;
 use std::io::Read;
@@ -17,7 +17,7 @@ use super::stage::{FIRST_TIME_LIMIT, Stage};
 use super::verdict::exceeded;
 use super::workload::{Baseline, Place, Workload};
 
-/// How long runs but the first may take: this, and some times what the first took.
+/// The time limit of all runs but the first: this, plus a multiple of the first run's time.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const TIME_LIMIT_RATIO: f64 = 30.0;
 
@@ -25,7 +25,7 @@ impl Bench {
     /// Measures one workload.
     ///
     /// # Errors
-    /// Only what stops the whole benchmark; what is wrong with the workload is in its outcome.
+    /// Only errors that stop the whole benchmark. The failure of a workload is in its outcome.
     pub fn measure(&self, workload: &Workload, pace: Pace) -> Result<Measured> {
         let mut measured = Measured::new(workload);
         let in_memory = match workload.place {
@@ -50,7 +50,7 @@ impl Bench {
         Ok(measured)
     }
 
-    /// The warm-up and the rounds. An error is a failure of the workload.
+    /// Makes the warm-up and the rounds. An error is a failure of the workload.
     fn rounds(&self, measured: &mut Measured, work: &Path, pace: Pace) -> Result<()> {
         let workload = measured.workload.clone();
         let start = Instant::now();
@@ -63,7 +63,7 @@ impl Bench {
             stage.time_limit =
                 TIME_LIMIT + Duration::from_secs_f64(first.seconds * TIME_LIMIT_RATIO);
         }
-        // Fills the page cache and the store, and finds out early what does not work. Not counted.
+        // Fills the page cache and the store, and finds failures early. Its figures do not count.
         stage.warm_up()?;
         let mut done = 0;
         while pace.goes_on(done, start.elapsed()) {
@@ -94,7 +94,7 @@ impl Stage<'_> {
         }
     }
 
-    /// All modes once, and the recording's figures.
+    /// Runs all modes once, and notes the recording's sizes.
     fn program_round(&self, measured: &mut Measured, with_others: bool) -> Result<()> {
         for mode in Mode::ALL {
             let is_wanted = match mode {
@@ -148,7 +148,7 @@ impl Stage<'_> {
     }
 }
 
-/// What is missing for a workload, if anything is.
+/// Returns what is missing for a workload, if anything.
 fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
     for program in &workload.requires {
         if !is_present(program) {
@@ -163,7 +163,7 @@ fn reason_to_skip(workload: &Workload, scratch: &Scratch) -> Option<String> {
     }
 }
 
-/// Compares two files piece by piece: the harness stays small beside what it measures.
+/// Compares two files piece by piece, so that the harness needs little memory.
 fn same_bytes(first: &Path, second: &Path) -> Result<bool> {
     const PIECE_BYTES: u64 = 1 << 16;
     let mut first = fs::File::open(first)?;

@@ -1,6 +1,6 @@
-//! `cargo xtask bench --micro`: what single operations cost natively, armed, recorded and replayed.
-//! Each is timed from outside, as the difference between many and few of them, so that a replay can
-//! be timed like the rest.
+//! `cargo xtask bench --micro`: the cost of single operations natively, armed, recorded and
+//! replayed. Each is timed from outside, as the difference between many and few operations, so that
+//! a replay can be timed in the same way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use super::stopwatch::Stopwatch;
 use super::svg::{Bar, Chart};
 use super::table::{Table, number};
 
-/// The way an operation is done.
+/// A way to run an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Native,
-    /// With system-call dispatch armed, but everything let through: what the kernel takes for that.
+    /// With syscall user dispatch armed, but all calls let through. This shows the kernel's share.
     Armed,
     Record,
     Replay,
@@ -39,20 +39,20 @@ impl Way {
 #[derive(Debug)]
 struct Operation {
     name: &'static str,
-    /// How many are timed at once.
+    /// How many operations are timed at once.
     count: u64,
-    /// How many system calls, turns or bytes one of them is.
+    /// The number of system calls, turns or bytes in one operation.
     units: u64,
     kind: Kind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// System calls and instructions: nanoseconds.
+    /// System calls and instructions, in nanoseconds.
     Call,
-    /// What is rarer: microseconds.
+    /// Rarer operations, in microseconds.
     Event,
-    /// Bytes: gigabytes a second.
+    /// Bytes, in gigabytes a second.
     Payload,
 }
 
@@ -68,7 +68,7 @@ const fn payload(name: &'static str) -> Operation {
     Operation { name, count: 8000, units: 65536, kind: Kind::Payload }
 }
 
-/// The program `operations` knows them by these names.
+/// The operations, by their names in the program `operations`.
 const OPERATIONS: [Operation; 33] = [
     call("getppid", 1),
     call("read", 1),
@@ -105,17 +105,17 @@ const OPERATIONS: [Operation; 33] = [
     payload("payload-out"),
 ];
 
-/// The first of two counts is this part of the second.
+/// The few operations are this fraction of the many.
 const FEW: u64 = 100;
 
 const QUICK_ROUNDS: usize = 3;
 const FULL_ROUNDS: usize = 9;
 
-/// Nanoseconds of one unit, by way.
+/// The cost of one unit in nanoseconds, by way.
 #[derive(Debug, Default)]
 struct Cost {
     nanoseconds: [Series; Way::ALL.len()],
-    /// Bytes of the recording for each unit.
+    /// Bytes of the recording per unit.
     log_bytes: f64,
 }
 
@@ -124,7 +124,7 @@ impl Cost {
         self.nanoseconds[way as usize].median()
     }
 
-    /// Whether the program itself takes too different times, or many take no longer than few.
+    /// Returns whether the native times vary too much, or many operations take no longer than few.
     fn is_noisy(&self) -> bool {
         let takes_nothing = |way| self.of(way).is_some_and(|nanoseconds| nanoseconds <= 0.0);
         self.nanoseconds[Way::Native as usize].is_noisy() || Way::ALL.into_iter().any(takes_nothing)
@@ -140,7 +140,7 @@ impl Cost {
     }
 }
 
-/// Measures everything and says what came of it.
+/// All results.
 #[derive(Debug)]
 pub struct Micro {
     machine: Machine,
@@ -152,15 +152,15 @@ pub struct Micro {
     footprint: Footprint,
 }
 
-/// The names of all operations.
+/// Returns the names of all operations.
 pub fn names() -> impl Iterator<Item = &'static str> {
     OPERATIONS.iter().map(|operation| operation.name)
 }
 
-/// Measures what is noisy up to `most` times.
+/// Measures everything, and noisy operations up to `most` times.
 ///
 /// # Errors
-/// If a program does not build, or an operation fails.
+/// A program does not build, or an operation fails.
 pub fn run(
     bench: &Bench,
     is_quick: bool,
@@ -191,7 +191,7 @@ pub fn run(
     }
     println!("turns, forced points, rings, starting ...");
     let command = |count: u64| vec![text(&folder.join("futex_ping_pong")), count.to_string()];
-    // Each round hands the baton over twice.
+    // Each round passes the baton twice.
     let ping_pong = quietly(5000, 2, &command)?;
     Ok(Micro {
         machine,
@@ -210,7 +210,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// All ways in each round: few, then many.
+/// Measures an operation in all ways, a few and many in each round.
 fn measure(
     stopwatch: &Stopwatch<'_>,
     rounds: usize,
@@ -222,7 +222,7 @@ fn measure(
     let few = (count / FEW).max(1);
     let recordings: [PathBuf; 2] = ["few", "many"].map(|name| stopwatch.folder().join(name));
     let commands = [command(few), command(count)];
-    // The first round fills the store and is not counted.
+    // The first round fills the store and does not count.
     for round in 0..=rounds {
         for way in Way::ALL {
             let mut seconds = [0.0; 2];
@@ -248,7 +248,7 @@ fn measure(
 }
 
 impl Micro {
-    /// What came of each row, for the gate.
+    /// Returns the result of each row, for the gate.
     pub fn findings(&self) -> Vec<gate::Row> {
         let costs = self.costs.iter().map(|(operation, cost)| (operation.name, cost.finding()));
         let others = [
@@ -261,7 +261,7 @@ impl Micro {
         costs.chain(others).map(|(name, finding)| (name.to_owned(), finding)).collect()
     }
 
-    /// All tables.
+    /// Returns all tables.
     pub fn tables(&self) -> Vec<Table> {
         let mut calls = Table::new(
             "Calls and instructions, ns each",
@@ -297,19 +297,19 @@ impl Micro {
         tables
     }
 
-    /// Machine and tables as Markdown.
+    /// Returns machine and tables as Markdown.
     pub fn markdown(&self) -> String {
         let tables: Vec<String> = self.tables().iter().map(Table::markdown).collect();
         format!("{}.\n\n{}", self.machine.describe(), tables.join("\n"))
     }
 
-    /// The same for a terminal.
+    /// Returns the same for a terminal.
     pub fn terminal(&self) -> String {
         let tables: Vec<String> = self.tables().iter().map(Table::terminal).collect();
         format!("{}\n\n{}", self.machine.describe(), tables.join("\n"))
     }
 
-    /// What each call costs.
+    /// Returns the chart of the cost of each call.
     pub fn chart(&self) -> Chart {
         let bar = |series: &Series| {
             Some(Bar { value: series.median()?, low: series.minimum()?, high: series.maximum()? })
@@ -335,7 +335,7 @@ impl Micro {
         }
     }
 
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         let cost_json = |(name, cost): (&str, &Cost)| {
             let mut figures = json!({"name": name, "log_bytes": cost.log_bytes});

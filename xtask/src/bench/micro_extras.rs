@@ -1,5 +1,4 @@
-//! What `--micro` measures besides operations: forced points, designs of rings, starting, and
-//! memory.
+//! The other measurements of `--micro`: forced points, designs of rings, start-up time, and memory.
 
 use std::fs;
 use std::path::Path;
@@ -17,18 +16,18 @@ use super::stopwatch::Stopwatch;
 use super::table::{NOTHING, Table, number};
 use crate::watched::Watched;
 
-/// Additions of each of two threads that race.
+/// The additions of each of two racing threads.
 const RACING_ADDITIONS: &str = "400000000";
 
 /// Seconds for each design of rings.
 const QUICK_DESIGN_SECONDS: &str = "0.5";
 const FULL_DESIGN_SECONDS: &str = "3";
 
-/// How long a process is given before its memory is looked at, and to appear.
+/// The time before a process's memory is read. `APPEARING` is the time that it has to appear.
 const SETTLING: Duration = Duration::from_millis(300);
 const APPEARING: Duration = Duration::from_secs(5);
 
-/// Threads that are stopped where they are, and found there again.
+/// The cost of forced points: threads are stopped anywhere, and replay finds the places again.
 #[derive(Debug, Default)]
 pub struct Forced {
     one_core: Series,
@@ -39,7 +38,7 @@ pub struct Forced {
 
 impl Forced {
     /// # Errors
-    /// A run that fails.
+    /// A run fails.
     pub fn measure(stopwatch: &Stopwatch<'_>, rounds: usize) -> Result<Self> {
         let mut forced = Self::default();
         let program = stopwatch.folder().join("racing_counters").display().to_string();
@@ -63,19 +62,19 @@ impl Forced {
         Ok(forced)
     }
 
-    /// A run in which nobody was stopped says nothing of what that costs.
+    /// Returns the result. Without a stopped thread the runs say nothing.
     pub fn finding(&self) -> Finding {
         let has_points = self.points.median().is_some_and(|points| points > 0.0);
         if has_points { Finding::Good } else { Finding::Failed("no thread was stopped".to_owned()) }
     }
 
-    /// Microseconds that one point adds to a series.
+    /// Returns the microseconds that one point adds to a series.
     fn added_us(&self, series: &Series) -> Option<f64> {
         let points = self.points.median().filter(|&points| points > 0.0)?;
         Some((series.median()? - self.one_core.median()?) * 1e6 / points)
     }
 
-    /// A row of the table of events.
+    /// Returns a row of the table of events.
     pub fn cells(&self) -> Vec<String> {
         let replayed = number(self.added_us(&self.replay), 1);
         vec![
@@ -98,16 +97,17 @@ impl Forced {
     }
 }
 
-/// Ways to log in order from several threads, beside each other.
+/// A comparison of designs for logging in order from several threads.
 #[derive(Debug)]
 pub struct Designs {
-    /// Its name, million events a second, the share of attempts that found no room.
+    /// The name of each design, its million events a second, and the share of attempts without
+    /// room.
     rows: Vec<(String, f64, f64)>,
 }
 
 impl Designs {
     /// # Errors
-    /// If the program fails.
+    /// The program fails.
     pub fn measure(stopwatch: &Stopwatch<'_>, is_quick: bool) -> Result<Self> {
         let seconds = if is_quick { QUICK_DESIGN_SECONDS } else { FULL_DESIGN_SECONDS };
         let program = stopwatch.folder().join("ring_designs").display().to_string();
@@ -168,7 +168,7 @@ fn design_row(line: &str) -> Option<(String, f64, f64)> {
     Some((name, number()?, number()?))
 }
 
-/// How long the smallest program takes.
+/// The time of the smallest program.
 #[derive(Debug, Default)]
 pub struct Starting {
     native: Series,
@@ -179,7 +179,7 @@ pub struct Starting {
 
 impl Starting {
     /// # Errors
-    /// A run that fails.
+    /// A run fails.
     pub fn measure(stopwatch: &Stopwatch<'_>, rounds: usize) -> Result<Self> {
         let mut starting = Self::default();
         let command = ["/bin/true".to_owned()];
@@ -239,7 +239,7 @@ impl Starting {
     }
 }
 
-/// Memory in KB, shared pages counted in parts, of a program that sleeps.
+/// The memory of a sleeping program, in KB of proportional set size.
 #[derive(Debug, Serialize)]
 pub struct Footprint {
     supervisor_kb: u64,
@@ -249,7 +249,7 @@ pub struct Footprint {
 
 impl Footprint {
     /// # Errors
-    /// If a process does not start.
+    /// A process does not start.
     pub fn measure(stopwatch: &Stopwatch<'_>) -> Result<Self> {
         let sleep = ["/bin/sleep".to_owned(), "1".to_owned()];
         let native = start(stopwatch, &sleep)?;
@@ -269,7 +269,7 @@ impl Footprint {
         Ok(footprint)
     }
 
-    /// Zero stands for what could not be read.
+    /// Returns the result. Zero means that memory could not be read.
     pub fn finding(&self) -> Finding {
         match [self.supervisor_kb, self.native_kb, self.recorded_kb].contains(&0) {
             true => Finding::Failed("the memory of a process cannot be read".to_owned()),
@@ -297,7 +297,7 @@ fn start(stopwatch: &Stopwatch<'_>, words: &[String]) -> Result<Watched> {
     Ok(Watched::start(command, Path::new("/dev/null"), Path::new("/dev/null"))?)
 }
 
-/// The first child of any thread of a process, once there is one.
+/// Returns the first child of any thread of a process. Waits until there is one.
 fn first_child(process: u32) -> Option<u32> {
     let start = Instant::now();
     while start.elapsed() < APPEARING {
@@ -314,7 +314,7 @@ fn first_child(process: u32) -> Option<u32> {
     None
 }
 
-/// Zero if it cannot be read.
+/// Returns the proportional set size, or zero if it cannot be read.
 fn proportional_kb(process: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));

@@ -1,25 +1,25 @@
-//! The ways to run a workload.
+//! The modes of running a workload.
 
-/// A way to run a workload, in the order in which a round takes them.
+/// A mode of running a workload, in the order of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Native,
-    /// On one core.
+    /// Natively on one core.
     OneCore,
     Strace,
     Record,
     Replay,
-    /// Recorded with `--policy sync`: threads run in parallel.
+    /// Recorded with `--policy sync`, so that threads run in parallel.
     ParallelRecord,
-    /// That recording, replayed.
+    /// A replay of that recording.
     ParallelReplay,
-    /// By rr, where it is installed and works.
+    /// Recorded by rr, where it is installed and works.
     RrRecord,
     RrReplay,
 }
 
 impl Mode {
-    /// All of them; each indexes its own figures.
+    /// All modes. Each one indexes its figures.
     pub const ALL: [Self; 9] = [
         Self::Native,
         Self::OneCore,
@@ -32,17 +32,17 @@ impl Mode {
         Self::RrReplay,
     ];
 
-    /// Only a comparison: what it cannot do is not our failure.
+    /// Returns whether the mode is only for comparison. Its failures are not ours.
     pub fn is_other(self) -> bool {
         matches!(self, Self::Strace | Self::RrRecord | Self::RrReplay)
     }
 
-    /// Whether it runs a recording, not the program.
+    /// Returns whether the mode runs a recording, not the program.
     pub fn is_replay(self) -> bool {
         matches!(self, Self::Replay | Self::ParallelReplay | Self::RrReplay)
     }
 
-    /// What it is called in files and messages.
+    /// Returns its name in files and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",

@@ -13,38 +13,38 @@ use crate::selection;
 const QUICK_ROUNDS: usize = 5;
 const FULL_ROUNDS: usize = 15;
 
-/// strace is a hundred times slower than what it is compared with, and need not be known as well.
+/// strace is a hundred times slower than the program, and its figures need not be as exact.
 const QUICK_STRACE_ROUNDS: usize = 1;
 const FULL_STRACE_ROUNDS: usize = 5;
 const QUICK_STRACE_LIMIT: Duration = Duration::from_secs(2);
 const FULL_STRACE_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long servers are driven in each run.
+/// The seconds that a server is driven in each run.
 const QUICK_LOAD_SECONDS: u64 = 1;
 const FULL_LOAD_SECONDS: u64 = 3;
 
-/// What a run may take, less what preparations take beyond their share.
+/// The time for a whole benchmark. Preparations may exceed their share of it.
 const QUICK_TIME: Duration = Duration::from_secs(420);
 const FULL_TIME: Duration = Duration::from_secs(2400);
 
-/// Nobody waits for more, and every round's figures are kept.
+/// A bound, since the figures of every round are kept.
 const MAXIMUM_ROUNDS: u64 = 1000;
 
-/// What is measured.
+/// The subject of a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Workloads,
-    /// What single operations cost.
+    /// The cost of single operations.
     Micro,
-    /// How cost grows.
+    /// The growth of cost with size.
     Scaling,
-    /// What tracing costs, and running a trace again.
+    /// The cost of tracing, and of running a trace again.
     Tracing,
-    /// Instructions, system calls and the like.
+    /// Counts of instructions, system calls and the like.
     Counts,
 }
 
-/// What is measured instead of workloads.
+/// The options that select a subject other than the workloads.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Subjects {
@@ -70,26 +70,26 @@ pub struct Options {
     /// Take less time: fewer rounds, smaller sizes.
     #[arg(long)]
     pub quick: bool,
-    /// Measure so often.
+    /// Measure this many rounds.
     #[arg(long, value_name = "N",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAXIMUM_ROUNDS))]
     rounds: Option<usize>,
     /// Measure only these; may be repeated.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Only print the names of what there is.
+    /// Only print all names.
     #[arg(long)]
     pub list: bool,
-    /// Write tables and charts into docs/; of counts, the file of limits.
+    /// Write tables and charts into docs/. Counts go to the file of limits.
     #[arg(long)]
     pub update: bool,
-    /// Fail also if a limit is exceeded, or something is noisy or skipped.
+    /// Fail also if a limit is exceeded, or a row is noisy or skipped.
     #[arg(long)]
     pub gate: bool,
-    /// The gate lets these be skipped for want of a program; may be repeated.
+    /// Let the gate pass these rows if they are skipped for want of a program; may be repeated.
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "gate")]
     pub may_skip: Vec<String>,
-    /// Say where the time goes in what exceeds a limit.
+    /// Show a profile of workloads that exceed a limit.
     #[arg(long)]
     profile: bool,
     /// Leave the scratch folder behind.
@@ -119,19 +119,19 @@ impl Options {
         self.rounds.unwrap_or(usual)
     }
 
-    /// How often something noisy is measured.
+    /// Returns how often a noisy row is measured.
     pub fn most_measurements(&self) -> usize {
         if self.gate { gate::MOST_MEASUREMENTS } else { 1 }
     }
 
-    /// What all workloads may take together.
+    /// Returns the time that all workloads may take together.
     pub fn whole_time(&self) -> Option<Duration> {
-        // Somebody who says how many rounds, or which workloads, wants them.
+        // A user who asks for a number of rounds, or for some workloads, gets all of them.
         let whole = if self.quick { QUICK_TIME } else { FULL_TIME };
         (self.rounds.is_none() && self.only.is_empty()).then_some(whole)
     }
 
-    /// How a workload is measured that may take `share`.
+    /// Returns the pace of a workload that may take `share`.
     pub fn pace(&self, share: Option<Duration>) -> Pace {
         let (strace_rounds, strace_limit, load_seconds) = match self.quick {
             true => (QUICK_STRACE_ROUNDS, QUICK_STRACE_LIMIT, QUICK_LOAD_SECONDS),
@@ -147,7 +147,7 @@ impl Options {
         }
     }
 
-    /// Whether something of this name is asked for.
+    /// Returns whether this name is selected.
     pub fn wants(&self, name: &str) -> bool {
         selection::wants(&self.only, name)
     }

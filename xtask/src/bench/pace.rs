@@ -1,41 +1,42 @@
-//! How much time the measurements may take.
+//! The time that measurements may take.
 
 use std::time::{Duration, Instant};
 
 use super::workload::Workload;
 
-/// Fewer rounds than this say nothing about spread. Only a workload that is far over its share
-/// makes do with two.
+/// Fewer rounds than this say nothing about spread. Only a workload that is far over its share gets
+/// two.
 const WANTED_ROUNDS: usize = 3;
 const FEWEST_ROUNDS: usize = 2;
 const FAR_OVER_PERCENT: u32 = 125;
 
-/// The least that a workload gets, however late it is.
+/// The least time of a workload, even if the benchmark is late.
 const LEAST_SHARE: Duration = Duration::from_secs(3);
 
-/// How many rounds of a workload, and how long they may take.
+/// The number of rounds of a workload, and their time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// The most.
+    /// The highest number of rounds.
     pub rounds: usize,
     pub strace_rounds: usize,
-    /// What the rounds of one workload may take together; without it all rounds are made.
+    /// The time of all rounds of a workload. Without it all rounds are made.
     pub share: Option<Duration>,
-    /// strace is stopped then: that it is so much slower is known.
+    /// The time after which strace is stopped. It is known to be much slower.
     pub strace_limit: Duration,
-    /// How long a server is driven in each run.
+    /// The seconds that a server is driven in each run.
     pub load_seconds: u64,
-    /// Whether what exceeds a limit is run once more under perf.
+    /// Whether a workload that exceeds a limit is run once more under perf.
     pub profile: bool,
 }
 
 impl Pace {
-    /// For servers: each of their runs lasts as long as the load, so half of the rounds must do.
+    /// Returns the pace for servers. Each of their runs lasts as long as its load, so they get half
+    /// of the rounds.
     pub fn for_server(self) -> Self {
         Self { rounds: self.rounds.div_ceil(2), ..self }
     }
 
-    /// Whether there shall be another round after `done` rounds in `spent`.
+    /// Returns whether there is another round after `done` rounds in `spent`.
     pub fn goes_on(&self, done: usize, spent: Duration) -> bool {
         let Some(share) = self.share else {
             return done < self.rounds;
@@ -46,12 +47,12 @@ impl Pace {
     }
 }
 
-/// Servers have to be started, driven for a while and stopped.
+/// Returns the weight of a workload. Servers take longer: they are started, driven and stopped.
 fn weight(workload: &Workload) -> u32 {
     if workload.is_server() { 2 } else { 1 }
 }
 
-/// Divides a limited time between workloads: what one leaves goes to those that follow.
+/// Divides a limited time between workloads. Time that one leaves goes to the next ones.
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
@@ -64,7 +65,7 @@ impl Clock {
         Self { start: Instant::now(), whole }
     }
 
-    /// The share of the first of some workloads, of what time is left for all of them.
+    /// Returns the first workload's share of the time left for all of `left`.
     pub fn share(&self, left: &[Workload]) -> Option<Duration> {
         let all: u32 = left.iter().map(weight).sum();
         let remaining = self.whole?.saturating_sub(self.start.elapsed());

@@ -1,4 +1,5 @@
-//! One timed run of a program, watched from another thread: its memory, and that it ends.
+//! Runs a program once and times it. Another thread watches its memory, and kills it when time
+//! runs out.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,44 +10,43 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often the memory of the program is looked at: often at first, so that short runs are seen at
-/// all.
+/// The time between looks at the program's memory. It is short at first, to catch short runs.
 const FIRST_INTERVAL: Duration = Duration::from_millis(2);
 const LATER_INTERVAL: Duration = Duration::from_millis(20);
 const FIRST_SAMPLES: u32 = 25;
 
-/// What to run and how.
+/// The program to run, and the conditions.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// Program and arguments.
     pub command: &'a [String],
     pub folder: &'a Path,
     pub environment: &'a [(String, OsString)],
-    /// Where standard output and standard error go.
+    /// The files for standard output and standard error.
     pub output: &'a Path,
     pub errors: &'a Path,
-    /// After this time the program's process group is killed.
+    /// The time after which the program's process group is killed.
     pub time_limit: Duration,
-    /// Watch the memory of the process as long as it has this name.
+    /// The name of the process while its memory is watched. Other names mean another program.
     pub watched_name: Option<&'a str>,
 }
 
-/// How it went.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// From before the start of the process until it has been waited for.
+    /// Seconds from before the start of the process until its wait returned.
     pub seconds: f64,
     pub status: ExitStatus,
     pub was_stopped: bool,
-    /// The highest resident memory seen of the process itself, in KB; 0 if it was never seen.
+    /// The highest resident memory of the process itself, in KB. 0 if it was never seen.
     pub peak_kb: u64,
 }
 
 impl Run<'_> {
-    /// Runs it in a process group of its own, with no input.
+    /// Runs the program in a process group of its own, without input.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// The program cannot be started.
     pub fn run(&self) -> io::Result<Ran> {
         let mut command = Command::new(&self.command[0]);
         command
@@ -72,7 +72,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the peak memory in KB, and whether time ran out.
+    /// Watches the process. Returns its peak memory in KB, and whether time ran out.
     fn watch(&self, process: u32, wait_for_end: &Receiver<()>) -> (u64, bool) {
         let start = Instant::now();
         let mut peak_kb = 0;
@@ -97,7 +97,7 @@ impl Run<'_> {
     }
 }
 
-/// The kernel's high-water mark of the process, if it is (already) the program `name`; else 0.
+/// Returns the kernel's high-water mark of the process, or 0 while it is not the program `name`.
 pub fn peak_memory_kb(process: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let field = |key: &str| {
@@ -110,16 +110,16 @@ pub fn peak_memory_kb(process: u32, name: &str) -> u64 {
     field("VmHWM:").and_then(|kb| kb.parse().ok()).unwrap_or(0)
 }
 
-/// Kills all of a process group. `std` can only kill a process itself, not what it has started.
+/// Kills all of a process group. `std` can kill only the process itself, not its descendants.
 pub fn kill_group(process: u32) {
-    // If there is no kill command, waiting goes on until somebody interrupts it.
+    // Without a kill command, waiting goes on until the user interrupts it.
     let _ = Command::new("kill")
         .args(["-KILL", "--", &format!("-{process}")])
         .stderr(Stdio::null())
         .status();
 }
 
-/// The status in words, as a shell user would put it.
+/// Returns the status in the words of a shell.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("status {code}"),

@@ -1,5 +1,5 @@
-//! `--profile`: where a workload that exceeds a limit spends its time, recorded and replayed, by
-//! perf with a software clock.
+//! `--profile`: shows where a workload that exceeds a limit spends its time, recorded and replayed,
+//! using perf with a software clock.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,8 @@ const SHOWN_OBJECTS: usize = 8;
 const SHOWN_SYMBOLS: usize = 20;
 
 impl Stage<'_> {
-    /// Records and replays once more under perf. What it saw, as text; and why not, if it could
-    /// not.
+    /// Records and replays once more under perf. Returns the profiles as text, or why there are
+    /// none.
     pub fn profile(&mut self, load_seconds: u64) -> String {
         if !is_present("perf") {
             return "no profile: needs perf; try: apt-get install linux-perf\n".to_owned();
@@ -38,13 +38,12 @@ impl Stage<'_> {
         if self.workload.is_server() && mode == Mode::Record {
             return self.record_server(load_seconds);
         }
-        // How it ends is not what is asked here, and a server does not end with status 0
-        // everywhere.
+        // The exit status does not matter here. A server does not end with 0 everywhere.
         self.run(mode).map(|_| ())
     }
 }
 
-/// The objects and the symbols with most samples.
+/// Returns the objects and the symbols with most samples.
 fn report(data: &Path) -> Result<String> {
     let mut text = String::new();
     for (keys, shown) in [("comm,dso", SHOWN_OBJECTS), ("comm,dso,sym", SHOWN_SYMBOLS)] {

@@ -1,4 +1,4 @@
-//! What the figures say: tables for the terminal and for docs/BENCHMARKS.md, and all figures as
+//! Presents the figures: tables for the terminal and for docs/BENCHMARKS.md, and all figures as
 //! JSON.
 
 use serde_json::{Value, json};
@@ -62,14 +62,14 @@ const OTHERS_HEADINGS: [&str; 5] = [
 #[derive(Debug)]
 pub struct Report {
     pub machine: Machine,
-    /// The most rounds of a workload.
+    /// The highest number of rounds of a workload.
     pub rounds: usize,
     pub strace_rounds: usize,
     pub measured: Vec<Measured>,
 }
 
 impl Report {
-    /// All tables: programs, servers, and how others did.
+    /// Returns all tables: programs, servers, and figures of other recorders.
     pub fn tables(&self) -> Vec<Table> {
         let mut programs = Table::new("Programs", &PROGRAM_HEADINGS);
         let mut servers = Table::new("Servers", &SERVER_HEADINGS);
@@ -90,13 +90,13 @@ impl Report {
             .collect()
     }
 
-    /// For people at a terminal.
+    /// Returns the text for a terminal.
     pub fn terminal(&self) -> String {
         let tables: Vec<String> = self.tables().iter().map(Table::terminal).collect();
         format!("{}\n{}\n\n{}", self.machine.describe(), self.method(), tables.join("\n"))
     }
 
-    /// For docs/BENCHMARKS.md.
+    /// Returns the text for docs/BENCHMARKS.md.
     pub fn markdown(&self) -> String {
         let tables: Vec<String> = self.tables().iter().map(Table::markdown).collect();
         format!("{}.\n{}\n\n{}", self.machine.describe(), self.method(), tables.join("\n"))
@@ -118,7 +118,7 @@ impl Report {
         format!("Medians of {range}; strace {}.", rounds(self.strace_rounds))
     }
 
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         json!({
             "machine": self.machine.json(),
@@ -129,19 +129,19 @@ impl Report {
         })
     }
 
-    /// Whether no workload failed, with or without a gate.
+    /// Returns whether no workload failed. Limits and the gate do not matter.
     pub fn succeeded(&self) -> bool {
         !self.measured.iter().any(|measured| matches!(measured.outcome, Outcome::Failed(_)))
     }
 
-    /// What came of each workload, for the gate.
+    /// Returns the result of each workload, for the gate.
     pub fn findings(&self) -> Vec<gate::Row> {
         let row = |measured: &Measured| (measured.workload.name.clone(), finding(measured));
         self.measured.iter().map(row).collect()
     }
 }
 
-/// One workload in a line, while others are still running.
+/// Returns one workload's line, which is printed while others still run.
 pub fn line(measured: &Measured) -> String {
     let (headings, cells): (&[&str], _) = if measured.workload.is_server() {
         (&SERVER_HEADINGS, server_cells(measured))
@@ -154,7 +154,7 @@ pub fn line(measured: &Measured) -> String {
     format!("{}: {}", figures.join(", "), cells[last])
 }
 
-/// The workload's title, and what it is compared with if that is not all of the machine.
+/// Returns the workload's title, and its baseline if that is not the whole machine.
 pub fn title(measured: &Measured) -> String {
     match measured.workload.baseline {
         Baseline::Native => measured.workload.title.clone(),
@@ -203,7 +203,7 @@ fn server_cells(measured: &Measured) -> Vec<String> {
     ]
 }
 
-/// A row if threads were let run in parallel.
+/// Returns a row if the workload was measured with threads in parallel.
 fn parallel_cells(measured: &Measured) -> Option<Vec<String>> {
     let (record_limit, replay_limit) = measured.workload.parallel_limits?;
     let native = measured.seconds(Mode::Native);
@@ -229,7 +229,7 @@ fn parallel_cells(measured: &Measured) -> Option<Vec<String>> {
     ])
 }
 
-/// A row if others have figures for such a workload.
+/// Returns a row if there are figures of others for such a workload.
 fn others_cells(measured: &Measured) -> Option<Vec<String>> {
     let workload = &measured.workload;
     let others = [&workload.floor, &workload.same_machine, &workload.published];
@@ -256,12 +256,12 @@ fn spread_cell(series: &Series) -> String {
     series.spread().map_or(NOTHING.to_owned(), |spread| format!("{:.0} %", spread * 100.0))
 }
 
-/// Whether there are figures, but their ratio would say nothing.
+/// Returns whether there are figures, but their ratio is too noisy.
 fn is_hidden(measured: &Measured, mode: Mode) -> bool {
     measured.ratio(mode).is_none() && measured.seconds(mode).median().is_some()
 }
 
-/// The ratio and its limit: `1.18 (≤ 1.4)`.
+/// Returns the ratio and its limit: `1.18 (≤ 1.4)`.
 fn ratio_cell(measured: &Measured, mode: Mode, limit: Option<f64>) -> String {
     if is_hidden(measured, mode) {
         "noisy".to_owned()

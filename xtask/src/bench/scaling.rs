@@ -1,6 +1,6 @@
-//! `cargo xtask bench --scaling`: how cost grows with threads, processes, event rate, mappings, and
-//! the length of a recording. What must not grow with the length is compared between the shortest
-//! and the longest: replay's start, `info`, a range of `dump`, and memory.
+//! `cargo xtask bench --scaling`: the growth of cost with threads, processes, event rate, mappings,
+//! and the length of a recording. Costs that must not grow with the length are compared between the
+//! shortest and the longest recording: replay's start, `info`, a range of `dump`, and memory.
 
 use std::fs;
 
@@ -16,17 +16,17 @@ use super::stopwatch::Stopwatch;
 use super::svg::{Bar, Chart};
 use super::table::{NOTHING, Table, number};
 
-/// Longer recordings may take so much longer to open, and so many seconds: more than chance, less
-/// than anybody would notice.
+/// The ratio, plus seconds, by which longer recordings may take longer to open. It is more than
+/// chance, and less than a user would notice.
 const GROWTH_RATIO: f64 = 1.5;
 const GROWTH_SECONDS: f64 = 0.01;
 /// The same for memory.
 const GROWTH_MEMORY_KB: u64 = 10_000;
 
-/// What grows, and how far.
+/// A quantity that grows, and its sizes.
 #[derive(Debug)]
 struct Axis {
-    /// What the program `growth` calls it.
+    /// The name in the program `growth`.
     name: &'static str,
     title: &'static str,
     sizes: &'static [u64],
@@ -81,7 +81,7 @@ const AXES: [Axis; 6] = [
 ];
 
 impl Axis {
-    /// The number of an event in the middle, if sizes are lengths.
+    /// Returns the number of an event in the middle, if the sizes are lengths.
     fn middle(&self, size: u64) -> Option<u64> {
         // A piece of payload has 64 KB.
         let events = if self.name == "payload" { size * 16 } else { size };
@@ -96,15 +96,15 @@ pub struct Scaling {
     axes: Vec<(&'static Axis, Vec<Point>, Option<String>)>,
 }
 
-/// The names of what grows, with their titles.
+/// Returns the names of all axes, with their titles.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     AXES.iter().map(|axis| (axis.name, axis.title))
 }
 
-/// Measures what is noisy up to `most` times.
+/// Measures all axes, and a noisy one up to `most` times.
 ///
 /// # Errors
-/// If the program does not build. A size that fails ends its axis, and is told.
+/// The program does not build. If a size fails, its axis ends there, and the report says so.
 pub fn run(
     bench: &Bench,
     is_quick: bool,
@@ -138,7 +138,7 @@ pub fn run(
 }
 
 impl Scaling {
-    /// What came of each axis, for the gate.
+    /// Returns the result of each axis, for the gate.
     pub fn findings(&self) -> Vec<gate::Row> {
         let row = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
             (axis.name.to_owned(), finding(points, trouble.as_deref()))
@@ -146,7 +146,7 @@ impl Scaling {
         self.axes.iter().map(row).collect()
     }
 
-    /// All tables, with what grows.
+    /// Returns all tables, with titles of the axes and growth.
     fn texts(&self, print: fn(&Table) -> String) -> String {
         let mut text = String::new();
         for (axis, points, trouble) in &self.axes {
@@ -176,7 +176,7 @@ impl Scaling {
         format!("{}.\n\n{}", self.machine.describe(), self.texts(Table::markdown))
     }
 
-    /// Record and replay at each size.
+    /// Returns the chart of record and replay at each size.
     pub fn chart(&self) -> Chart {
         let bar = |seconds: f64, native: f64| {
             Some(Bar { value: seconds / native, low: seconds / native, high: seconds / native })
@@ -200,7 +200,7 @@ impl Scaling {
         }
     }
 
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         let axis = |(axis, points, trouble): &(&Axis, Vec<Point>, Option<String>)| {
             json!({
@@ -215,7 +215,7 @@ impl Scaling {
     }
 }
 
-/// What came of one axis.
+/// Returns the result of one axis.
 fn finding(points: &[Point], trouble: Option<&str>) -> Finding {
     let grown = grown(points);
     match trouble {
@@ -227,7 +227,7 @@ fn finding(points: &[Point], trouble: Option<&str>) -> Finding {
     }
 }
 
-/// Whether what is compared between lengths varies by more than what may grow.
+/// Returns whether a time that is compared between lengths varies by more than the allowed growth.
 fn is_noisy(point: &Point) -> bool {
     let varies = |series: &Series| {
         let range = series.maximum().zip(series.minimum()).map(|(most, least)| most - least);
@@ -237,7 +237,7 @@ fn is_noisy(point: &Point) -> bool {
     opening.is_some_and(|it| [&it.first_output, &it.info, &it.dump].into_iter().any(varies))
 }
 
-/// What grows with the length and must not: from the first point to the last.
+/// Returns the costs that must not grow with the length but do, from the first point to the last.
 fn grown(points: &[Point]) -> Vec<&'static str> {
     let [first, .., last] = points else { return Vec::new() };
     let (Some(before), Some(after)) = (&first.opening, &last.opening) else { return Vec::new() };

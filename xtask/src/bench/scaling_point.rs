@@ -1,5 +1,5 @@
-//! One size of what grows: how long it takes natively, recorded and replayed, and what opening its
-//! recording costs.
+//! One size on an axis: its time natively, recorded and replayed, and the cost of opening its
+//! recording.
 
 use std::fs;
 use std::io::Read;
@@ -16,10 +16,10 @@ use super::stage::environment;
 use super::statistics::Series;
 use super::stopwatch::Stopwatch;
 
-/// Free space kept beside the largest recording.
+/// The free space that must remain beside the largest recording.
 const SPARE_DISK_MB: u64 = 4000;
 
-/// How often what happens in milliseconds is timed.
+/// How often short runs are timed.
 const REPETITIONS: usize = 5;
 
 /// Runs that take longer are made once.
@@ -38,23 +38,23 @@ pub struct Point {
     pub opening: Option<Opening>,
 }
 
-/// What must not depend on the length of a recording.
+/// Costs that must not depend on the length of a recording.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// Seconds until replay has printed something.
+    /// Seconds until replay's first output.
     pub first_output: Series,
     pub info: Series,
     pub info_peak_kb: Option<u64>,
-    /// Ten events from the middle.
+    /// Seconds for a dump of ten events from the middle.
     pub dump: Series,
     pub dump_peak_kb: Option<u64>,
 }
 
-/// Measures one size; `middle` is, where sizes are lengths of recordings, the number of an event in
-/// the middle.
+/// Measures one size. `middle` is the number of an event in the middle, if sizes are lengths of
+/// recordings.
 ///
 /// # Errors
-/// A run that fails, or too little disk.
+/// A run fails, or the disk is too small.
 pub fn measure(
     stopwatch: &Stopwatch<'_>,
     axis: &str,
@@ -74,7 +74,7 @@ pub fn measure(
     let recording = stopwatch.folder().join("recording");
     let mut times = [Series::default(), Series::default(), Series::default()];
     let (mut record_peak_kb, mut replay_peak_kb) = (0, 0);
-    // What takes long is steady enough; what does not is chance more than anything else.
+    // Long runs are steady enough. Times of short runs are mostly chance.
     for _ in 0..REPETITIONS {
         times[0].push(stopwatch.native(&command)?);
         let recorded = stopwatch.record_watched(&command, &recording)?;
@@ -116,7 +116,7 @@ impl Opening {
     }
 }
 
-/// Seconds until a replay has printed something; it is stopped then.
+/// Returns the seconds until a replay's first output, and then stops the replay.
 fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
     let words = stopwatch.retake(&["replay"], recording);
     let mut command = Command::new(&words[0]);
@@ -140,7 +140,7 @@ fn first_output(stopwatch: &Stopwatch<'_>, recording: &Path) -> Result<f64> {
 }
 
 impl Point {
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         let mut figures = json!({
             "size": self.size,

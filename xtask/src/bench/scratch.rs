@@ -1,14 +1,14 @@
-//! The folder in which the workloads live while they are measured.
+//! The folder with the workloads while they are measured.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Says that a folder is ours to remove, whatever is in it.
+/// The name of a file that marks a folder as ours, to be removed with all its contents.
 const MARKER: &str = "retake-bench-scratch";
 
-/// A folder that is emptied when this is made, and removed when this is dropped.
+/// A folder that is emptied when it is made here, and removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -19,7 +19,7 @@ impl Scratch {
     /// Makes the folder.
     ///
     /// # Errors
-    /// If it cannot be made, or is somebody else's: it has something in it, but not our marker.
+    /// The folder cannot be made. Or it is not ours: it is not empty and has no marker.
     pub fn create(path: &Path, keep: bool) -> io::Result<Self> {
         if path.exists() {
             let is_empty = fs::read_dir(path)?.next().is_none();
@@ -39,17 +39,17 @@ impl Scratch {
         &self.path
     }
 
-    /// Lets what is in it stay.
+    /// Keeps the folder.
     pub fn keep(&mut self) {
         self.keep = true;
     }
 
-    /// Whether what is in it shall stay.
+    /// Returns whether the folder is kept.
     pub fn keeps(&self) -> bool {
         self.keep
     }
 
-    /// Free space in MB, if it can be told.
+    /// Returns free space in MB, if it is known.
     pub fn free_mb(&self) -> Option<u64> {
         let mut command = Command::new("df");
         let output = command.args(["-Pm", "--"]).arg(&self.path).output().ok()?;
@@ -57,9 +57,9 @@ impl Scratch {
         text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
     }
 
-    /// Writes back what earlier runs left in memory, so that the next one does not pay for it.
+    /// Writes dirty pages of earlier runs to disk, so that the next run does not pay for them.
     pub fn settle(&self) {
-        // Without it the figures are only noisier.
+        // A failure only makes figures noisier.
         let _ = Command::new("sync").arg("-f").arg(&self.path).status();
     }
 }
@@ -67,13 +67,13 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.keep {
-            // The next run removes what cannot be removed now, or says why not.
+            // The next run removes the rest, or reports why it cannot.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Bytes of all files below `folder`. Zero for what cannot be read.
+/// Returns the bytes of all files below `folder`. Unreadable ones count as zero.
 pub fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else {
         return 0;

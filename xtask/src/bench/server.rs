@@ -1,6 +1,6 @@
-//! Servers: driven as hard as they can natively and recorded, then at half of that, for the time
-//! that 99.9 % of the answers take. What they print is little; how they end, and that a replay ends
-//! so too, is compared.
+//! Servers. They are driven at full load natively and recorded, then at half load for the 99.9th
+//! percentile of latency. Their output is small. A replay must end with the status of the
+//! recording.
 
 use std::fs;
 use std::process::{Command, ExitStatus};
@@ -14,32 +14,33 @@ use super::process::{describe, peak_memory_kb};
 use super::stage::{Stage, environment, tail};
 use crate::watched::{POLL, Watched};
 
-/// A server has this long until it answers, and as long to end.
+/// The time that a server has to answer, and to end.
 const READY_LIMIT: Duration = Duration::from_secs(40);
-/// How long one question whether it is ready may take.
+/// The time limit of one check whether it is ready.
 const QUESTION_LIMIT: Duration = Duration::from_secs(3);
-/// What a load may take beyond its time.
+/// The time that a load may take beyond its duration.
 const LOAD_SLACK: Duration = Duration::from_secs(30);
 
-/// The half of the throughput without a recorder: nobody runs a server at its limit.
+/// The load for latencies: half of the throughput without a recorder. Real servers do not run at
+/// their limit.
 const LATENCY_LOAD: f64 = 0.5;
-/// It is driven so many times in a row in each run, each time as long as for the throughput. The
-/// first does not count: a server that was just started does for the first time what it will do. Of
-/// the others, 99.9 % of the answers of a second are all but a single moment in which the machine
-/// did something else, and the median leaves out the times in which it did.
+/// How often a server is driven in a row in each run for latencies. The first time does not count,
+/// because a fresh server does many things for the first time. In a load of one second, a single
+/// moment in which the machine does other work decides the 99.9th percentile. The median leaves
+/// such loads out.
 const LATENCY_TIMES: usize = 3;
 
-/// What a load script said.
+/// The figures that a load script printed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
     pub requests: f64,
     pub seconds: f64,
-    /// That 99.9 % of the answers kept, in microseconds.
+    /// The 99.9th percentile of latency, in microseconds.
     pub latency_us: f64,
 }
 
 impl Load {
-    /// Reads lines of a name and a number.
+    /// Parses lines of a name and a number.
     fn parse(text: &str) -> Result<Self> {
         let value = |key: &str| -> Result<f64> {
             let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
@@ -61,15 +62,15 @@ impl Load {
         Ok(load)
     }
 
-    /// Requests a second.
+    /// Returns requests a second.
     pub fn throughput(&self) -> f64 {
         self.requests / self.seconds
     }
 }
 
-/// One life of a server.
+/// One run of a server.
 struct Session {
-    /// How it was driven, one time after the other.
+    /// The figures of each load.
     loads: Vec<Load>,
     status: ExitStatus,
     peak_kb: u64,
@@ -86,19 +87,20 @@ impl Session {
 }
 
 impl Stage<'_> {
-    /// A recording that does not count.
+    /// Makes a recording that does not count.
     ///
     /// # Errors
-    /// A failure of the workload.
+    /// The workload fails.
     pub fn record_server(&self, load_seconds: u64) -> Result<()> {
         self.session(Mode::Record, 0.0, load_seconds, 1)?;
         Ok(())
     }
 
-    /// One round of a server: all modes, the recording's figures, and the latencies at half load.
+    /// Makes one round of a server: all modes, the recording's sizes, and the latencies at half
+    /// load.
     ///
     /// # Errors
-    /// A failure of the workload.
+    /// The workload fails.
     pub fn server_round(
         &self,
         measured: &mut Measured,
@@ -113,7 +115,7 @@ impl Stage<'_> {
                     .push(self.session(mode, 0.0, load_seconds, 1)?.seconds_each());
             }
         }
-        // Only a comparison: what strace cannot do is not our failure.
+        // This is only a comparison. strace's failures are not ours.
         if with_others
             && self.bench.has_strace()
             && let Ok(traced) = self.session(Mode::Strace, 0.0, load_seconds, 1)
@@ -154,8 +156,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Starts the server, drives it some times at `rate` requests a second (0: as many as it can
-    /// answer), and stops it.
+    /// Starts the server, drives it `times` times at `rate` requests a second, and stops it. Rate 0
+    /// means as many as it can answer.
     fn session(&self, mode: Mode, rate: f64, load_seconds: u64, times: usize) -> Result<Session> {
         let mut server = self.start_server(mode)?;
         let loads: Result<Vec<_>> = (0..times).map(|_| self.drive(rate, load_seconds)).collect();
@@ -175,7 +177,7 @@ impl Stage<'_> {
         self.reset(mode)?;
         let mut words = self.command_for(mode)?;
         if is_present("setpriv") {
-            // Servers end by themselves neither when they should nor when somebody interrupts us.
+            // If we are interrupted, the kernel kills the server. It would not end by itself.
             words.splice(0..0, ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
         }
         let mut command = Command::new(&words[0]);
@@ -185,7 +187,7 @@ impl Stage<'_> {
         Ok(server)
     }
 
-    /// Drives a server that answers.
+    /// Drives a server that is ready.
     pub(super) fn drive(&self, rate: f64, seconds: u64) -> Result<Load> {
         let more = [("rate", format!("{rate:.0}")), ("seconds", seconds.to_string())];
         Load::parse(&self.script_within(

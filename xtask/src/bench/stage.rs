@@ -1,4 +1,4 @@
-//! One workload where it lives: its files, its scripts, and one run of it in one of the modes.
+//! One workload in its folder: its files, its scripts, and single runs in each mode.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,38 +14,38 @@ use super::workload::Workload;
 use crate::watched::{Watched, free_port};
 use retake_testing::needs::search_path;
 
-/// How long preparations may take, and the first native run.
+/// The time limit of preparations, and of the first native run.
 pub const FIRST_TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// How often perf looks at what runs, a second. Not a divisor of what timers do.
+/// perf's samples a second. It is not a divisor of usual timer rates.
 const SAMPLES_PER_SECOND: &str = "1997";
 
-/// How much of a program's complaint is repeated.
+/// How many bytes of a program's error output are shown.
 const SHOWN_ERROR_BYTES: usize = 300;
 
-/// Where one workload lives, and how long it may take.
+/// The folder and the time limits of one workload.
 #[derive(Debug)]
 pub struct Stage<'a> {
     pub bench: &'a Bench,
     pub workload: &'a Workload,
     pub work: PathBuf,
     pub folder: PathBuf,
-    /// What is measured, with its placeholders filled.
+    /// The measured command, with its placeholders filled.
     command: Vec<String>,
-    /// For a server.
+    /// The port of a server.
     port: u16,
     pub time_limit: Duration,
-    /// For strace, if it is less.
+    /// The time limit of strace, if it is lower.
     pub strace_limit: Duration,
-    /// Where perf writes what it sees of recordings and replays, while they are profiled.
+    /// The file for perf's samples of recordings and replays, while they are profiled.
     pub profile_into: Option<PathBuf>,
 }
 
 impl<'a> Stage<'a> {
-    /// Compiles and prepares what the workload needs in `work`.
+    /// Compiles and prepares the files of the workload in `work`.
     ///
     /// # Errors
-    /// What fails, or takes too long.
+    /// A step fails, or takes too long.
     pub fn prepare(bench: &'a Bench, workload: &'a Workload, work: &Path) -> Result<Self> {
         let port = if workload.is_server() { free_port()? } else { 0 };
         let mut stage = Stage {
@@ -80,7 +80,7 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Replaces names in braces in text of a workload file: of folders, of the port, and `more`.
+    /// Fills placeholders in text of a workload file: folders, the port, and those of `more`.
     fn fill(&self, text: &str, more: &[(&str, String)]) -> Result<String> {
         let programs = self.bench.repository().join("benches/programs");
         let mut filled = text.to_owned();
@@ -98,18 +98,18 @@ impl<'a> Stage<'a> {
         Ok(filled)
     }
 
-    /// Runs a bash script that is not measured, and returns what it printed.
+    /// Runs a bash script that is not measured. Returns its output.
     ///
     /// # Errors
-    /// It fails, or takes too long.
+    /// The script fails, or takes too long.
     pub fn script(&self, what: &str, script: &str, more: &[(&str, String)]) -> Result<String> {
         self.script_within(what, script, more, FIRST_TIME_LIMIT)
     }
 
-    /// The same within a limit of its own.
+    /// Does the same within a time limit of its own.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Stage::script`].
     pub fn script_within(
         &self,
         what: &str,
@@ -139,7 +139,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What a mode makes or reads.
+    /// Returns the recording that a mode makes or reads.
     pub fn recording(&self, mode: Mode) -> PathBuf {
         let name = match mode {
             Mode::ParallelRecord | Mode::ParallelReplay => "parallel_recording",
@@ -157,16 +157,16 @@ impl<'a> Stage<'a> {
         self.work.join(format!("{}.errors", mode.name()))
     }
 
-    /// The state from which every run starts.
+    /// Restores the state from which every run starts.
     ///
     /// # Errors
-    /// If it cannot be had.
+    /// The state cannot be restored.
     pub fn reset(&self, mode: Mode) -> Result<()> {
-        // A replay needs nothing, and what it does not touch need not be made anew.
+        // A replay needs no files of the workload, and does not change them.
         if !mode.is_replay() {
             self.script("reset", &self.workload.reset, &[])?;
         }
-        // What a failed workload left.
+        // A failed workload may have left one.
         let left = self.recording(mode);
         if matches!(mode, Mode::Record | Mode::ParallelRecord | Mode::RrRecord) && left.exists() {
             fs::remove_dir_all(left)?;
@@ -175,10 +175,10 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// One timed run, from a clean state, that must succeed.
+    /// Makes one timed run from a clean state, which must succeed.
     ///
     /// # Errors
-    /// It does not, or takes too long.
+    /// The run fails, or takes too long.
     pub fn run_once(&self, mode: Mode) -> Result<Ran> {
         let ran = self.run(mode)?;
         let name = mode.name();
@@ -193,10 +193,10 @@ impl<'a> Stage<'a> {
         Ok(ran)
     }
 
-    /// One timed run, from a clean state, however it ends.
+    /// Makes one timed run from a clean state, however it ends.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// The program cannot be started.
     pub fn run(&self, mode: Mode) -> Result<Ran> {
         self.reset(mode)?;
         let run = Run {
@@ -215,10 +215,10 @@ impl<'a> Stage<'a> {
         run.run().map_err(|error| format!("{}: {error}", mode.name()).into())
     }
 
-    /// Program and arguments of a mode.
+    /// Returns program and arguments of a mode.
     ///
     /// # Errors
-    /// A path that is not UTF-8.
+    /// A path is not UTF-8.
     pub fn command_for(&self, mode: Mode) -> Result<Vec<String>> {
         let retake = text_of(self.bench.retake())?;
         let recording = self.recording(mode);
@@ -247,12 +247,12 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What stands before a command that is profiled into a file.
+/// Returns the words before a command that is profiled into a file.
 fn profiler(data: &str) -> [&str; 9] {
     ["perf", "record", "--quiet", "-F", SAMPLES_PER_SECOND, "-e", "cpu-clock", "-o", data]
 }
 
-/// What all processes that are measured find in their environment.
+/// Returns the environment of all measured processes.
 pub fn environment(bench: &Bench) -> [(String, OsString); 3] {
     let store = bench.scratch().path().join("recordings").into_os_string();
     [
@@ -266,7 +266,7 @@ fn text_of(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()).into())
 }
 
-/// The end of what a program wrote, in one line.
+/// Returns the end of a program's output, in one line.
 pub fn tail(bytes: &[u8]) -> String {
     let start = bytes.len().saturating_sub(SHOWN_ERROR_BYTES);
     let text = String::from_utf8_lossy(&bytes[start..]);

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The spread of the baseline from which on ratios to it mean nothing.
+/// The spread of a baseline above which ratios to it mean nothing.
 pub const NOISY_SPREAD: f64 = 0.4;
 
-/// The figures of one way to run a workload, one a round.
+/// The figures of one mode, one per round.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Series {
@@ -25,7 +25,7 @@ impl Series {
         sorted
     }
 
-    /// The middle figure, or the mean of the two in the middle. Nothing if there are none.
+    /// Returns the middle figure, or the mean of the two in the middle. `None` if there are none.
     pub fn median(&self) -> Option<f64> {
         let sorted = self.sorted();
         let middle = sorted.len() / 2;
@@ -44,12 +44,12 @@ impl Series {
         self.sorted().last().copied()
     }
 
-    /// Maximum less minimum, in medians.
+    /// Returns maximum minus minimum, as a multiple of the median.
     pub fn spread(&self) -> Option<f64> {
         Some((self.maximum()? - self.minimum()?) / self.median()?)
     }
 
-    /// All figures and what they come to, for programs.
+    /// Returns all figures and their summary, for programs.
     pub fn json(&self) -> Value {
         json!({
             "median": self.median(),

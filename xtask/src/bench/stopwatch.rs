@@ -1,5 +1,4 @@
-//! Times single commands natively, recorded and replayed, without what a workload needs around
-//! them.
+//! Times single commands natively, recorded and replayed, without the parts of a workload.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,10 @@ use super::process::{Ran, Run, describe};
 use super::scratch::folder_bytes;
 use super::stage::{environment, tail};
 
-/// No single run takes longer, or it is stopped.
+/// The time limit of a single run.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// GNU time; shells have another.
+/// GNU time, which the built-in `time` of shells does not replace.
 const TIME: &str = "/usr/bin/time";
 
 /// Times commands in one folder.
@@ -42,7 +41,7 @@ impl<'a> Stopwatch<'a> {
     /// Builds a program of `benches/programs` in the folder.
     ///
     /// # Errors
-    /// If it does not build, or there is no compiler.
+    /// The program does not build, or there is no compiler.
     pub fn compile(&self, program: &str) -> Result<()> {
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "gcc".into());
         let source = self.bench.repository().join(format!("benches/programs/{program}.c"));
@@ -62,15 +61,15 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Seconds of a command as it is.
+    /// Returns the seconds of a plain run.
     ///
     /// # Errors
-    /// It fails, or takes too long. So with the others.
+    /// The command fails, or takes too long. This holds for the other functions, too.
     pub fn native(&self, command: &[String]) -> Result<f64> {
         Ok(self.run(command)?.seconds)
     }
 
-    /// Seconds of recording it into a folder, which is emptied before.
+    /// Returns the seconds of recording a command into a folder, which is emptied first.
     ///
     /// # Errors
     /// As above.
@@ -78,7 +77,7 @@ impl<'a> Stopwatch<'a> {
         Ok(self.record_watched(command, recording)?.seconds)
     }
 
-    /// The same, with the memory of the supervisor.
+    /// Records, and returns also the memory of the supervisor.
     ///
     /// # Errors
     /// As above.
@@ -89,7 +88,7 @@ impl<'a> Stopwatch<'a> {
         self.run(&self.record_command(command, recording))
     }
 
-    /// What records a command.
+    /// Returns the command that records a command.
     pub fn record_command(&self, command: &[String], recording: &Path) -> Vec<String> {
         let mut all = self.retake(&["record", "-o"], recording);
         all.push("--".to_owned());
@@ -97,7 +96,7 @@ impl<'a> Stopwatch<'a> {
         all
     }
 
-    /// Seconds of a replay.
+    /// Returns the seconds of a replay.
     ///
     /// # Errors
     /// As above.
@@ -105,7 +104,7 @@ impl<'a> Stopwatch<'a> {
         Ok(self.run(&self.retake(&["replay"], recording))?.seconds)
     }
 
-    /// `retake` with some words and a recording.
+    /// Returns a command of `retake` with some words and a recording.
     pub fn retake(&self, words: &[&str], recording: &Path) -> Vec<String> {
         let mut all = vec![self.bench.retake().display().to_string()];
         all.extend(words.iter().map(|&word| word.to_owned()));
@@ -113,8 +112,8 @@ impl<'a> Stopwatch<'a> {
         all
     }
 
-    /// The highest resident memory of a command in KB, as GNU time tells it: runs of a few
-    /// milliseconds are over before anybody has looked at them. Nothing without that program.
+    /// Returns the highest resident memory of a command in KB, from GNU time. Sampling would miss
+    /// runs of a few milliseconds. `None` without GNU time.
     ///
     /// # Errors
     /// As above.
@@ -130,20 +129,20 @@ impl<'a> Stopwatch<'a> {
         Ok(fs::read_to_string(said)?.trim().parse().ok())
     }
 
-    /// What the last run printed.
+    /// Returns the output of the last run.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// The output cannot be read.
     pub fn output(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder.join("output"))?)
     }
 
-    /// Bytes of a recording without the files that it refers to.
+    /// Returns the bytes of a recording without the files that it refers to.
     pub fn log_bytes(&self, recording: &Path) -> u64 {
         folder_bytes(recording) - folder_bytes(&recording.join("files"))
     }
 
-    /// Runs it; it must succeed.
+    /// Runs a command, which must succeed.
     ///
     /// # Errors
     /// As above.

@@ -1,20 +1,20 @@
 //! Bar charts as SVG: horizontal bars in groups, with error bars, readable on light and dark pages.
 //!
-//! They are made here. A chart is some rectangles, lines and texts; a plotting library would be a
-//! large dependency for that.
+//! They are made here. A chart is a few rectangles, lines and texts, too little for a dependency on
+//! a plotting library.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 940.0;
 const LABEL_WIDTH: f64 = 340.0;
-/// Room to the right for the figure of the longest bar.
+/// The space at the right for the figure of the longest bar.
 const RIGHT: f64 = 60.0;
 const TOP: f64 = 74.0;
 const BOTTOM: f64 = 30.0;
 const BAR: f64 = 11.0;
 const GROUP_GAP: f64 = 9.0;
 
-/// Dark enough for white pages, light enough for black ones.
+/// Dark enough for white pages, and light enough for black ones.
 const COLOURS: [&str; 4] = ["#c2571a", "#2f7fb8", "#5a9b3c", "#8a63b5"];
 const INK: &str = "#7a7a7a";
 
@@ -22,28 +22,28 @@ const INK: &str = "#7a7a7a";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bar {
     pub value: f64,
-    /// The ends of its error bar.
+    /// The low end of its error bar. `high` is the other end.
     pub low: f64,
     pub high: f64,
 }
 
-/// Groups of bars, one beneath the other.
+/// Groups of bars, one below the other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Chart {
     pub title: String,
-    /// What the figures are.
+    /// The meaning of the figures.
     pub subtitle: String,
     /// One name for each bar of a group.
     pub series: Vec<String>,
     pub groups: Vec<(String, Vec<Option<Bar>>)>,
-    /// Where there is a line across: what all bars are compared with.
+    /// The position of the line that all bars are compared with.
     pub reference: Option<f64>,
-    /// Longer bars are cut here; their figure says how long they are.
+    /// Longer bars are cut here. Their figure tells their length.
     pub longest: f64,
 }
 
 impl Chart {
-    /// The whole file.
+    /// Returns the whole file.
     pub fn svg(&self) -> String {
         let group_height = BAR * self.series.len() as f64 + GROUP_GAP;
         let height = TOP + group_height * self.groups.len() as f64 + BOTTOM;
@@ -79,7 +79,7 @@ impl Chart {
         svg
     }
 
-    /// Title, subtitle and legend.
+    /// Draws title, subtitle and legend.
     fn head(&self, svg: &mut String) {
         put(
             svg,
@@ -102,7 +102,7 @@ impl Chart {
         }
     }
 
-    /// Lines with their figures beneath, and the reference.
+    /// Draws lines with their figures below, and the reference.
     fn grid(&self, svg: &mut String, height: f64) {
         let bottom = height - BOTTOM;
         let step = nice_step(self.scale_end());
@@ -169,7 +169,7 @@ impl Chart {
         );
     }
 
-    /// The largest figure that is drawn as long as it is.
+    /// Returns the largest figure that is drawn to scale.
     fn scale_end(&self) -> f64 {
         let bars = self.groups.iter().flat_map(|(_, bars)| bars).flatten();
         let longest =
@@ -189,7 +189,7 @@ fn put(svg: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = svg.write_fmt(text);
 }
 
-/// About three figures.
+/// Returns a figure with about three digits.
 fn figure(value: f64) -> String {
     match value {
         value if value >= 1000.0 => format!("{value:.0}"),
@@ -199,7 +199,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// A round distance between lines, of which there are at most ten.
+/// Returns a round distance between grid lines, for at most ten of them.
 fn nice_step(end: f64) -> f64 {
     let mut step = 10f64.powf((end / 10.0).log10().floor());
     for factor in [2.0, 2.5, 2.0] {

@@ -1,16 +1,16 @@
-//! Tables, for a terminal and for Markdown, and the place of one in a document.
+//! Tables for a terminal and for Markdown, and their places in a document.
 
 use std::path::Path;
 
 use super::Result;
 
-/// What stands for a figure that there is not.
+/// The sign for a missing figure.
 pub const NOTHING: &str = "–";
 
-/// Headings and rows, as many cells in each.
+/// Headings, and rows with as many cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Above it; may be empty.
+    /// The title above the table. It may be empty.
     pub title: String,
     pub headings: Vec<String>,
     pub rows: Vec<Vec<String>>,
@@ -25,13 +25,13 @@ impl Table {
         }
     }
 
-    /// Adds a row. Cells that it lacks are empty.
+    /// Adds a row. Missing cells are empty.
     pub fn push(&mut self, mut row: Vec<String>) {
         row.resize(self.headings.len(), String::new());
         self.rows.push(row);
     }
 
-    /// For people at a terminal: words to the left, numbers to the right.
+    /// Returns the table for a terminal: words to the left, numbers to the right.
     pub fn terminal(&self) -> String {
         let lines = || std::iter::once(&self.headings).chain(&self.rows);
         let width =
@@ -56,13 +56,14 @@ impl Table {
         text
     }
 
-    /// The first column is words, and any that has long cells without a figure at their start.
+    /// Returns whether a column has words: the first one, and any with a cell that starts with a
+    /// letter.
     fn is_words(&self, column: usize) -> bool {
         let starts_as_words = |row: &Vec<String>| row[column].starts_with(char::is_alphabetic);
         column == 0 || self.rows.iter().any(starts_as_words)
     }
 
-    /// As a table of Markdown, under its title.
+    /// Returns the table as Markdown, below its title.
     pub fn markdown(&self) -> String {
         let mut text =
             if self.title.is_empty() { String::new() } else { format!("### {}\n\n", self.title) };
@@ -85,12 +86,12 @@ fn markdown_row(cells: &[String]) -> String {
     row
 }
 
-/// A figure with some digits, or the sign for none.
+/// Returns a number with `digits` digits, or the sign for none.
 pub fn number(number: Option<f64>, digits: usize) -> String {
     number.map_or(NOTHING.to_owned(), |number| format!("{number:.digits$}"))
 }
 
-/// Bytes as MB, or the sign for none.
+/// Returns bytes as MB, or the sign for none.
 pub fn megabytes(bytes: u64) -> String {
     if bytes == 0 { NOTHING.to_owned() } else { format!("{:.1}", bytes as f64 / 1e6) }
 }
@@ -98,7 +99,7 @@ pub fn megabytes(bytes: u64) -> String {
 /// Puts `block` between the lines `<!-- NAME: begin -->` and `<!-- NAME: end -->` of the file.
 ///
 /// # Errors
-/// If the file cannot be read or written, or has no such lines.
+/// The file cannot be read or written, or has no such lines.
 pub fn update(path: &Path, name: &str, block: &str) -> Result<()> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -108,7 +109,7 @@ pub fn update(path: &Path, name: &str, block: &str) -> Result<()> {
     Ok(())
 }
 
-/// The text with `block` in that place; `None` if it has none.
+/// Returns the text with `block` in that place. `None` if it has no such place.
 pub fn replace_block(text: &str, name: &str, block: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- {name}: begin -->"), format!("<!-- {name}: end -->"));
     let (before, rest) = text.split_once(&begin)?;

@@ -1,6 +1,6 @@
-//! `cargo xtask bench --tracing`: what it costs to trace a program with all its data, by each
-//! method, and to run its trace again. A program's own time counts; what `retake trace` does once
-//! it has ended is a column of its own.
+//! `cargo xtask bench --tracing`: the cost of tracing a program with all its data, by each method,
+//! and of running its trace again. The program's own time counts. The time of `retake trace` after
+//! the program's end has a column of its own.
 
 use std::fs;
 use std::time::Instant;
@@ -20,8 +20,8 @@ use super::tracing_loads::LOADS;
 use super::tracing_point::{Figures, HEADINGS, Lacking, Point, WAYS};
 use super::workload::Workload;
 
-/// Says what a command took: seconds, user and system time. Traced with it, for it must see the
-/// program's end and nothing else.
+/// A script that writes the seconds, user and system time of a command. It is traced together with
+/// the command, so that it measures exactly until the program's end.
 const TIMED: &str = "#!/bin/bash\nout=$1\nshift\nTIMEFORMAT='%R %U \
 %S'\n{ time \"$@\" > output 2> errors || touch failed; } 2> \"$out\"\n";
 
@@ -34,16 +34,17 @@ pub struct Tracing {
     attached: Vec<Attached>,
 }
 
-/// The names of what is traced, with their titles: programs, and servers among the workloads.
+/// Returns the names of everything that is traced, with titles: programs, and servers of the
+/// workloads.
 pub fn names(workloads: &[Workload]) -> impl Iterator<Item = (&str, &str)> {
     let servers = attach::servers(workloads).map(Workload::name_and_title);
     LOADS.iter().map(|load| (load.name, load.title)).chain(servers)
 }
 
-/// Measures what is noisy up to `most` times.
+/// Measures everything, and noisy loads up to `most` times.
 ///
 /// # Errors
-/// Failures of the harness; a load that fails is told.
+/// Failures of the harness. The failure of a load is a result.
 pub fn run(
     bench: &Bench,
     rounds: usize,
@@ -69,8 +70,8 @@ pub fn run(
     Ok(Tracing { machine, rounds, lacking, points, attached })
 }
 
-/// What cannot be measured: strace where it is not installed, and tracing from the kernel where
-/// that is not possible or not allowed. Where it once works it must always.
+/// Returns the ways that cannot be measured: strace if it is not installed, and tracing from the
+/// kernel if that is impossible or forbidden. If its trial works, its failures count.
 fn lacking(bench: &Bench) -> Vec<Lacking> {
     let stopwatch = Stopwatch::new(bench, bench.scratch().path());
     let retake = bench.retake().display().to_string();
@@ -90,7 +91,7 @@ fn measure(bench: &Bench, point: &mut Point, rounds: usize) -> Result<()> {
     stopwatch
         .run(&shell(&point.load.prepare.replace("$PROGRAMS", &programs.display().to_string())))?;
     for round in 0..=rounds {
-        // The first one fills the page cache and the store.
+        // The first round fills the page cache and the store.
         let mut unused = Point { lacking: point.lacking.clone(), ..Point::new(point.load, &[]) };
         let point = if round == 0 { &mut unused } else { &mut *point };
         for (way, (name, _)) in WAYS.iter().enumerate() {
@@ -111,7 +112,7 @@ fn shell(script: &str) -> Vec<String> {
     ["bash", "-c", script].map(str::to_owned).to_vec()
 }
 
-/// Quoted for the command line of a shell.
+/// Returns text quoted for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -123,7 +124,7 @@ fn one_way(stopwatch: &Stopwatch<'_>, point: &mut Point, way: usize) -> Result<(
         .iter()
         .map(|word| if *word == "RETAKE" { retake.clone() } else { (*word).to_owned() })
         .collect();
-    // Made by the shell that is traced, so that a trace is all there is to its tree.
+    // The traced shell makes the files, so that the trace accounts for all of them.
     let script =
         format!("cd made && exec bash ../timed ../times bash -c {}", quoted(point.load.command));
     stopwatch.run(&shell("rm -rf made x.ds ebpf.ds ptrace.ds strace.txt; mkdir made"))?;
@@ -145,7 +146,7 @@ fn one_way(stopwatch: &Stopwatch<'_>, point: &mut Point, way: usize) -> Result<(
     Ok(())
 }
 
-/// Runs the trace again that was made in-process.
+/// Runs the in-process trace again.
 fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
     let retake = quoted(&stopwatch.bench().retake().display().to_string());
     stopwatch.run(&shell("rm -rf fresh made; mkdir made"))?;
@@ -157,13 +158,13 @@ fn run_again(stopwatch: &Stopwatch<'_>, point: &mut Point) -> Result<()> {
     let said = fs::read_to_string(stopwatch.folder().join("made/output"))?;
     let times = fs::read_to_string(stopwatch.folder().join("times"))?;
     point.whole_again.push(times.split_whitespace().nth(1).unwrap_or_default().parse()?);
-    // Not what it takes to make what the trace has found: that was there before.
+    // Leaves out the time to make what the traced program had found.
     let report: Reanimated = serde_json::from_str(&said)?;
     point.again.add([report.replay_seconds, report.replay_user_seconds, 0.0]);
     Ok(())
 }
 
-/// What matters here of the report of `retake reanimate --json`.
+/// The needed part of the report of `retake reanimate --json`.
 #[derive(Debug, Deserialize)]
 struct Reanimated {
     replay_seconds: f64,
@@ -171,7 +172,8 @@ struct Reanimated {
 }
 
 impl Tracing {
-    /// What came of each program and server, and of ways that cannot be measured, for the gate.
+    /// Returns the results for the gate: of each program and server, and of ways that cannot be
+    /// measured.
     pub fn findings(&self) -> Vec<gate::Row> {
         let lacking = self
             .lacking
@@ -209,7 +211,7 @@ impl Tracing {
         self.text(Table::markdown)
     }
 
-    /// All figures, for programs.
+    /// Returns all figures, for programs.
     pub fn json(&self) -> Value {
         let way = |(name, figures): (&str, &Figures)| {
             json!({

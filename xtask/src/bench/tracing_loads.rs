@@ -1,19 +1,19 @@
 //! The programs of `cargo xtask bench --tracing`, with their limits.
 
-/// One program, and what its ratios should be at most.
+/// A program, and the limits of its ratios.
 #[derive(Debug)]
 pub struct Load {
     pub name: &'static str,
     pub title: &'static str,
     pub requires: &'static [&'static str],
     pub prepare: &'static str,
-    /// In a folder of its own, which is empty.
+    /// A shell command. It runs in an empty folder of its own.
     pub command: &'static str,
     pub in_process_limit: f64,
     pub kernel_limit: Option<f64>,
 }
 
-/// All of them.
+/// All programs.
 pub const LOADS: [Load; 5] = [
     Load {
         name: "dd",

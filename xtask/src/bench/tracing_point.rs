@@ -1,4 +1,4 @@
-//! All figures of one load of `bench --tracing`: what came of them, and their row of the table.
+//! All figures of one load of `bench --tracing`, their result, and their row of the table.
 
 use super::Result;
 use super::figures::Outcome;
@@ -7,7 +7,7 @@ use super::statistics::Series;
 use super::table::{NOTHING, number};
 use super::tracing_loads::Load;
 
-/// Ways to run a load, in the order in which a round takes them.
+/// The ways to run a load, in the order of a round.
 pub const WAYS: [(&str, &[&str]); 5] = [
     ("native", &[]),
     ("in-process", &["RETAKE", "trace", "--method", "in-process", "-o", "x.ds", "--"]),
@@ -25,7 +25,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Takes what `bash`'s `time` wrote.
+    /// Adds the times that `bash`'s `time` wrote.
     pub fn push(&mut self, said: &str) -> Result<f64> {
         let words: Vec<f64> =
             said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -51,19 +51,20 @@ impl Figures {
 pub struct Point {
     pub load: &'static Load,
     pub ways: [Figures; WAYS.len()],
-    /// Seconds and user time of running the trace again, verifying everything.
+    /// Seconds and user time of running the trace again, with all verification.
     pub again: Figures,
-    /// Its user time with what it takes to make what the program had found.
+    /// The user time of that run, including the time to make what the program had found.
     pub whole_again: Series,
-    /// MB of trace a second, once the program has ended, and the most memory of `retake`.
+    /// The speed of conversion after the program's end, in MB of trace a second. `peak_kb` is the
+    /// peak memory of `retake`.
     pub conversion: Series,
     pub peak_kb: u64,
     pub outcome: Outcome,
-    /// Ways for which there are no figures.
+    /// The ways without figures.
     pub lacking: Vec<&'static str>,
 }
 
-/// A way that cannot be measured here, and why.
+/// A way that cannot be measured here, and the reason.
 pub type Lacking = (&'static str, String);
 
 impl Point {
@@ -98,26 +99,26 @@ impl Point {
         &self.ways[index.unwrap_or(0)]
     }
 
-    /// How many times as fast as under strace it is by ptrace.
+    /// Returns how many times faster ptrace tracing is than strace.
     fn beside_strace(&self) -> Option<f64> {
         Some(self.way("strace").seconds.median()? / self.way("ptrace").seconds.median()?)
     }
 
-    /// Ways that have a limit and are measured here.
+    /// Returns the ways that have a limit and are measured here.
     fn limited(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let kernel = self.load.kernel_limit.filter(|_| !self.lacking.contains(&"ebpf"));
         std::iter::once(("in-process", self.load.in_process_limit))
             .chain(kernel.map(|limit| ("ebpf", limit)))
     }
 
-    /// The ways that exceed their limits.
+    /// Returns the ways that exceed their limits.
     fn exceeded(&self) -> Vec<&'static str> {
         let is_over =
             |(way, limit): &(&str, f64)| self.ratio(way).is_some_and(|ratio| ratio > *limit);
         self.limited().filter(is_over).map(|(way, _)| way).collect()
     }
 
-    /// What came of it, for the gate.
+    /// Returns the result, for the gate.
     pub fn finding(&self) -> Finding {
         if let Some(finding) = self.outcome.finding() {
             return finding;
@@ -174,7 +175,7 @@ impl Point {
     }
 }
 
-/// What [`Point::cells`] are.
+/// The headings of [`Point::cells`].
 pub const HEADINGS: [&str; 14] = [
     "program",
     "native s",
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(point.cells().len(), HEADINGS.len());
     }
 
-    /// A point of one round with these seconds for each way; none for ways that lack.
+    /// Makes a point of one round with these seconds for each way, except for ways in `lacking`.
     fn point(seconds: [f64; WAYS.len()], lacking: &[Lacking]) -> Point {
         let mut point = Point::new(&LOADS[0], lacking);
         for ((name, _), (figures, seconds)) in WAYS.iter().zip(point.ways.iter_mut().zip(seconds)) {
@@ -242,7 +243,7 @@ mod tests {
         );
         let no_ebpf = [("ebpf", "not allowed".to_owned())];
         assert_eq!(point([1.0, 1.1, 5.0, 9.0, 30.0], &no_ebpf).finding(), Finding::Good);
-        // It was there when it was tried, so it failed.
+        // The trial of this way worked, so it failed.
         let mut failed = point(GOOD, &no_ebpf);
         failed.lacking.clear();
         assert_eq!(failed.finding(), Finding::Failed("no figure of ebpf".to_owned()));

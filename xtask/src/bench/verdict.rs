@@ -1,14 +1,14 @@
-//! Whether a workload kept its limits.
+//! Judges whether a workload kept its limits.
 
 use super::figures::Measured;
 use super::gate::Finding;
 use super::mode::Mode;
 
-/// Replay counts as slower than its recording only beyond this: a program that only computes takes
-/// the same time in both, and which of two equal medians is higher is chance.
+/// The ratio above which replay counts as slower than its recording. A program that only computes
+/// takes the same time in both, and chance decides which median is higher.
 const SAME_RATIO: f64 = 1.02;
 
-/// In words.
+/// Returns the verdict in words.
 pub fn verdict(measured: &Measured) -> String {
     if let Some(trouble) = measured.outcome.trouble() {
         return trouble;
@@ -20,7 +20,7 @@ pub fn verdict(measured: &Measured) -> String {
     if exceeded.is_empty() { "good".to_owned() } else { format!("over: {}", exceeded.join(", ")) }
 }
 
-/// What the gate is told.
+/// Returns the result for the gate.
 pub fn finding(measured: &Measured) -> Finding {
     if let Some(finding) = measured.outcome.finding() {
         return finding;
@@ -37,19 +37,19 @@ pub fn finding(measured: &Measured) -> Finding {
     }
 }
 
-/// Something that is limited.
+/// A figure with its limit.
 struct Limited {
     what: &'static str,
     figure: Option<f64>,
     limit: Option<f64>,
 }
 
-/// All that is limited. Figures are none where they are too noisy.
+/// Returns all figures with limits. A figure is `None` if it is too noisy.
 fn limited(measured: &Measured) -> [Limited; 7] {
     let workload = &measured.workload;
     let record = measured.ratio(Mode::Record);
     let replay = measured.ratio(Mode::Replay);
-    // Whoever records chooses the policy.
+    // The user chooses the policy, so the better one counts.
     let better = |serial, parallel| {
         Some(measured.ratio_to_all_cores(serial)?.min(measured.ratio_to_all_cores(parallel)?))
     };
@@ -74,14 +74,14 @@ fn limited(measured: &Measured) -> [Limited; 7] {
     .map(|(what, figure, limit)| Limited { what, figure, limit })
 }
 
-/// The limits that were not kept. None if the figures are too noisy to say.
+/// Returns the limits that were exceeded. Empty if the figures are too noisy.
 pub fn exceeded(measured: &Measured) -> Vec<&'static str> {
     let is_over =
         |it: &Limited| it.figure.zip(it.limit).is_some_and(|(figure, limit)| figure > limit);
     limited(measured).iter().filter(|it| is_over(it)).map(|it| it.what).collect()
 }
 
-/// The limits for which there is no figure.
+/// Returns the limits without a figure.
 fn unmeasured(measured: &Measured) -> Vec<&'static str> {
     let is_missing = |it: &Limited| it.limit.is_some() && it.figure.is_none();
     limited(measured).iter().filter(|it| is_missing(it)).map(|it| it.what).collect()

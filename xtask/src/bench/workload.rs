@@ -4,25 +4,26 @@ use std::path::Path;
 
 use super::Result;
 
-/// The most that the supervisor may need while it records, in MB.
+/// The most memory of the supervisor while it records, in MB.
 const MEMORY_LIMIT_MB: u64 = 64;
 
-/// What replay and record are compared with.
+/// The baseline of record and replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Baseline {
     #[default]
     Native,
-    /// The program natively on one core: for threads, which take turns while they are recorded.
+    /// The program natively on one core. For programs with threads, which take turns while
+    /// recorded.
     OneCore,
 }
 
-/// Where a workload's files are while it runs. Recordings are always on disk.
+/// The place of a workload's files while it runs. Recordings are always on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {
     #[default]
     Disk,
-    /// In /dev/shm if there is room: for workloads that make and remove so many files that the disk
-    /// would be measured.
+    /// In /dev/shm if there is room. For workloads with so many new and removed files that they
+    /// would measure the disk.
     Memory,
 }
 
@@ -31,9 +32,9 @@ pub enum Place {
 pub struct Workload {
     /// The file's name without its number.
     pub name: String,
-    /// For people.
+    /// The title for people.
     pub title: String,
-    /// Commands, or absolute paths of programs, without which it is skipped.
+    /// Required commands, or absolute paths of programs. The workload is skipped without them.
     pub requires: Vec<String>,
     /// The Debian packages that have them.
     pub packages: String,
@@ -41,55 +42,56 @@ pub struct Workload {
     pub compile: Vec<String>,
     /// A bash script that prepares the work folder.
     pub prepare: String,
-    /// A bash script for before each run, or empty.
+    /// A bash script that runs before each run, or empty.
     pub reset: String,
-    /// Where the command runs; empty for the work folder.
+    /// The folder in which the command runs. Empty for the work folder.
     pub folder: String,
-    /// What is measured: program and arguments.
+    /// The measured program and its arguments.
     pub command: Vec<String>,
     pub baseline: Baseline,
     /// The highest good ratio of recording to the baseline.
     pub record_limit: Option<f64>,
-    /// The highest good ratio of replay to the baseline. Replay must not be slower than the
-    /// recording in any case.
+    /// The highest good ratio of replay to the baseline. In any case, replay must not be slower
+    /// than the recording.
     pub replay_limit: Option<f64>,
-    /// The highest good ratios of recording and replay to the program natively on all cores, by the
-    /// better policy. With them `--policy sync` is measured too.
+    /// The highest good ratios of recording and replay to the native program on all cores, with the
+    /// better policy. If set, `--policy sync` is measured, too.
     pub parallel_limits: Option<(f64, f64)>,
     pub memory_limit_mb: u64,
     pub place: Place,
-    /// Free space that it needs there, in MB.
+    /// The free space that it needs there, in MB.
     pub disk_mb: u64,
-    /// Of a server: a bash script that succeeds once it answers. Empty for a program that ends by
-    /// itself.
+    /// For servers, a bash script that succeeds once the server answers. Empty for a program that
+    /// ends by itself.
     pub ready: String,
-    /// Of a server: a bash script that drives it and prints what came of that. Not recorded.
+    /// For servers, a bash script that drives the server and prints the figures. It is not
+    /// recorded.
     pub load: String,
     /// The signal that ends a server.
     pub stop: String,
     /// The lowest good ratio of a recorded server's throughput to the native one's.
     pub throughput_limit: Option<f64>,
-    /// The highest good ratio of the latency that 99.9 % of all answers keep.
+    /// The highest good ratio of the 99.9th percentile of latency.
     pub latency_limit: Option<f64>,
-    /// An estimate of the least that it costs, and what others measured: `record / replay`, for
-    /// people.
+    /// An estimate of the least possible cost, as `record / replay`, for people. The figures of
+    /// others follow.
     pub floor: String,
     pub published: String,
     pub same_machine: String,
 }
 
 impl Workload {
-    /// The name it is selected by, and what people read.
+    /// Returns the name that selects it, and its title.
     pub fn name_and_title(&self) -> (&str, &str) {
         (&self.name, &self.title)
     }
 
-    /// Whether it has to be driven and stopped.
+    /// Returns whether it has to be driven and stopped.
     pub fn is_server(&self) -> bool {
         !self.load.is_empty()
     }
 
-    /// The highest good ratio of time per piece of work, recorded to the baseline.
+    /// Returns the highest good ratio of time per request or run, recorded to the baseline.
     pub fn record_ratio_limit(&self) -> Option<f64> {
         self.record_limit.or(self.throughput_limit.map(f64::recip))
     }
@@ -98,7 +100,7 @@ impl Workload {
 /// Reads all workload files of `folder`, in the order of their names.
 ///
 /// # Errors
-/// A file that cannot be read or has a mistake, with its line.
+/// A file cannot be read or has a mistake, with its line.
 pub fn read_all(folder: &Path) -> Result<Vec<Workload>> {
     let mut paths = Vec::new();
     for entry in
@@ -216,7 +218,7 @@ fn parse_ratio(value: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// `record / replay`
+/// Parses `record / replay`.
 fn parse_ratios(value: &str) -> std::result::Result<(f64, f64), String> {
     let (record, replay) =
         value.split_once('/').ok_or_else(|| format!("not `record / replay`: {value}"))?;
@@ -227,7 +229,7 @@ fn parse_number(value: &str) -> std::result::Result<u64, String> {
     value.parse().map_err(|_| format!("not a number: {value}"))
 }
 
-/// Splits at blanks that are not between single or double quotes. There is no escape character.
+/// Splits at blanks outside single or double quotes. There is no escape character.
 fn split_command(text: &str) -> std::result::Result<Vec<String>, String> {
     let mut arguments = Vec::new();
     let mut current: Option<String> = None;

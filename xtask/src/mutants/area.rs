@@ -1,9 +1,9 @@
-//! Which folders belong together, and which tests are nearest to a file.
+//! The areas of the product, and the tests nearest to each file.
 
-/// A part of the product that has a share of the drawn mutations.
+/// An area of the product, which has a share of the drawn mutations.
 #[derive(Debug)]
 pub struct Area {
-    /// The first has at least half of the area's share.
+    /// The folders of the area. The first gets at least half of the area's share.
     pub folders: &'static [&'static str],
 }
 
@@ -30,7 +30,7 @@ impl Area {
     }
 }
 
-/// Not the product, or such that its tests need what not every machine has.
+/// Files that are not part of the product, or whose tests need more than every machine has.
 const LEFT_OUT: [&str; 6] = [
     // Written by `cargo xtask gen`.
     "crates/model/src/gen.rs",
@@ -39,7 +39,7 @@ const LEFT_OUT: [&str; 6] = [
     "crates/recording/src/fuzzing.rs",
     // Tests.
     "crates/recording/src/writer_tests.rs",
-    // Tests of these need a clang and a kernel that lets them look.
+    // Their tests need clang, and a kernel that permits tracing.
     "crates/trace/src/ebpf.rs",
     "crates/trace/src/ebpf/",
 ];
@@ -48,8 +48,9 @@ pub fn is_left_out(file: &str) -> bool {
     LEFT_OUT.iter().any(|left_out| file.starts_with(left_out))
 }
 
-/// Tests in the order in which they are most likely to notice, by the beginning of a file's path.
-/// A test is `PACKAGE::TARGET`. The file's own package comes before, all others after.
+/// Tests in the order in which they are most likely to notice a mutation, by the beginning of a
+/// file's path. A test is `PACKAGE::TARGET`. The tests of the file's own package come first, and
+/// all others last.
 const NEAREST: [(&str, &[&str]); 13] = [
     ("runtime/order/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
     (
@@ -142,15 +143,15 @@ const NEAREST: [(&str, &[&str]); 13] = [
     ),
 ];
 
-/// The tests nearest to a file.
+/// Returns the tests nearest to a file.
 pub fn nearest(file: &str) -> &'static [&'static str] {
     NEAREST.iter().find(|(folder, _)| file.starts_with(folder)).map_or(&[], |(_, tests)| tests)
 }
 
-/// The package that a file is built into first.
+/// Returns the package that a file is first built into.
 pub fn package(file: &str) -> &str {
     let folder = file.strip_prefix("crates/").and_then(|rest| rest.split('/').next());
-    // The runtime is compiled and embedded there.
+    // This package compiles and embeds the runtime.
     folder.unwrap_or("supervisor")
 }
 

@@ -1,5 +1,5 @@
-//! The tests without any mutation: which of them fail on this machine all the same, and how long
-//! each program takes.
+//! Runs the tests without any mutation, to find those that fail on this machine anyway, and the
+//! time of each program.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,16 +15,16 @@ use super::test_programs::Verdict;
 use crate::bench::Result;
 use crate::test_program::TestProgram;
 
-/// No program takes longer, even on a busy machine.
+/// The time limit of a program, long enough for a busy machine.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// A mutated program may take so many times as long as the others, and this.
+/// A mutated program may take `PATIENCE` times its usual time, plus `MORE_PATIENCE`.
 const PATIENCE: u32 = 3;
 const MORE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is known of each test program.
+/// The results of all test programs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Baseline {
-    /// Of all files: another tree has another baseline.
+    /// The hash of all files. Another tree has another baseline.
     pub tree: u64,
     programs: BTreeMap<String, Known>,
 }
@@ -32,12 +32,12 @@ pub struct Baseline {
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Known {
     milliseconds: u64,
-    /// They fail by themselves, so they cannot notice anything.
+    /// Tests that fail without a mutation, so they cannot notice one.
     failing: Vec<String>,
 }
 
 impl Baseline {
-    /// Runs all test programs, or reads what came of it when the same tree was run before.
+    /// Runs all test programs, or reads the results of an earlier run with the same tree.
     ///
     /// # Errors
     /// A program does not end as tests do.
@@ -75,12 +75,12 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// Tests of a program that are left out.
+    /// Returns the tests of a program that are left out.
     pub fn failing(&self, program: &TestProgram) -> &[String] {
         self.programs.get(&program.name).map_or(&[], |known| &known.failing)
     }
 
-    /// How long a program may take.
+    /// Returns the time limit of a mutated program.
     pub fn limit(&self, program: &TestProgram) -> Duration {
         self.usual(program) * PATIENCE + MORE_PATIENCE
     }
@@ -91,7 +91,7 @@ impl Baseline {
         )
     }
 
-    /// All programs, in the order in which they are likely to notice something in `file` soon.
+    /// Returns all programs, those first that are likely to notice a mutation in `file` soon.
     pub fn order<'all>(&self, file: &str, programs: &'all [TestProgram]) -> Vec<&'all TestProgram> {
         let nearest: HashMap<&str, usize> = area::nearest(file)
             .iter()
@@ -110,7 +110,7 @@ impl Baseline {
     }
 }
 
-/// What fails is tried once more, alone.
+/// Runs a test program. Tests that fail are tried once more, alone.
 fn look(program: &TestProgram, sandbox: &Sandbox) -> Result<Known> {
     let (failed, took) = program.failing(sandbox, LONGEST)?;
     let mut failing = Vec::new();
@@ -125,7 +125,7 @@ fn look(program: &TestProgram, sandbox: &Sandbox) -> Result<Known> {
 fn tree_hash(repository: &Path) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     for file in copy::files(repository)? {
-        // Documents and these lists change nothing.
+        // Documents and the lists of mutations do not affect tests.
         if !file.ends_with(".md")
             && !file.starts_with("tests/mutants/")
             && !file.starts_with("xtask/")

@@ -1,5 +1,5 @@
-//! The copy of the repository in which mutations are made: files as they are in the work tree,
-//! and a target folder that stays.
+//! The copy of the repository in which mutations are made: the files of the work tree, and a target
+//! folder that is kept.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::bench::Result;
 
-/// What git knows or would add, relative to the repository.
+/// Returns the files that git tracks or would add, relative to the repository.
 ///
 /// # Errors
 /// There is no git, or no repository.
@@ -26,7 +26,7 @@ pub fn files(repository: &Path) -> Result<Vec<String>> {
         );
     }
     let names = String::from_utf8(output.stdout)?;
-    // What was deleted in the work tree is still known.
+    // Git still lists files that were deleted in the work tree.
     let mut files: Vec<String> = names
         .split_terminator('\0')
         .filter(|name| repository.join(name).is_file())
@@ -36,8 +36,8 @@ pub fn files(repository: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Makes `copy` the same as the work tree. What is the same already keeps its time, so that it is
-/// not built again.
+/// Makes `copy` equal to the work tree. Unchanged files keep their times, so that they are not
+/// built again.
 ///
 /// # Errors
 /// A file cannot be read or written.
@@ -57,7 +57,7 @@ pub fn refresh(repository: &Path, copy: &Path) -> Result<()> {
     remove_others(copy, &known)
 }
 
-/// Files that are not there any more. Folders may stay.
+/// Removes files that do not exist any more. Folders may stay.
 fn remove_others(folder: &Path, known: &HashSet<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let (path, kind) = entry.map(|entry| (entry.path(), entry.file_type()))?;

@@ -1,4 +1,4 @@
-//! Draws mutations by a seed from all that the scanner finds.
+//! Draws mutations with a seed from everything that the scanner finds.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::bench::Result;
 use crate::random::Random;
 use xtask::quoted::Language;
 
-/// All candidates, by file and place.
+/// Returns all candidates, by file and place.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -30,8 +30,8 @@ pub fn candidates(repository: &Path) -> Result<Vec<Mutation>> {
     Ok(found)
 }
 
-/// The order in which candidates are taken, for each of `count` places: the second one of a place
-/// is for when the first does not do. The areas take turns at the places.
+/// Returns the candidates for each of `count` places, in order. Later candidates of a place are for
+/// the case that earlier ones cannot be used. The areas take turns at the places.
 pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutation>> {
     let mut orders = vec![Vec::new(); count];
     for (number, area) in AREAS.iter().enumerate() {
@@ -49,8 +49,9 @@ pub fn orders(candidates: &[Mutation], seed: u64, count: usize) -> Vec<Vec<Mutat
     orders
 }
 
-/// Every other one is from the area's first folder, while there are any. A kind is drawn first,
-/// then one of that kind: else nearly all would be comparisons.
+/// Orders the candidates of an area. Every other one is from the area's first folder, while any are
+/// left. First a kind is drawn, then a candidate of that kind. Otherwise nearly all would be
+/// comparisons.
 fn area_order<'all>(
     area: &Area,
     candidates: &'all [Mutation],
@@ -72,7 +73,7 @@ fn area_order<'all>(
 
 type Kinds<'all> = BTreeMap<Kind, Vec<&'all Mutation>>;
 
-/// The mutations of each kind, those with the smallest numbers last.
+/// Returns the mutations of each kind, those with the smallest numbers last.
 fn by_kind(mutations: Vec<&Mutation>, seed: u64) -> Kinds<'_> {
     let mut kinds = Kinds::new();
     for mutation in mutations {
@@ -94,8 +95,8 @@ fn take<'all>(kinds: &mut Kinds<'all>, random: &mut Random) -> Option<&'all Muta
     taken
 }
 
-/// A mutation's number in the draw. Only the seed and what changes decide: the list stays nearly
-/// the same while the sources grow elsewhere.
+/// Returns a mutation's number in the draw. It depends only on the seed and the changed text, so
+/// that the list stays nearly the same while the sources grow elsewhere.
 fn lot(mutation: &Mutation, seed: u64) -> u64 {
     let texts = [&mutation.file, &mutation.was, &mutation.becomes];
     let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0]));

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants --for-one-test`: mutations made for tests that once could not fail. Each is
-//! shown to its test alone, which must fail, and must pass without it.
+//! `cargo xtask mutants --for-one-test`: mutations made for tests that once could not fail. Only
+//! that test runs. It must fail with the mutation and pass without it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::bench::Result;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Whether each test notices the mutation that was made for it.
+/// Returns whether each test notices the mutation made for it.
 ///
 /// # Errors
-/// A program does not compile, a test fails without its mutation, or the harness does.
+/// A program does not compile, a test fails without its mutation, or the harness fails.
 pub fn all_notice(
     list: &[ForOneTest],
     sandbox: &Sandbox,

@@ -1,5 +1,5 @@
-//! Tries one mutation: applies it to the copy, builds, and asks the tests, nearest first, until
-//! one notices.
+//! Tries one mutation: applies it to the copy, builds, and runs the tests, nearest first, until one
+//! notices.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::test_programs::{self, Built, Verdict, Which};
 use crate::bench::Result;
 use crate::test_program::TestProgram;
 
-/// A test that failed is asked again so often: it must fail once more.
+/// How often a failed test is run again. It must fail once more.
 const CONFIRMATIONS: usize = 2;
 
-/// Where mutations are tried.
+/// The environment in which mutations are tried.
 #[derive(Debug)]
 pub struct Ground<'run> {
     pub copy: &'run Path,
@@ -27,10 +27,10 @@ pub struct Ground<'run> {
 }
 
 impl Ground<'_> {
-    /// What comes of a mutation. The copy is without it afterwards.
+    /// Tries a mutation and returns the result. Afterwards the copy is without it.
     ///
     /// # Errors
-    /// It has no place in the copy, or the harness fails.
+    /// The mutation is not found in the copy, or the harness fails.
     pub fn attempt(&self, mutation: &Mutation) -> Result<Record> {
         let start = Instant::now();
         let mut unsteady = Vec::new();
@@ -45,8 +45,8 @@ impl Ground<'_> {
         })
     }
 
-    /// Builds and asks the file's own package, then the nearest test programs, then all: linking
-    /// all takes longer than most mutants live.
+    /// Builds and runs the file's own package, then the nearest test programs, then all. Most
+    /// mutations are noticed before the long link of all programs.
     fn ask(&self, mutation: &Mutation, unsteady: &mut Vec<String>) -> Result<Outcome> {
         let own = format!("retake-{}", area::package(&mutation.file));
         let stages =
@@ -69,7 +69,7 @@ impl Ground<'_> {
         Ok(Outcome::Survived)
     }
 
-    /// What in a test program notices, if anything does.
+    /// Returns the test of a program that notices the mutation, if any does.
     fn notices(&self, program: &TestProgram, unsteady: &mut Vec<String>) -> Result<Option<String>> {
         let limit = self.baseline.limit(program);
         let mut without = self.baseline.failing(program).to_vec();

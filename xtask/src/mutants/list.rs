@@ -1,5 +1,5 @@
-//! The lists in `tests/mutants/`: mutations that a person wrote, those made for one test each, and
-//! drawn ones that are set aside because nothing could notice them.
+//! The lists in `tests/mutants/`: written mutations, those made for one test each, and drawn ones
+//! that are set aside because no test could notice them.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ struct WrittenFile {
     mutation: Vec<Entry>,
 }
 
-/// `old` occurs once in `file`.
+/// A written mutation. `old` occurs once in `file`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -60,12 +60,12 @@ struct SetAsideFile {
     equivalent: Vec<SetAside>,
 }
 
-/// A line that may change in a certain way without anybody noticing.
+/// A change of a line that no test could notice.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetAside {
     pub file: String,
-    /// Without the blanks around it.
+    /// The line without the blanks around it.
     pub line: String,
     pub becomes: String,
     pub reason: String,
@@ -79,19 +79,19 @@ impl SetAside {
     }
 }
 
-/// The mutations that a person wrote, in the order of the list.
+/// Returns the written mutations, in the order of the list.
 ///
 /// # Errors
-/// The list cannot be read, or one of them does not say where it is.
+/// The list cannot be read, or a mutation has no unique place.
 pub fn written(repository: &Path) -> Result<Vec<Mutation>> {
     let list: WrittenFile = read(repository, WRITTEN)?;
     list.mutation.into_iter().map(|entry| located(repository, WRITTEN, entry)).collect()
 }
 
-/// The mutations that were made for one test each.
+/// Returns the mutations made for one test each.
 ///
 /// # Errors
-/// As [`written`].
+/// As for [`written`].
 pub fn for_one_test(repository: &Path) -> Result<Vec<ForOneTest>> {
     let list: ForOneTestFile = read(repository, FOR_ONE_TEST)?;
     let complete = |it: ForOneTestEntry| {
@@ -120,7 +120,7 @@ fn located(repository: &Path, list: &str, entry: Entry) -> Result<Mutation> {
     Ok(Mutation { why: entry.why, ..mutation })
 }
 
-/// What is set aside, and why.
+/// Returns the changes that are set aside, and why.
 ///
 /// # Errors
 /// The list cannot be read.

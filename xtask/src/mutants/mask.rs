@@ -1,14 +1,13 @@
-//! Which characters of a source file may be mutated: what is no comment, string, attribute,
-//! assertion, message or test.
+//! Masks the parts of a source file that may not be mutated: comments, strings, attributes,
+//! assertions, messages and tests.
 //!
-//! The mask of a text is as long as the text, with a blank for each byte that is none of the
-//! product's code, so that places in one are places in the other. Nothing here knows a grammar
-//! beyond brackets that match.
+//! The mask of a text is as long as the text, with a blank for each byte that is not code of the
+//! product. So positions in one are positions in the other. Of the grammar, only matching brackets
+//! are understood.
 
 use xtask::quoted::{Language, is_name_byte, is_word, quoted};
 
-/// What only checks or tells. Another branch in an assertion, or another word in a message, is no
-/// fault of the product.
+/// Code that only checks or prints. A changed assertion or message is not a fault of the product.
 const TOLD: [&str; 21] = [
     "assert!",
     "assert_eq!",
@@ -33,10 +32,10 @@ const TOLD: [&str; 21] = [
     "__attribute__",
 ];
 
-/// What a block is that begins with one of these, up to its end.
+/// The beginnings of blocks that are left out to their end.
 const LEFT_OUT_BLOCKS: [&str; 3] = ["fmt::Display for", "fmt::Debug for", "const _: () ="];
 
-/// The mask of a text.
+/// Returns the mask of a text.
 pub fn mask(text: &str, language: Language) -> Vec<u8> {
     let mut mask = blank_quoted(text.as_bytes(), language);
     match language {
@@ -66,7 +65,7 @@ pub fn mask(text: &str, language: Language) -> Vec<u8> {
     mask
 }
 
-/// Comments, strings and characters become blanks.
+/// Replaces comments, strings and characters with blanks.
 fn blank_quoted(text: &[u8], language: Language) -> Vec<u8> {
     let mut mask = text.to_vec();
     for (bytes, _) in quoted(text, language) {
@@ -75,7 +74,7 @@ fn blank_quoted(text: &[u8], language: Language) -> Vec<u8> {
     mask
 }
 
-/// What the preprocessor reads, but not what it defines.
+/// Blanks preprocessor directives, but not the text of definitions.
 fn blank_directives(mask: &mut [u8]) {
     let mut at = 0;
     while at < mask.len() {
@@ -93,7 +92,7 @@ fn blank_directives(mask: &mut [u8]) {
     }
 }
 
-/// Attributes, and the items that are only there in tests.
+/// Blanks attributes, and items that exist only in tests.
 fn blank_tests(mask: &mut [u8]) {
     for start in places(mask, "#[cfg(test)]") {
         let end = end_of_item(mask, start + "#[cfg(test)]".len());
@@ -106,7 +105,7 @@ fn blank_tests(mask: &mut [u8]) {
     }
 }
 
-/// Where a word begins, as a word of its own.
+/// Returns the positions of a word, where it is not part of a longer one.
 fn places(mask: &[u8], word: &str) -> Vec<usize> {
     let word = word.as_bytes();
     let found = mask
@@ -117,7 +116,7 @@ fn places(mask: &[u8], word: &str) -> Vec<usize> {
     found.filter(|&at| !is_name_byte(word[0]) || !is_word(mask, at)).collect()
 }
 
-/// Behind the bracket that closes the one at `open`.
+/// Returns the position after the bracket that closes the one at `open`.
 pub fn end_of_brackets(mask: &[u8], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in mask.iter().enumerate().skip(open) {
@@ -133,7 +132,7 @@ pub fn end_of_brackets(mask: &[u8], open: usize) -> usize {
     mask.len()
 }
 
-/// Behind the block, or the semicolon, that ends the item which begins here.
+/// Returns the position after the block or semicolon that ends the item which begins here.
 fn end_of_item(mask: &[u8], start: usize) -> usize {
     let mut at = start;
     while at < mask.len() {
@@ -147,7 +146,7 @@ fn end_of_item(mask: &[u8], start: usize) -> usize {
     mask.len()
 }
 
-/// Lines stay lines.
+/// Replaces bytes with blanks. Line ends stay.
 fn blank(mask: &mut [u8], start: usize, end: usize) {
     let end = end.min(mask.len());
     if start < end {

@@ -5,24 +5,24 @@ use std::path::Path;
 
 use crate::bench::Result;
 
-/// What a mutation does, by name.
+/// The kind of a mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Written by a person.
+    /// A person wrote it.
     Written,
-    /// A comparison says the opposite.
+    /// A comparison is reversed.
     Comparison,
-    /// A comparison differs where both sides are equal.
+    /// A comparison changes where both sides are equal.
     Boundary,
-    /// And for or, or the other way round.
+    /// And becomes or, or the reverse.
     Logic,
-    /// `+ 1` or `- 1` is not there.
+    /// `+ 1` or `- 1` is dropped.
     Step,
     /// A length is one more.
     Length,
-    /// A call is not made.
+    /// A call is left out.
     Call,
-    /// A function answers the opposite.
+    /// A function returns the opposite.
     Answer,
 }
 
@@ -44,23 +44,23 @@ impl Kind {
 /// A change: `old` at `start` becomes `new`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
-    /// Relative to the repository.
+    /// The path, relative to the repository.
     pub file: String,
     pub start: usize,
     pub old: String,
     pub new: String,
     pub kind: Kind,
-    /// Of the first changed line, from 1.
+    /// The number of the first changed line, from 1.
     pub line: usize,
-    /// The line it is on, and what that becomes. Of several lines, all.
+    /// The line with the change. `becomes` is the changed line. If there are several lines, all.
     pub was: String,
     pub becomes: String,
-    /// For people: what is wrong with it.
+    /// A description of the mistake, for people.
     pub why: String,
 }
 
 impl Mutation {
-    /// Changes `bytes` bytes of `text`, which is what `file` holds.
+    /// Makes a mutation that changes `bytes` bytes of `text`, the contents of `file`.
     pub fn at(file: &str, text: &str, start: usize, bytes: usize, new: &str, kind: Kind) -> Self {
         let end = start + bytes;
         let first = text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -78,16 +78,16 @@ impl Mutation {
         }
     }
 
-    /// By what it is known in results: a change elsewhere in the file makes it another one, which
-    /// costs no more than running it again.
+    /// Returns the key in the results. A change before it in the file gives it another key, and
+    /// then it is just run again.
     pub fn key(&self) -> String {
         format!("{}:{}:{}", self.file, self.start, self.becomes)
     }
 
-    /// What the file holds with it.
+    /// Returns the contents of the file with the mutation.
     ///
     /// # Errors
-    /// The file is not the one that was read.
+    /// The file has changed since it was scanned.
     pub fn applied(&self, repository: &Path) -> Result<String> {
         let text = std::fs::read_to_string(repository.join(&self.file))?;
         let end = self.start + self.old.len();
@@ -97,10 +97,10 @@ impl Mutation {
         Ok(format!("{}{}{}", &text[..self.start], self.new, &text[end..]))
     }
 
-    /// Does something while the mutation is in the copy; the copy is without it afterwards.
+    /// Runs `done` while the mutation is in the copy. Afterwards the copy is without it.
     ///
     /// # Errors
-    /// Those of [`Mutation::applied`] and of what is done.
+    /// Errors of [`Mutation::applied`] and of `done`.
     pub fn while_applied<T>(&self, copy: &Path, done: impl FnOnce() -> Result<T>) -> Result<T> {
         let path = copy.join(&self.file);
         let (original, mutated) = (std::fs::read(&path)?, self.applied(copy)?);
@@ -111,7 +111,7 @@ impl Mutation {
     }
 }
 
-/// The place, and what changes there.
+/// Shows the place and the change.
 impl fmt::Display for Mutation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

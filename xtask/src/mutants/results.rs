@@ -1,4 +1,4 @@
-//! What came of each mutation, a line of JSON each in a file that a later run can go on with.
+//! The results of mutations, one line of JSON each, in a file that a later run can continue.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::Result;
 
-/// How a mutation ended.
+/// The outcome of a mutation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// A test failed, a test program broke or was not ready in time.
+    /// A test failed, or a test program crashed or ran out of time.
     Noticed {
         by: String,
     },
     Survived,
-    /// The compiler noticed; another one takes its place.
+    /// It did not compile. Another mutation takes its place.
     NotCompiled {
         because: String,
     },
 }
 
-/// A mutation and what came of it.
+/// A mutation and its result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
-    /// What tells it from others.
+    /// The key of the mutation.
     pub key: String,
-    /// The tree whose tests were asked.
+    /// The hash of the tree whose tests were run.
     pub tree: u64,
     pub mutation: String,
     pub outcome: Outcome,
     pub seconds: f64,
-    /// Tests that failed once and then not again: that is no notice.
+    /// Tests that failed once and then passed. These do not count as noticing.
     pub unsteady: Vec<String>,
 }
 
-/// The file.
+/// The file of results.
 #[derive(Debug)]
 pub struct Results {
     file: File,
@@ -45,10 +45,10 @@ pub struct Results {
 }
 
 impl Results {
-    /// Opens the file; what is in it counts if `resume`, else it is emptied.
+    /// Opens the file. Its contents count if `resume`, and are deleted otherwise.
     ///
     /// # Errors
-    /// It cannot be opened, or has something else in it.
+    /// The file cannot be opened, or has other contents.
     pub fn open(path: &Path, resume: bool) -> Result<Self> {
         let mut known = Vec::new();
         if resume && path.exists() {
@@ -66,14 +66,15 @@ impl Results {
         Ok(Self { file, known })
     }
 
-    /// What is known of a mutation. One that survived may be noticed by the tests of another tree.
+    /// Returns the known result of a mutation. If it survived, only a result for the same tree
+    /// counts, because other tests may notice it.
     pub fn known(&self, key: &str, tree: u64) -> Option<&Record> {
         self.known.iter().rev().find(|record| {
             record.key == key && (record.tree == tree || record.outcome != Outcome::Survived)
         })
     }
 
-    /// Adds one.
+    /// Adds a result.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,6 +1,6 @@
-//! Where mutated programs run: in namespaces of their own, with a read-only file system but for
-//! the scratch folder. A recorder with a mistake may kill(-1), remove folders or leave shared
-//! memory behind.
+//! The sandbox of mutated programs: they run in namespaces of their own, in a file system that is
+//! read-only except for the scratch folder. A broken recorder may kill(-1), remove folders or leave
+//! shared memory behind.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -14,17 +14,17 @@ use crate::bench::Result;
 
 const GUARD: &str = include_str!("guard.sh");
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     Ended(ExitStatus),
-    /// A line told enough, and it was killed.
+    /// The command was killed, because a line decided the outcome.
     Stopped(String),
-    /// The time was up, and it was killed.
+    /// The command was killed, because its time was up.
     Late,
 }
 
-/// The place for all that runs.
+/// The sandbox for all commands.
 #[derive(Debug)]
 pub struct Sandbox {
     scratch: PathBuf,
@@ -33,8 +33,10 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// Makes the sandbox and tries it.
+    ///
     /// # Errors
-    /// The kernel does not let us make such namespaces; nothing is run without.
+    /// The kernel does not permit such namespaces. Nothing runs without them.
     pub fn new(scratch: &Path) -> Result<Self> {
         for folder in ["tmp", "home", "data"] {
             std::fs::create_dir_all(scratch.join(folder))?;
@@ -93,11 +95,11 @@ impl Sandbox {
         command
     }
 
-    /// Runs a program in a folder until it ends, the time is up, or `decide` makes something of a
-    /// line that it prints. Whatever it has started is dead then.
+    /// Runs a program in a folder until it ends, the time is up, or `decide` returns an outcome for
+    /// a line of its output. Afterwards all its descendants are dead.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn run(
         &self,
         program: &Path,
@@ -110,14 +112,15 @@ impl Sandbox {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let ending = watch(&mut child, limit, decide);
-        // The namespace ends with `unshare`, and all that is in it.
+        // With `unshare`, the namespace and all processes in it end.
         let _ = child.kill();
         let status = child.wait()?;
         self.tidy();
         Ok(ending.unwrap_or(Ending::Ended(status)))
     }
 
-    /// What killed tests leave behind. The programs they have compiled may stay.
+    /// Removes the files that killed tests leave behind. The programs that they have compiled may
+    /// stay.
     fn tidy(&self) {
         let of_tests =
             std::fs::read_dir(self.scratch.join("target/tmp")).into_iter().flatten().flatten();
@@ -132,7 +135,7 @@ impl Sandbox {
     }
 }
 
-/// Reads lines up to the end. `None`: it ended by itself.
+/// Reads lines to the end of the output. `None` if the program ended by itself.
 fn watch(
     child: &mut Child,
     limit: Duration,
@@ -141,7 +144,7 @@ fn watch(
     let deadline = Instant::now() + limit;
     let output = child.stdout.take()?;
     let (sender, lines) = mpsc::channel();
-    // It ends with the last process that can write.
+    // The thread ends when no process can write to the pipe any more.
     std::thread::spawn(move || send_lines(output, |line| sender.send(line).is_ok()));
     loop {
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -173,7 +176,7 @@ fn send_lines(output: impl Read, mut send: impl FnMut(String) -> bool) {
     }
 }
 
-/// For people.
+/// Returns the status in words.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("status {code}"),

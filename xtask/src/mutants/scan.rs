@@ -1,11 +1,11 @@
-//! Finds where a source file can be mutated: operators, constants and statements, each with what
-//! it becomes.
+//! Finds the places of a source file that can be mutated: operators, constants and statements. Each
+//! comes with its replacement.
 
 use super::mask;
 use super::mutation::{Kind, Mutation};
 use xtask::quoted::{Language, is_name_byte};
 
-/// Operators between blanks, what they become, and as what that counts.
+/// Operators between blanks, with their replacements and kinds.
 const OPERATORS: [(&str, &str, Kind); 12] = [
     ("==", "!=", Kind::Comparison),
     ("!=", "==", Kind::Comparison),
@@ -21,7 +21,8 @@ const OPERATORS: [(&str, &str, Kind); 12] = [
     ("||", "&&", Kind::Logic),
 ];
 
-/// Statements that answer, and the opposite. In C both numbers and words are truth values.
+/// Statements that return a truth value, with the opposite. In C both numbers and words are truth
+/// values.
 const ANSWERS: [(&str, &str); 4] = [
     ("return true;", "return false;"),
     ("return false;", "return true;"),
@@ -29,23 +30,22 @@ const ANSWERS: [(&str, &str); 4] = [
     ("return 1;", "return 0;"),
 ];
 
-/// A constant is a length if its name ends with one of these.
+/// The ends of names of constants that are lengths.
 const LENGTHS: [&str; 5] = ["BYTES", "SIZE", "LENGTH", "WORDS", "STRIDE"];
 
-/// Words in the names of constants that limit something. One more or less is allowed then: no
-/// matter.
+/// Words in the names of constants that are limits. A limit may be one more or less.
 const LIMITS: [&str; 8] =
     ["MAX", "MAXIMUM", "MOST", "LEAST", "LARGEST", "SMALLEST", "PLENTY", "ABOVE"];
 
-/// A line with one of these compares times. Nothing can see to it that two of them are the same,
-/// so what holds then cannot be tested.
+/// Words of lines that compare times. Tests cannot make two times equal, so the boundary of such a
+/// comparison cannot be tested.
 const TIMES: [&str; 5] = ["elapsed", "now_ns", "_ns ", "deadline", "Instant"];
 
-/// Words with which a line begins that is no call.
+/// Words at the beginning of lines that are not calls.
 const NO_CALLS: [&str; 9] =
     ["return", "if", "while", "for", "switch", "sizeof", "match", "loop", "goto"];
 
-/// All mutations of a file that the scanner knows of, in the order of their places.
+/// Returns all mutations of a file that the scanner knows, in the order of their places.
 pub fn scan(file: &str, text: &str, language: Language) -> Vec<Mutation> {
     let mask = mask::mask(text, language);
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ struct Change {
 
 struct Line<'text> {
     mask: &'text [u8],
-    /// The last byte before the line that is no blank.
+    /// The last byte before the line that is not blank.
     previous: u8,
     language: Language,
 }
@@ -90,7 +90,7 @@ impl Line<'_> {
         changes
     }
 
-    /// A word between blanks.
+    /// Returns the words between blanks.
     fn words(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut at = 0;
         self.mask.split(u8::is_ascii_whitespace).filter_map(move |word| {
@@ -121,14 +121,15 @@ impl Line<'_> {
         self.words().flat_map(known).collect()
     }
 
-    /// `move || f()`, `let f = || g()`: no parameters, rather than an operator.
+    /// Returns whether `||` begins a closure without parameters, as in `move || f()` or
+    /// `let f = || g()`.
     fn is_closure(&self, at: usize) -> bool {
         let before = self.mask[..at].trim_ascii_end();
         self.language == Language::Rust
             && (before.ends_with(b"move") || before.ends_with(b"=") || before.ends_with(b"("))
     }
 
-    /// `+ 1` and `- 1` are dropped; what adds or subtracts another number does one more.
+    /// Drops `+ 1` and `- 1`, and increases other numbers that are added or subtracted.
     fn steps(&self) -> Vec<Change> {
         let words: Vec<(usize, &str)> = self.words().collect();
         let step = |pair: &[(usize, &str)]| {
@@ -138,7 +139,7 @@ impl Line<'_> {
             let value: u64 = digits.parse().ok().filter(|_| {
                 !follows.is_some_and(|next| next.is_ascii_alphanumeric() || "._*/[".contains(next))
             })?;
-            // What is before is a number too: a product, a sum of bits, a sign.
+            // Before it comes a value. Otherwise the sign is not an operator with two sides.
             let before = self.mask[..at].trim_ascii_end().last().copied().unwrap_or(b' ');
             if !is_name_byte(before) && before != b')' && before != b']' {
                 return None;
@@ -168,7 +169,7 @@ impl Line<'_> {
         is_word.then(|| Change { at, bytes: old.len(), new: (*new).to_owned(), kind: Kind::Answer })
     }
 
-    /// `#define A_BYTES 24`, `const A_BYTES: usize = 24;`
+    /// Increases lengths: `#define A_BYTES 24`, `const A_BYTES: usize = 24;`
     fn length(&self) -> Option<Change> {
         let line = std::str::from_utf8(self.mask).ok()?;
         let (name, value) = match self.language {
@@ -190,7 +191,7 @@ impl Line<'_> {
         Some(Change { at, bytes: value.len(), new: format!("(({value}) + 1)"), kind: Kind::Length })
     }
 
-    /// A statement that is only a call: `a->b(c);`, `self.a.b(c)?;`
+    /// Drops a statement that is only a call: `a->b(c);`, `self.a.b(c)?;`
     fn call(&self) -> Option<Change> {
         let statement = self.mask.trim_ascii();
         let at = self.mask.len() - self.mask.trim_ascii_start().len();
@@ -202,7 +203,7 @@ impl Line<'_> {
             && statement.get(name_bytes) == Some(&b'(');
         let name = std::str::from_utf8(&statement[..name_bytes]).ok()?;
         let ends = statement.strip_suffix(b";").map(|rest| rest.strip_suffix(b"?").unwrap_or(rest));
-        // The first line of a longer expression, or one in the middle of it, is left alone.
+        // Lines of a longer expression are left alone.
         let is_whole = matches!(self.previous, b';' | b'{' | b'}' | b')' | b'e') && at > 0;
         if !begins
             || !is_whole
@@ -216,7 +217,7 @@ impl Line<'_> {
     }
 }
 
-/// Whether it is arguments, and perhaps methods called on what comes of that.
+/// Returns whether the text is a list of arguments, and perhaps calls of methods on the result.
 fn is_chain(text: &[u8]) -> bool {
     let end = mask::end_of_brackets(text, 0);
     let rest = &text[end..];
@@ -235,7 +236,7 @@ fn find(text: &[u8], part: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Every line that a text may become.
+    /// Returns every line that a text may become.
     fn becomes(text: &str, language: Language) -> Vec<String> {
         scan("file", text, language).iter().map(|mutation| mutation.becomes.clone()).collect()
     }

@@ -10,10 +10,10 @@ use super::sandbox::{self, Ending, Sandbox};
 use crate::bench::Result;
 use crate::test_program::{self, TestProgram, failed_test};
 
-/// This one's own tests say nothing of the product.
+/// The package whose tests say nothing about the product.
 const OWN_PACKAGE: &str = "retake-xtask";
 
-/// Measure time, and fail by themselves on a machine that has other things to do.
+/// Tests that measure time. They fail without a mutation on a busy machine.
 const OF_TIME: [&str; 4] = [
     "a_line_that_takes_long_is_one_step",
     "a_line_with_many_calls_is_one_step_back",
@@ -21,7 +21,7 @@ const OF_TIME: [&str; 4] = [
     "threads_run_side_by_side",
 ];
 
-/// What came of building.
+/// The result of a build.
 #[derive(Debug)]
 pub enum Built {
     Tests(Vec<TestProgram>),
@@ -29,24 +29,25 @@ pub enum Built {
     Refused(String),
 }
 
-/// What came of a test program.
+/// The result of a test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Passed,
     /// The first test that failed.
     Failed(String),
-    /// It ended otherwise than by a failing test.
+    /// It ended in another way than with a failed test.
     Broken(String),
     Late,
 }
 
-/// Which tests are built.
+/// A selection of tests to build.
 #[derive(Debug, Clone, Copy)]
 pub enum Which<'name> {
-    /// All that say something of the product.
+    /// All tests of the product.
     All,
     Package(&'name str),
-    /// `PACKAGE::TARGET` each, of one package; the target `bin` is a program with tests of its own.
+    /// Programs `PACKAGE::TARGET` of one package. The target `bin` is a program with tests of its
+    /// own.
     Programs(&'name [&'name str]),
 }
 
@@ -71,7 +72,7 @@ impl Which<'_> {
 /// Builds tests of the copy.
 ///
 /// # Errors
-/// cargo cannot be run.
+/// Cargo cannot be run.
 pub fn build(copy: &Path, target: &Path, which: Which<'_>) -> Result<Built> {
     let mut command = Command::new("nice");
     command.args(["-n", "5", "cargo", "test", "--no-run"]).args(which.arguments());
@@ -88,14 +89,14 @@ pub fn build(copy: &Path, target: &Path, which: Which<'_>) -> Result<Built> {
         messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let errors = messages.iter().filter(|message| message["message"]["level"] == "error");
     let told = String::from_utf8_lossy(&output.stderr);
-    // What a C compiler says is in cargo's own message.
+    // Cargo's own message contains the errors of the C compiler.
     let first = errors.filter_map(|error| error["message"]["message"].as_str()).next();
     let first = first.or_else(|| told.lines().find(|line| line.contains("error: ")));
     Ok(Built::Refused(first.unwrap_or("for a reason that cargo does not tell").trim().to_owned()))
 }
 
 impl TestProgram {
-    /// Runs all tests but those named, or up to the first that fails.
+    /// Runs all tests but those named, up to the first failure.
     ///
     /// # Errors
     /// The sandbox cannot be used.
@@ -127,7 +128,7 @@ impl TestProgram {
         )?))
     }
 
-    /// Runs all tests to their end: the names of those that fail.
+    /// Runs all tests to their end. Returns the names of those that fail.
     ///
     /// # Errors
     /// The sandbox cannot be used, or the program does not end as tests do.

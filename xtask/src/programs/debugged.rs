@@ -1,5 +1,5 @@
-//! One program of `cargo xtask debugger`: recorded, and gone about in with gdb as
-//! `tests/debugger/tour.py` says.
+//! One program of `cargo xtask debugger`: records it, and runs gdb on the recording with the steps
+//! of `tests/debugger/tour.py`.
 
 use std::fs;
 use std::path::Path;
@@ -10,17 +10,17 @@ use super::trial::{Trial, last_line};
 use crate::bench::Result;
 use crate::bench::process::describe;
 
-/// A tour may take so long, and each seek in addition.
+/// The time limit of a tour. `SEEK_LIMIT` is added for each seek.
 const TOUR_LIMIT: Duration = Duration::from_secs(600);
 const SEEK_LIMIT: Duration = Duration::from_secs(2);
-/// So far apart are checkpoints kept, in seconds.
+/// The interval of kept checkpoints, in seconds.
 const KEPT_EVERY: &str = "0.2";
-/// What they do wrong shows soon.
+/// The most seeks from kept checkpoints. Their mistakes show soon.
 const MOST_KEPT_SEEKS: usize = 60;
-/// What comes after is of the same kind.
+/// The most troubles that are shown. Further ones are of the same kind.
 const MOST_TROUBLES: usize = 8;
 
-/// How it went.
+/// The result of a program.
 #[derive(Debug, Default)]
 pub struct Report {
     recorded: Duration,
@@ -28,11 +28,11 @@ pub struct Report {
     checks: String,
     seeks: String,
     slowest: String,
-    /// For people; empty if everything was right.
+    /// Troubles, for people. Empty if everything was right.
     troubles: Vec<String>,
 }
 
-/// What a tour printed about itself.
+/// The output of a tour.
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     facts: Vec<String>,
@@ -42,11 +42,11 @@ struct Told {
     slowest: String,
 }
 
-/// Records the program, and takes gdb on its tour: through the recording, and through the program
-/// itself where that does the same each time.
+/// Records the program, and runs the tour with gdb: in the recording, and in the program itself if
+/// that behaves the same each time.
 ///
 /// # Errors
-/// The folder cannot be used. What the program or retake do wrong is in the report.
+/// The folder cannot be used. Mistakes of the program or of retake are in the report.
 pub fn run(trial: &Trial<'_>, script: &Path, seeks: usize) -> Result<Report> {
     let mut report = Report::default();
     if let Err(trouble) = steps(trial, script, seeks, &mut report) {
@@ -88,8 +88,8 @@ fn steps(trial: &Trial<'_>, script: &Path, seeks: usize, report: &mut Report) ->
     Ok(())
 }
 
-/// Another session begins at a kept checkpoint and goes to the same places: what is wrong there.
-/// Nothing for programs of which none can be kept.
+/// Goes to the same places in another session, which begins at a kept checkpoint. Returns what is
+/// wrong there. Empty if no checkpoint can be kept.
 fn from_kept(trial: &Trial<'_>, script: &str, seeks: usize) -> Result<Vec<String>> {
     let place = trial.place;
     let mut command = place.command(&place.retake, 0);
@@ -142,7 +142,7 @@ fn tour(trial: &Trial<'_>, what: &str, mut command: Command, limit: Duration) ->
     })
 }
 
-/// The first fact that differs.
+/// Returns the first fact that differs.
 fn difference(recorded: &[String], live: &[String]) -> Option<String> {
     let index = (0..recorded.len().max(live.len()))
         .find(|&index| recorded.get(index) != live.get(index))?;
@@ -152,10 +152,10 @@ fn difference(recorded: &[String], live: &[String]) -> Option<String> {
 }
 
 impl Told {
-    /// With how the debugger ended: otherwise than well is wrong, whatever was right before.
+    /// Adds how the debugger ended. A bad end is a trouble, even if all facts were right.
     ///
     /// # Errors
-    /// The tour did not come to its end.
+    /// The tour did not reach its end.
     fn ended(mut self, status: ExitStatus) -> std::result::Result<Self, String> {
         let how = describe(status);
         if self.checks.is_empty() {
@@ -184,7 +184,7 @@ impl Told {
     }
 }
 
-/// The first line of the table.
+/// Returns the first line of the table.
 pub fn heading() -> String {
     format!(
         "{:<16} {:>8} {:>8} {:>6}  {:<36} {:<34} result",
@@ -197,7 +197,7 @@ impl Report {
         self.troubles.is_empty()
     }
 
-    /// The line of a program.
+    /// Returns the line of a program.
     pub fn line(&self, name: &str) -> String {
         let seconds = |time: Duration| format!("{:.2}s", time.as_secs_f64());
         let troubles = self.troubles.len();

@@ -1,4 +1,4 @@
-//! The command lines of `cargo xtask real`, `cargo xtask corpus` and `cargo xtask debugger`.
+//! The command lines of `cargo xtask real`, `corpus` and `debugger`.
 
 use std::path::PathBuf;
 
@@ -12,16 +12,16 @@ const MOST_REPLAYS: u64 = 10_000;
 const USUAL_SEEKS: usize = 100;
 const MOST_SEEKS: u64 = 1_000_000;
 
-/// What all of them have.
+/// The options that all of them have.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Programs; all without any.
+    /// Programs; all if none is named.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Programs too, for those who like to name an option; may be repeated.
+    /// Programs, too, as an option; may be repeated.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only print the names of what there is.
+    /// Only print all names.
     #[arg(long)]
     pub list: bool,
     /// Leave recordings and outputs behind.
@@ -40,7 +40,7 @@ pub struct Options {
 pub struct Replaying {
     #[command(flatten)]
     pub options: Options,
-    /// Replay each recording so often.
+    /// Replay each recording this often.
     #[arg(long, value_name = "N", default_value_t = USUAL_REPLAYS,
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST_REPLAYS))]
     pub replays: usize,
@@ -51,19 +51,19 @@ pub struct Replaying {
 pub struct Debugging {
     #[command(flatten)]
     pub options: Options,
-    /// Go to so many places of each recording.
+    /// Go to this many places of each recording.
     #[arg(long, value_name = "N", default_value_t = USUAL_SEEKS,
         value_parser = RangedU64ValueParser::<usize>::new().range(0..=MOST_SEEKS))]
     pub seeks: usize,
 }
 
 impl Options {
-    /// Names of programs; empty for all.
+    /// Returns the names of programs. Empty for all.
     pub fn names(&self) -> Vec<String> {
         [&self.names[..], &self.only].concat()
     }
 
-    /// Where programs of `list` run.
+    /// Returns the folder in which programs of `list` run.
     pub fn scratch(&self, list: &List) -> PathBuf {
         let name = format!("retake-{}-{}", list.name, std::process::id());
         self.scratch.clone().unwrap_or_else(|| std::env::temp_dir().join(name))

@@ -1,5 +1,5 @@
-//! Where a program runs: its folder, its work folder in it, and the environment of all that is
-//! started there.
+//! The place of a program: its folder, its work folder in it, and the environment of all commands
+//! there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,19 +13,20 @@ use crate::bench::process::describe;
 use crate::watched::Watched;
 use retake_testing::needs::search_path;
 
-/// Where a program runs. Outputs of what is started are in `folder`.
+/// The place of a program. Outputs of commands are in `folder`.
 #[derive(Debug)]
 pub struct Place {
     pub retake: PathBuf,
     pub folder: PathBuf,
-    /// Where the program is started: `folder/work`. It is there only while it runs.
+    /// The folder in which the program starts: `folder/work`. It exists only while the program
+    /// runs.
     pub work: PathBuf,
-    /// Sources that belong to the list of programs.
+    /// The folder with sources of the list's programs.
     programs: PathBuf,
 }
 
 impl Place {
-    /// Nothing is made yet.
+    /// Returns a place, without making any folder.
     pub fn new(retake: PathBuf, folder: PathBuf, programs: PathBuf) -> Self {
         let work = folder.join("work");
         Self { retake, folder, work, programs }
@@ -35,10 +36,10 @@ impl Place {
         self.folder.join(name)
     }
 
-    /// Makes a fresh work folder with what the program needs in it, its script included.
+    /// Makes an empty work folder with the program's files, including its script.
     ///
     /// # Errors
-    /// The script that prepares it fails.
+    /// The preparing script fails.
     pub fn prepare(&self, program: &Program) -> Result<()> {
         if self.work.exists() {
             fs::remove_dir_all(&self.work)?;
@@ -51,7 +52,7 @@ impl Place {
     /// Runs a script to its end, if there is one.
     ///
     /// # Errors
-    /// It fails, or takes too long.
+    /// The script fails, or takes too long.
     pub fn run_script(&self, what: &str, script: &str, port: u16, limit: Duration) -> Result<()> {
         if script.is_empty() {
             return Ok(());
@@ -70,7 +71,7 @@ impl Place {
         }
     }
 
-    /// Starts a command in its own process group. What it prints is in `WHAT.out` and `WHAT.err`.
+    /// Starts a command in its own process group. Its output is in `WHAT.out` and `WHAT.err`.
     pub fn start(&self, what: &str, command: Command) -> Result<Watched> {
         Ok(Watched::start(
             command,
@@ -85,7 +86,7 @@ impl Place {
         command
     }
 
-    /// A command in the work folder, with the environment that scripts find.
+    /// Returns a command in the work folder, with the environment of scripts.
     pub fn command(&self, program: impl AsRef<OsStr>, port: u16) -> Command {
         let mut command = Command::new(program);
         command
@@ -100,14 +101,15 @@ impl Place {
         command
     }
 
-    /// `retake` when the work folder is gone, with a home for recordings.
+    /// Returns a command of `retake` for the time without a work folder, with a home for
+    /// recordings.
     pub fn later(&self, home: &str) -> Command {
         let mut command = self.command(&self.retake, 0);
         command.current_dir("/").env("RETAKE_DIR", self.path(home));
         command
     }
 
-    /// The same, with the network unplugged.
+    /// Returns the same, without a network.
     pub fn unplugged(&self, home: &str) -> Command {
         let mut command = self.command("unshare", 0);
         command.current_dir("/").env("RETAKE_DIR", self.path(home)).arg("-n").arg(&self.retake);

@@ -1,4 +1,4 @@
-//! Files of programs: lines of `key = value`, `#` for comments. docs/REAL_PROGRAMS.md lists the
+//! The files of programs: lines of `key = value`, `#` for comments. docs/REAL_PROGRAMS.md lists the
 //! keys.
 
 use std::path::Path;
@@ -8,46 +8,46 @@ use super::List;
 use crate::bench::Result;
 use retake_testing::needs::find_command;
 
-/// Signals that end servers.
+/// The signals that end servers.
 const STOP_SIGNALS: [(&str, i32); 5] =
     [("HUP", 1), ("INT", 2), ("QUIT", 3), ("KILL", 9), ("TERM", 15)];
 
-/// One program and what is done with it. Scripts are for bash.
+/// A program and its scripts, which are for bash.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// The file's name without its ending.
     pub name: String,
-    /// For people.
+    /// The title for people.
     pub title: String,
-    /// Commands, or absolute paths of files, without which it is skipped.
+    /// Required commands, or absolute paths of files. The program is skipped without them.
     pub requires: Vec<String>,
     /// The Debian packages that have them.
     pub packages: String,
-    /// Fills the work folder.
+    /// A script that fills the work folder.
     pub prepare: String,
-    /// Runs beside the program, and is killed afterwards.
+    /// A script that runs beside the program, and is killed afterwards.
     pub beside: String,
-    /// What is recorded.
+    /// The script that is recorded.
     pub script: String,
-    /// Options that it is recorded with.
+    /// The options of `retake record`.
     pub record: Vec<String>,
-    /// Succeeds when the program, a server, answers.
+    /// A script that succeeds when the server answers.
     pub ready: String,
-    /// Drives a server. Empty: the program ends by itself.
+    /// A script that drives a server. Empty if the program ends by itself.
     pub load: String,
     /// The signal that ends a server.
     pub stop: String,
-    /// Natively and recorded it prints the same.
+    /// Whether it prints the same natively and recorded.
     pub same_output: bool,
-    /// What it must end with. None: what it ends with natively.
+    /// The required exit status. `None` means the native one.
     pub status: Option<i32>,
-    /// After this time a step is stopped.
+    /// The time limit of a step.
     pub limit: Duration,
-    /// What is looked at in the debugger, in the words of `tests/debugger/tour.py`; empty: the
+    /// The steps in the debugger, in the language of `tests/debugger/tour.py`. If empty, the
     /// program is replayed instead.
     pub tour: String,
-    /// What the debugger is started with to see the same without Retake; empty: it is not the same
-    /// each time.
+    /// The command for the debugger that shows the same without Retake. Empty if the program
+    /// differs each time.
     pub live: String,
 }
 
@@ -74,22 +74,22 @@ impl Program {
         }
     }
 
-    /// The number of the signal that ends a server.
+    /// Returns the number of the signal that ends a server.
     pub fn stop_number(&self) -> Option<i32> {
         STOP_SIGNALS.iter().find(|(name, _)| *name == self.stop).map(|(_, number)| *number)
     }
 
-    /// What of `requires` is not installed.
+    /// Returns the entries of `requires` that are not installed.
     pub fn lacking(&self) -> Vec<&str> {
         let missing = |command: &&String| find_command(command).is_none();
         self.requires.iter().filter(missing).map(String::as_str).collect()
     }
 }
 
-/// Reads all programs of `list`, which are in `folder`, in the order of their names.
+/// Reads all programs of `list` from `folder`, in the order of their names.
 ///
 /// # Errors
-/// A file that cannot be read or has a mistake, with its line.
+/// A file cannot be read or has a mistake, with its line.
 pub fn read_all(list: &List, folder: &Path) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for entry in

@@ -1,4 +1,4 @@
-//! One program: natively, recorded, and replayed under ever other conditions.
+//! One program: runs it natively, records it, and replays it under varying conditions.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -13,14 +13,14 @@ use crate::bench::Result;
 use crate::bench::process::describe;
 use crate::watched::{POLL, Watched, free_port};
 
-/// A server, or what runs beside a program, has this long until it answers.
+/// The time in which a server, or the script beside a program, must answer.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// How long one question whether it is ready may take.
+/// The time limit of one check whether it is ready.
 const QUESTION_LIMIT: Duration = Duration::from_secs(3);
-/// After so many troubles nothing new comes.
+/// The number of troubles after which replays stop.
 const MOST_TROUBLES: usize = 3;
 
-/// A program, and where to run it.
+/// A program, and its place.
 #[derive(Debug)]
 pub struct Trial<'a> {
     pub list: &'a List,
@@ -28,45 +28,45 @@ pub struct Trial<'a> {
     pub place: &'a Place,
 }
 
-/// How it went.
+/// The result of a program.
 #[derive(Debug, Default)]
 pub struct Report {
     pub native: Option<Duration>,
     pub recorded: Option<Duration>,
-    /// The median.
+    /// The median time.
     pub replayed: Option<Duration>,
     pub good_replays: usize,
-    /// For people; empty if everything was right.
+    /// Troubles, for people. Empty if everything was right.
     pub troubles: Vec<String>,
-    /// What this machine does not allow.
+    /// A condition that this machine does not permit.
     pub untried: Option<&'static str>,
 }
 
-/// What a run printed and how it ended.
+/// The output and the end of a run.
 #[derive(Debug)]
 struct Outcome {
     status: ExitStatus,
     output: Vec<u8>,
     errors: Vec<u8>,
-    /// Of the program; of the load, if it is a server.
+    /// The time of the program. For a server, the time of the load.
     time: Duration,
 }
 
-/// Under which conditions a recording is replayed. Its work folder is gone in all of them.
+/// The condition of a replay. The work folder is removed in all of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Condition {
     Plain,
-    /// In a network namespace without a network.
+    /// A network namespace without a network.
     Unplugged,
-    /// Packed, moved, and unpacked for another home of recordings.
+    /// The recording is packed, moved, and unpacked in another home of recordings.
     Moved,
 }
 
 impl Trial<'_> {
-    /// Runs it all, and replays the recording so often.
+    /// Runs all steps, with `replays` replays of the recording.
     ///
     /// # Errors
-    /// The folder cannot be used. What the program or retake do wrong is in the report.
+    /// The folder cannot be used. Mistakes of the program or of retake are in the report.
     pub fn run(&self, replays: usize) -> Result<Report> {
         let mut report = Report::default();
         fs::create_dir_all(&self.place.folder)?;
@@ -77,7 +77,7 @@ impl Trial<'_> {
     }
 
     fn steps(&self, replays: usize, report: &mut Report) -> Result<()> {
-        // This is not what is tried: a program that is late by itself may be so by chance.
+        // A native run that is late is not our failure, so it is tried again.
         let native = self.native().or_else(|_| self.native())?;
         report.native = Some(native.time);
         if self.program.status.is_some_and(|status| status != shell_status(native.status)) {
@@ -109,7 +109,7 @@ impl Trial<'_> {
         self.replay_all(&recorded, replays, report)
     }
 
-    /// Runs it natively in a fresh work folder, which stays.
+    /// Runs the program natively in a new work folder, which stays.
     fn native(&self) -> Result<Outcome> {
         self.place.prepare(self.program)?;
         let port = free_port()?;
@@ -118,10 +118,10 @@ impl Trial<'_> {
         self.drive("native", command, port)
     }
 
-    /// Records it in a fresh work folder, which stays.
+    /// Records the program in a new work folder, which stays.
     ///
     /// # Errors
-    /// It ends otherwise than it should, or takes too long.
+    /// The program ends in another way than it should, or takes too long.
     pub fn prepare_and_record(&self) -> Result<Duration> {
         fs::create_dir_all(&self.place.folder)?;
         self.place.prepare(self.program)?;
@@ -148,7 +148,7 @@ impl Trial<'_> {
         self.drive("record", command, port)
     }
 
-    /// Runs a program to its end. One that is a server is driven and stopped.
+    /// Runs a program to its end. A server is driven and stopped.
     fn drive(&self, what: &str, command: Command, port: u16) -> Result<Outcome> {
         let limit = self.program.limit;
         let _beside = self.start_beside()?;
@@ -168,7 +168,7 @@ impl Trial<'_> {
         self.outcome(what, status, time.unwrap_or_else(|| start.elapsed()))
     }
 
-    /// Starts what runs beside the program, until it has made the file `ready`.
+    /// Starts the script beside the program, and waits until it has made the file `ready`.
     fn start_beside(&self) -> Result<Option<Watched>> {
         if self.program.beside.is_empty() {
             return Ok(None);
@@ -285,7 +285,7 @@ impl Trial<'_> {
 }
 
 impl Outcome {
-    /// Whether this run showed what another did.
+    /// Checks that this run had the output and end of another.
     ///
     /// # Errors
     /// The first difference, for people.
@@ -324,8 +324,8 @@ impl Outcome {
     }
 }
 
-/// Whether it ends as it should when nobody knows how it ends natively: with its status, and if it
-/// is a server, with success or by the signal that ends it.
+/// Returns whether the program ends well, if its native end is unknown: with its status, with
+/// success, or as a server by the signal that ends it.
 fn ends_well(program: &Program, status: ExitStatus) -> bool {
     let got = shell_status(status);
     match program.status {
@@ -334,12 +334,12 @@ fn ends_well(program: &Program, status: ExitStatus) -> bool {
     }
 }
 
-/// As a shell says it: a death by signal is 128 and the signal's number.
+/// Returns the status as a shell does. Death by a signal is 128 plus the signal's number.
 fn shell_status(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// The last line of what was printed.
+/// Returns the last line of an output.
 pub fn last_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().last().unwrap_or("nothing printed").to_owned()
 }
@@ -354,7 +354,7 @@ mod tests {
         let server = super::super::program::parse(&super::super::DEBUGGER, "it", text).unwrap();
         let is_good = |raw| ends_well(&server, ExitStatus::from_raw(raw));
         assert!(is_good(0) && is_good(2) && is_good(130 << 8));
-        // A crash, another signal, an error of retake.
+        // A crash, another signal, and an error of retake.
         assert!(!is_good(11) && !is_good(15) && !is_good(125 << 8));
         let program = Program { status: Some(3), ..server };
         assert!(ends_well(&program, ExitStatus::from_raw(3 << 8)));

@@ -1,8 +1,8 @@
-//! Asks tests that failed once more, by themselves.
+//! Runs failed tests again, alone.
 //!
 //! Two thousand tests start programs on two cores, several at once. A test that fails there and
-//! passes alone has met a machine without time for it, or a fault that is rare. Neither may hide:
-//! it is counted and told as unsteady, with what it printed.
+//! passes alone met an overloaded machine, or a rare fault. Neither may hide, so it is counted and
+//! reported as unsteady, with its output.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::bench::Result;
 use crate::test_program::{self, TestProgram};
 use crate::watched::Watched;
 
-/// More tests than this do not fail for want of time.
+/// The most failed tests that are run again. More do not fail for want of time.
 const MOST: usize = 8;
 
-/// How often a test is asked.
+/// How often a test is run again.
 const TRIES: usize = 2;
 
-/// For one test by itself.
+/// The time limit of one test.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A test that failed.
@@ -34,14 +34,14 @@ pub struct Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the hash that cargo appends.
+        // The hash that cargo appends is left out.
         let name = self.program.file_name().unwrap_or_default().to_string_lossy();
         let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
         write!(formatter, "{name} {}", self.test)
     }
 }
 
-/// Those that pass by themselves. None is asked if too many failed.
+/// Returns the tests that pass alone. None is run if too many failed.
 ///
 /// # Errors
 /// Cargo cannot be run.
@@ -57,7 +57,8 @@ pub fn pass_alone(
     let programs = programs(repository, build)?;
     let mut passed = Vec::new();
     for one in failed {
-        // Cargo names it once from its folder and once from the root. The name has a hash.
+        // Cargo names the file once relative to its folder and once relative to the root. Its name
+        // has a hash.
         let name = one.program.file_name();
         let found = programs.iter().find(|program| program.executable.file_name() == name);
         let Some(program) = found else {
@@ -71,7 +72,7 @@ pub fn pass_alone(
     Ok(passed)
 }
 
-/// What cargo has built: it tells where each program runs.
+/// Returns cargo's test programs, with the folder in which each one runs.
 fn programs(repository: &Path, build: &[String]) -> Result<Vec<TestProgram>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

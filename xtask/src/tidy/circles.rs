@@ -1,5 +1,5 @@
-//! Modules of a crate that use each other in a circle: none of them can be read, tested or moved
-//! without the others.
+//! Finds modules of a crate that use each other in a circle. None of them can be read, tested or
+//! moved without the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,13 +7,14 @@ use std::path::Path;
 
 use crate::quoted::{Language, quoted};
 
-/// A module by its path in the crate, `a::b`; the crate itself is the empty one.
+/// The modules that each module uses, by paths in the crate such as `a::b`. The crate itself is the
+/// empty path.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Complaints about circles.
+/// Returns complaints about circles.
 ///
 /// # Errors
-/// A folder or file that cannot be read.
+/// A folder or file cannot be read.
 pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     let mut complaints = Vec::new();
     for folder in crates(repository)? {
@@ -25,10 +26,10 @@ pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// The folders of all crates.
+/// Returns the folders of all crates.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// A folder cannot be read.
 pub(super) fn crates(repository: &Path) -> io::Result<Vec<String>> {
     let mut folders = vec!["xtask".to_owned()];
     for entry in std::fs::read_dir(repository.join("crates"))? {
@@ -38,17 +39,17 @@ pub(super) fn crates(repository: &Path) -> io::Result<Vec<String>> {
     Ok(folders)
 }
 
-/// The text of each module of a crate by its path, without what is quoted and without tests.
+/// Returns the text of each module of a crate by its path, without comments, strings and tests.
 ///
 /// # Errors
-/// A folder or file that cannot be read.
+/// A folder or file cannot be read.
 pub(super) fn texts_of(source: &Path) -> io::Result<BTreeMap<String, String>> {
     let mut texts = BTreeMap::new();
     collect(source, "", &mut texts)?;
     Ok(texts)
 }
 
-/// The text of each module below a folder, without what is quoted and without tests.
+/// Collects the text of each module below a folder, without comments, strings and tests.
 fn collect(folder: &Path, module: &str, texts: &mut BTreeMap<String, String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -94,7 +95,8 @@ fn uses(texts: &BTreeMap<String, String>) -> Graph {
     texts.iter().map(used).collect()
 }
 
-/// The paths that begin a text: `a::b`, and all of `a::{b, c::{d, e}}`. What follows them.
+/// Collects the paths at the start of a text: `a::b`, or all of `a::{b, c::{d, e}}`. Returns the
+/// rest of the text.
 fn spread<'text>(text: &'text str, before: &str, paths: &mut Vec<String>) -> &'text str {
     let end = text.find(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
     let (head, mut rest) = text.split_at(end.unwrap_or(text.len()));
@@ -115,7 +117,7 @@ fn spread<'text>(text: &'text str, before: &str, paths: &mut Vec<String>) -> &'t
     rest.strip_prefix('}').unwrap_or(rest)
 }
 
-/// The innermost module of a path that begins with `crate` or `super`.
+/// Returns the innermost module of a path that begins with `crate` or `super`.
 fn resolved(path: &str, module: &str, texts: &BTreeMap<String, String>) -> Option<String> {
     let mut place: Vec<&str> = module.split("::").filter(|part| !part.is_empty()).collect();
     let mut parts = path.split("::").filter(|part| !part.is_empty()).peekable();
@@ -136,7 +138,7 @@ fn resolved(path: &str, module: &str, texts: &BTreeMap<String, String>) -> Optio
     Some(module)
 }
 
-/// Groups of modules of which each leads to each.
+/// Returns the groups of modules that all lead to each other.
 fn circles(graph: &Graph) -> Vec<Vec<&str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|module| (module.as_str(), reached_from(graph, module))).collect();

@@ -1,17 +1,17 @@
-//! Lines that are wider than they should be.
+//! Finds lines that are too wide.
 
 use std::collections::HashSet;
 
 use crate::quoted::{Language, Quoted, quoted};
 
-/// The most columns that a line of code has. A tab goes to the next multiple of 8.
+/// The most columns of a line of code. A tab goes to the next multiple of 8.
 pub const MOST_COLUMNS: usize = 100;
-/// The same of documents.
+/// The most columns of a line of a document.
 pub const MOST_COLUMNS_OF_PROSE: usize = 120;
 const TAB_COLUMNS: usize = 8;
 
-/// The wide lines, counted from 1. Not among them are rows of tables in comments, and texts that go
-/// over several lines or stand raw: they mean what they are.
+/// Returns the wide lines, counted from 1. Rows of tables in comments may be wide, and so may
+/// string literals that are raw or span several lines.
 pub fn wide_lines(text: &str, language: Language) -> Vec<usize> {
     let literal = lines_of_literals(text, language);
     let is_wide = |(index, line): &(usize, &str)| {
@@ -20,8 +20,8 @@ pub fn wide_lines(text: &str, language: Language) -> Vec<usize> {
     text.lines().enumerate().filter(is_wide).map(|(index, _)| index + 1).collect()
 }
 
-/// The wide lines of a document, counted from 1. What is shown as it was printed may be wide; so
-/// may rows of tables, if they were printed too.
+/// Returns the wide lines of a document, counted from 1. Code blocks may be wide, and so may rows
+/// of printed tables.
 pub fn wide_prose(text: &str, are_tables_printed: bool) -> Vec<usize> {
     let mut is_fenced = false;
     let mut wide = Vec::new();
@@ -49,7 +49,7 @@ fn is_table(line: &str) -> bool {
     comment.trim_start().starts_with('|')
 }
 
-/// Lines, from 0, in which a literal goes on to another line, or that have a raw one.
+/// Returns the lines, from 0, with a raw literal, or with one that continues on the next line.
 fn lines_of_literals(text: &str, language: Language) -> HashSet<usize> {
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let line = |at: usize| ends.partition_point(|end| *end < at);

@@ -1,10 +1,10 @@
-//! C compilers that are started by a name of their own, where `CC` may name another.
+//! Finds C compilers started by a fixed name, although `CC` may name another one.
 
-/// What starts a program.
+/// The calls that start a program.
 const STARTS: [&str; 2] = ["Command::new(", "command_of("];
 const COMPILERS: [&str; 3] = ["\"gcc\"", "\"cc\"", "\"clang\""];
 
-/// Lines of Rust that start one, counted from 1.
+/// Returns the lines of Rust that start such a compiler, counted from 1.
 pub fn fixed_compilers(text: &str) -> Vec<usize> {
     let is_fixed = |line: &str| {
         STARTS.iter().any(|start| {

@@ -1,7 +1,6 @@
-//! What others wrote and we build with: from where it comes, under which licence, and how many
-//! versions of it there are. It is what `cargo deny` would check of licences, sources and bans,
-//! which takes more than five minutes of processor time to build. Advisories are not looked up:
-//! their list is elsewhere.
+//! Checks our dependencies: their origin, licences, and number of versions. `cargo deny` would
+//! check the same of licences, sources and bans, but takes more than five minutes of processor time
+//! to build. Advisories are not checked, since their list is elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,13 +8,13 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// The only place from which packages come.
+/// The only source of packages.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// The only platform that we are built for: packages for others are in the lock file, too.
+/// The only platform of our builds. The lock file has packages for others, too.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// Licences that ask for no more than to be named.
+/// Licences that require no more than attribution.
 const LICENCES: [&str; 13] = [
     "0BSD",
     "Apache-2.0",
@@ -32,11 +31,11 @@ const LICENCES: [&str; 13] = [
     "bzip2-1.0.6",
 ];
 
-/// Packages of which two versions are built, because others have not agreed on one yet. It only
-/// shrinks.
+/// Packages of which two versions are built, because our dependencies need different ones. The list
+/// only shrinks.
 const SEVERAL: [&str; 2] = ["getrandom", "syn"];
 
-/// As `cargo metadata` says it.
+/// The output of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -46,13 +45,13 @@ struct Metadata {
 struct Package {
     name: String,
     version: String,
-    /// Nothing for one of our own.
+    /// `None` for our own packages.
     source: Option<String>,
     license: Option<String>,
     manifest_path: String,
 }
 
-/// Complaints about packages.
+/// Returns complaints about packages.
 ///
 /// # Errors
 /// `cargo metadata` fails.
@@ -103,9 +102,9 @@ fn judged(packages: &[Package], root: &str) -> Vec<String> {
     complaints
 }
 
-/// Whether an expression of licences can be met by those that are allowed.
+/// Returns whether the allowed licences satisfy an expression.
 fn is_allowed(expression: &str) -> bool {
-    // Before there was a standard `/` was written for `OR`.
+    // Older expressions have `/` for `OR`.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();
     let allowed = any_of(&mut words);

@@ -1,12 +1,12 @@
-//! Functions that are longer than they should be. What is read is formatted, so that a function
-//! ends where a brace stands below its beginning.
+//! Finds functions that are too long. The sources are formatted, so a function ends at a closing
+//! brace with the indentation of its beginning.
 
 use crate::quoted::Language;
 
-/// The most lines that a function has, from its first to the closing brace.
+/// The most lines of a function, from its first to the closing brace.
 pub const MOST_LINES: usize = 70;
 
-/// The long functions: the line of each one's beginning, counted from 1, and its length.
+/// Returns the long functions: the number of the first line, counted from 1, and the length.
 pub fn long_functions(text: &str, language: Language) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let begins = |line: &&str| match language {

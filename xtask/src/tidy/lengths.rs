@@ -1,22 +1,22 @@
-//! Files that are longer than they should be.
+//! Finds files that are too long.
 
-/// Longer files are hard to read as a whole.
+/// The most lines of a file. Longer ones are hard to read as a whole.
 const MOST_LINES: usize = 500;
 
-/// The most lines of a page that is read from its beginning to its end.
+/// The most lines of a page that is read from beginning to end.
 const MOST_LINES_OF_PAGE: usize = 300;
 
-/// Pages in which things are looked up.
+/// Reference pages, which may be longer.
 const REFERENCE: [&str; 4] =
     ["docs/BENCHMARKS.md", "docs/FORMAT.md", "docs/PROMISES.md", "docs/TRACE.md"];
 
-/// What is wrong with a document of so many lines.
+/// Returns the complaint about a document with this number of lines.
 pub fn complaint_of_page(path: &str, lines: usize) -> Option<String> {
     let is_long = lines > MOST_LINES_OF_PAGE && !REFERENCE.contains(&path);
     is_long.then(|| format!("{lines} lines; {MOST_LINES_OF_PAGE} are the most of a page"))
 }
 
-/// What is wrong with a file of so many lines.
+/// Returns the complaint about a file with this number of lines.
 pub fn complaint(lines: usize) -> Option<String> {
     (lines > MOST_LINES).then(|| format!("{lines} lines; {MOST_LINES} are the most"))
 }

@@ -1,9 +1,9 @@
-//! Links in documents that lead nowhere.
+//! Finds dead links in documents.
 
 use std::path::Path;
 
-/// Lines, counted from 1, with links to files that are not there, and where those lead. `path` is
-/// the document's, below the repository.
+/// Returns lines, counted from 1, with links to missing files, and the targets. `path` is the path
+/// of the document in the repository.
 pub fn dead_links<'text>(
     repository: &Path,
     path: &Path,
@@ -15,7 +15,7 @@ pub fn dead_links<'text>(
     links.filter(|(_, link)| is_dead(&folder, link)).collect()
 }
 
-/// What stands in parentheses behind a link's text.
+/// Returns the targets of links: the text in parentheses after a link's text.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }

@@ -1,8 +1,8 @@
-//! Types with more methods than anybody keeps in mind: they do several jobs, and each job wants a
-//! type of its own that owns its state.
+//! Finds types with too many methods. Such a type does several jobs, and each job should have a
+//! type of its own with its own state.
 //!
-//! All impl blocks of a type count together, in whatever files they are. What a trait from outside
-//! asks for does not count: how many methods that has is not the type's choice.
+//! All impl blocks of a type count together, in all files. Implementations of foreign traits do not
+//! count, since the type does not choose how many methods they have.
 
 use super::circles::{crates, texts_of};
 use super::functions::is_rust_function;
@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-/// The most methods that a type has.
+/// The most methods of a type.
 const MOST_METHODS: usize = 40;
 
 /// The code of a crate's modules, by their paths.
 type Texts = BTreeMap<String, String>;
 
-/// Complaints about types that have more.
+/// Returns complaints about types with more.
 ///
 /// # Errors
-/// A folder or file that cannot be read.
+/// A folder or file cannot be read.
 pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     let folders = crates(repository)?;
     let read = |folder: String| {
@@ -42,7 +42,7 @@ pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// The types of a crate that have too many, and how many.
+/// Returns the types of a crate with too many methods, and how many.
 fn large_types(texts: &Texts, traits: &BTreeSet<&str>) -> Vec<(String, usize)> {
     let types: BTreeMap<&str, BTreeSet<&str>> = texts
         .iter()
@@ -65,7 +65,7 @@ fn large_types(texts: &Texts, traits: &BTreeSet<&str>) -> Vec<(String, usize)> {
     large.map(|((name, _), count)| (name.to_owned(), count)).collect()
 }
 
-/// Names behind a keyword at the beginning of a line.
+/// Returns the names after a keyword at the beginning of a line.
 fn declared<'text>(text: &'text str, keyword: &str) -> Vec<&'text str> {
     let of_line = |line: &'text str| {
         let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
@@ -77,7 +77,7 @@ fn declared<'text>(text: &'text str, keyword: &str) -> Vec<&'text str> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// Each impl block's header, up to its brace, and how many functions it has.
+/// Returns the header of each impl block, up to its brace, and its number of functions.
 fn blocks(text: &str) -> Vec<(String, usize)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -101,7 +101,7 @@ fn blocks(text: &str) -> Vec<(String, usize)> {
     blocks
 }
 
-/// The trait that a block is about, if it is about one, and the type.
+/// Returns the trait that a block implements, if any, and the type.
 fn parsed(header: &str) -> Option<(Option<&str>, &str)> {
     let header = header.split(" where ").next()?.split('{').next()?.trim();
     let rest = header.strip_prefix("impl")?;
@@ -121,7 +121,7 @@ fn parsed(header: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
-/// What follows the parameters that a text begins with.
+/// Returns the text after the generic parameters at its start.
 fn behind_generics(text: &str) -> Option<&str> {
     let mut depth = 0;
     for (at, letter) in text.char_indices() {
@@ -137,7 +137,8 @@ fn behind_generics(text: &str) -> Option<&str> {
     None
 }
 
-/// Where a type that is named in a module is declared: there, or else around it, or else anywhere.
+/// Finds the declaration of a type named in a module: in the module, else in one around it, else
+/// anywhere.
 fn declaration<'text>(
     types: &BTreeMap<&'text str, BTreeSet<&'text str>>,
     module: &str,

@@ -1,9 +1,9 @@
-//! Numbers of system calls where their names should stand.
+//! Finds numbers of system calls where their names should be used.
 //!
-//! A literal counts if it is the number of a call, and stands where only such a number can: it is
+//! A literal counts if it is the number of a call in a place where only such a number can be: it is
 //! compared with one, is an argument of a function that makes a call, or is the value of a constant
-//! with the name of a call. A comment behind it that names the call makes it readable, and is
-//! checked: `syscall(462 /* mseal */)`, where a header of the system may lack the name.
+//! with the name of a call. A comment after it may name the call, and is checked:
+//! `syscall(462 /* mseal */)`. That is for names that the system's headers may lack.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,28 +12,29 @@ use std::path::Path;
 use super::tokens::{Token, closing, tokens};
 use crate::quoted::Language;
 
-/// Where the numbers are looked up.
+/// The file with all numbers.
 const NUMBERS: &str = "runtime/gen/numbers.h";
 
-/// What holds the number of a call, whatever stands before it.
+/// Names that always hold the number of a call.
 const HOLDERS: [&str; 6] =
     ["nr", "sysno", "call_number", "syscall_number", "system_call_number", "orig_rax"];
-/// This holds one, too, if it is a field; as a variable it may as well be that of a signal, where 0
-/// is none.
+/// A name that holds one if it is a field. A variable of that name may hold the number of a signal,
+/// where 0 means none.
 const FIELD: &str = "number";
-/// Whose `number` is that of something else.
+/// Owners whose `number` is not that of a call.
 const OTHERS: [&str; 3] = ["signal", "descriptor", "siginfo"];
 
-/// Functions that are given the number of the call to make, without what may stand behind: `6`.
+/// Functions that take the number of the call to make. Their names may end with a digit, such as
+/// `6`.
 const FUNCTIONS: [&str; 5] = ["syscall", "raw_syscall", "system_call", "kernel_call", "sys"];
 
 /// Types whose `number` is always that of a call.
 const TYPES: [&str; 2] = ["TracedCall", "CallRow"];
 
-/// What may stand before a call's name in that of a constant.
+/// Prefixes of a call's name in the name of a constant.
 const PREFIXES: [&str; 4] = ["__nr_", "nr_", "sys_", ""];
 
-/// The calls of the table: their names by number.
+/// The names of the table's calls, by number.
 #[derive(Debug)]
 pub struct Calls(BTreeMap<u64, String>);
 
@@ -41,7 +42,7 @@ impl Calls {
     /// Reads the generated names.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The file cannot be read.
     pub fn read(repository: &Path) -> io::Result<Self> {
         Ok(Self::of(&std::fs::read_to_string(repository.join(NUMBERS))?))
     }
@@ -59,7 +60,7 @@ impl Calls {
     }
 }
 
-/// Lines with a number, counted from 1, each with what it is the number of.
+/// Returns lines with such a number, counted from 1, with the name of the call.
 pub fn raw_numbers(text: &str, language: Language, calls: &Calls) -> Vec<(usize, String)> {
     let file = File { text, tokens: tokens(text, language), calls };
     let mut found = BTreeSet::new();
@@ -93,7 +94,8 @@ impl File<'_> {
         self.tokens.get(at).and_then(Token::number)
     }
 
-    /// Where a literal stands and which call it is, if it is one and nothing says so.
+    /// Returns position and name of a literal that is the number of a call without a comment that
+    /// names it.
     fn nameless(&self, at: usize) -> Option<(usize, String)> {
         let token = self.tokens.get(at)?;
         let name = self.calls.name(token.number()?)?;
@@ -103,8 +105,8 @@ impl File<'_> {
         (!is_named).then(|| (token.at, name.to_owned()))
     }
 
-    /// Whether what ends before a token is the number of a call: `call.number`, `call.number()`,
-    /// `nr as u64`. If it is a bare `number` it may be something else.
+    /// Returns whether the expression before a token is the number of a call: `call.number`,
+    /// `call.number()`, `nr as u64`. A bare `number` may be something else.
     fn ends_number(&self, end: usize) -> Option<Kind> {
         let mut at = end.checked_sub(1)?;
         if at >= 2 && self.word(at - 1) == "as" {
@@ -133,7 +135,8 @@ impl File<'_> {
         (!OTHERS.contains(&owner)).then_some(Kind::Call)
     }
 
-    /// Literals that a comparison at this token compares with a number: on its right, or its left.
+    /// Returns the literal that the comparison at this token compares with the number of a call, on
+    /// either side.
     fn compared(&self, at: usize) -> Option<usize> {
         let is_comparison = matches!(self.word(at), "=" | "!") && self.word(at + 1) == "=";
         if !is_comparison {
@@ -154,14 +157,14 @@ impl File<'_> {
         right.filter(|at| self.number(*at).is_some()).or(left)
     }
 
-    /// The literal that a function is given which makes a call.
+    /// Returns the first argument of a function that makes a call.
     fn passed(&self, at: usize) -> Option<usize> {
         let function = self.word(at).trim_end_matches(|letter: char| letter.is_ascii_digit());
         let function = function.to_ascii_lowercase();
         (FUNCTIONS.contains(&function.as_str()) && self.word(at + 1) == "(").then_some(at + 2)
     }
 
-    /// The number of a value of a type that has one.
+    /// Returns the number in a value of a type that always has a call's number.
     fn built(&self, at: usize) -> Option<usize> {
         if !TYPES.contains(&self.word(at)) || self.word(at + 1) != "{" {
             return None;
@@ -171,7 +174,7 @@ impl File<'_> {
         (at + 2..end).find(is_field).map(|at| at + 2)
     }
 
-    /// The value of a constant with the name of a call, if it is its number.
+    /// Returns the value of a constant with the name of a call, if it is its number.
     fn named(&self, at: usize) -> Option<usize> {
         let value = match self.word(at) {
             "const" | "static" if self.word(at + 2) == ":" && self.word(at + 4) == "=" => at + 5,
@@ -183,7 +186,7 @@ impl File<'_> {
         PREFIXES.iter().any(|prefix| constant.strip_prefix(prefix) == Some(name)).then_some(value)
     }
 
-    /// Literals in a list of which it is asked elsewhere whether it contains the number of a call.
+    /// Returns the literals of a list that is searched elsewhere for the number of a call.
     fn listed(&self, at: usize) -> Vec<usize> {
         if self.word(at + 1) != "." || self.word(at + 2) != "contains" || self.word(at + 3) != "(" {
             return Vec::new();
@@ -203,7 +206,8 @@ impl File<'_> {
         (value + 1..end.unwrap_or(value + 1)).filter(is_element).collect()
     }
 
-    /// Literals in patterns for the number of a call: of `match`, `matches!`, or `switch`.
+    /// Returns the literals in patterns for the number of a call, in `match`, `matches!` or
+    /// `switch`.
     fn matched(&self, at: usize) -> Vec<usize> {
         let (body, starts): (usize, &[&str]) = match self.word(at) {
             "match" | "switch" => {
@@ -237,12 +241,12 @@ impl File<'_> {
     }
 }
 
-/// What a name holds.
+/// The meaning of a name's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The number of a call.
     Call,
-    /// That, or another number.
+    /// Perhaps the number of a call.
     Perhaps,
 }
 

@@ -1,15 +1,15 @@
-//! Two headers of the runtime look at what a session is, its mode and its options, and name what
-//! that means. All else asks them.
+//! Checks that only two headers of the runtime read the mode and the options of a session. They
+//! name what these mean, and all other code asks them.
 
 use std::path::Path;
 
 /// The headers with the questions.
 const ASKED: [&str; 2] = ["runtime/base/capabilities.h", "runtime/order/policy.h"];
 
-/// What only they look at.
+/// The fields that only they read.
 const LOOKED_AT: [&str; 4] = ["HEADER->mode", "HEADER->options", "header->mode", "header->options"];
 
-/// Lines, counted from 1, where a file of the runtime looks for itself.
+/// Returns lines, counted from 1, where a file of the runtime reads the fields itself.
 pub fn direct_looks(path: &Path, text: &str) -> Vec<usize> {
     if !path.starts_with("runtime") || ASKED.iter().any(|header| path == Path::new(header)) {
         return Vec::new();

@@ -1,17 +1,17 @@
-//! Code as words and signs, for rules that look at more than lines.
+//! Splits code into words and signs, for rules that look at more than lines.
 
 use crate::quoted::{Language, is_name_byte, quoted};
 
 /// A name, a number or a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'text> {
-    /// Where it begins, in bytes.
+    /// The position of its first byte.
     pub at: usize,
     pub text: &'text str,
 }
 
 impl Token<'_> {
-    /// Its value, if it is a whole number.
+    /// Returns its value, if it is an integer.
     pub fn number(&self) -> Option<u64> {
         let text = self.text.replace('_', "");
         let text = text.strip_suffix("UL").or(text.strip_suffix('L')).unwrap_or(&text);
@@ -24,7 +24,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a text, without what is quoted. Signs are one byte each.
+/// Returns the tokens of a text, without comments and strings. Signs are one byte each.
 pub fn tokens(text: &str, language: Language) -> Vec<Token<'_>> {
     let mut quoted = quoted(text.as_bytes(), language).into_iter().map(|(range, _)| range);
     let mut next = quoted.next();
@@ -49,7 +49,7 @@ pub fn tokens(text: &str, language: Language) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Where the bracket closes that a token opens; the end if none does.
+/// Returns the position of the bracket that closes the one at `open`, or the end.
 pub fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -1,8 +1,8 @@
-//! Words that name things: of a module of the crates, of a public type, of a file of the runtime,
-//! each word is one that everybody knows, or stands in the glossary.
+//! Checks the words in names of modules, public types and files of the runtime. Each word must be
+//! ordinary, or explained in the glossary.
 //!
-//! Which words everybody knows is a list beside this file. Whoever adds one to it says that it
-//! means here what it means elsewhere; any other belongs into `docs/GLOSSARY.md`.
+//! The ordinary words are in a list beside this file. A word belongs in it if it means here what it
+//! means elsewhere. All others belong in `docs/GLOSSARY.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,14 +10,14 @@ use std::path::Path;
 
 const ORDINARY: &str = include_str!("words.known");
 const GLOSSARY: &str = "docs/GLOSSARY.md";
-/// What begins the definition of a public type.
+/// The beginnings of definitions of public types.
 const TYPES: [&str; 5] =
     ["pub struct ", "pub enum ", "pub trait ", "pub type ", "pub unsafe trait "];
 
-/// Complaints about words that nobody explains, and about ordinary ones that name nothing.
+/// Returns complaints about unexplained words, and about ordinary ones that no name uses.
 ///
 /// # Errors
-/// A folder or file that cannot be read.
+/// A folder or file cannot be read.
 pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     let mut names = BTreeMap::new();
     for entry in std::fs::read_dir(repository.join("crates"))? {
@@ -28,7 +28,7 @@ pub fn complaints(repository: &Path) -> io::Result<Vec<String>> {
     Ok(unexplained(&names, &terms(&glossary), &ORDINARY.lines().collect()))
 }
 
-/// The names of a folder, each with the first file that has it.
+/// Collects the names in a folder, each with the first file that has it.
 fn collect(
     repository: &Path,
     folder: &Path,
@@ -66,7 +66,7 @@ fn public_types(text: &str) -> Vec<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// The words of a name in small letters: of `stream_scan` and of `StreamScan` the same two.
+/// Returns the words of a name in lower case. `stream_scan` and `StreamScan` have the same two.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for letter in name.chars() {
@@ -81,7 +81,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The words of all terms of the glossary: what stands in the first column of its table.
+/// Returns the words of all terms in the glossary, which are in the first column of its table.
 fn terms(glossary: &str) -> BTreeSet<&str> {
     let rows = glossary.lines().filter_map(|line| line.strip_prefix("| "));
     rows.filter_map(|row| row.split(" | ").next()).flat_map(str::split_whitespace).collect()
@@ -116,7 +116,7 @@ fn unexplained(
     complaints
 }
 
-/// A word, and what it may be the plural of.
+/// Returns a word, and the words of which it may be the plural.
 fn singulars(word: &str) -> Vec<String> {
     let mut forms = vec![word.to_owned()];
     forms.extend(word.strip_suffix('s').map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Calls of one type, in the order of their ids as far as the file has them so.
+//! Calls of one type, in the order of their ids as far as the file keeps that order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Seek};
@@ -18,30 +18,32 @@ pub(crate) struct CallCursor {
     pub fields: CallFields,
     /// The next call, made from one or more rows.
     next: Option<PartCall>,
-    /// Starts of programs that were not seen to end, by process: in files of others their rows mix.
+    /// Program starts whose last row was not seen yet, by process. In other programs' files the
+    /// rows of several processes mix.
     open: BTreeMap<u32, PartCall>,
 }
 
 /// What to do with a row.
 enum Step {
-    /// It stands for nothing.
+    /// Skip it: the row stands for no call.
     Skip,
-    /// It belongs to the call before.
+    /// The row continues the call before it.
     Continue,
-    /// It begins a call.
+    /// The row begins a call.
     Begin,
 }
 
 impl CallCursor {
-    /// `None` if there are no extents. `skips_strings`: leaves everything empty that has no fixed
-    /// size.
+    /// Returns `None` if there are no extents. `skips_strings` leaves all values without a fixed
+    /// size empty.
     pub fn new(
         schema: &'static CallSchema,
         entries: VecDeque<IndexEntry>,
         skips_strings: bool,
     ) -> Option<Self> {
         let fields = CallFields::new(schema, type_of(&entries)?);
-        // Rows of one call lie together; others may be in the order in which calls returned.
+        // The rows of one call lie together. Calls with several rows may be in the order in which
+        // they returned.
         let sort_field =
             if schema.call.rows == Rows::One || fields.is_own { fields.id_field() } else { None };
         Some(Self {
@@ -57,7 +59,7 @@ impl CallCursor {
         self.next.as_ref().map(|part| part.call.id)
     }
 
-    /// The next call; then [`CallCursor::fill`] must be called again.
+    /// Takes the next call. [`CallCursor::fill`] must be called afterwards.
     pub fn take(&mut self) -> Option<PartCall> {
         self.next.take()
     }
@@ -99,7 +101,7 @@ impl CallCursor {
         Ok(())
     }
 
-    /// What the row here is to the call before it.
+    /// Returns how the current row relates to the call before it.
     fn step(&self, before: Option<&PartCall>) -> Step {
         let Some(row) = self.cursor.row() else { return Step::Skip };
         if self.fields.stands_for_nothing(&row) {
@@ -109,7 +111,7 @@ impl CallCursor {
         let continues = match (self.fields.is_own, self.fields.schema.call.rows) {
             (_, Rows::One) => false,
             (true, _) => self.fields.id(&row) == before.call.id,
-            // Ids of these rows are garbage there.
+            // In such files the ids of these rows are garbage.
             (false, _) => {
                 self.fields.rule_number(&row, Source::VectorIndex).is_some_and(|index| index >= 0)
             }
@@ -117,8 +119,8 @@ impl CallCursor {
         if continues { Step::Continue } else { Step::Begin }
     }
 
-    /// Starts of programs in files of others: every row has an id of its own, and rows of several
-    /// processes mix.
+    /// Makes the next program start from rows of another program's file. Every row there has an id
+    /// of its own, and rows of several processes mix.
     fn fill_program<R: Read + Seek>(&mut self, extents: &mut Extents<R>) -> Result<()> {
         self.next = None;
         while self.next.is_none() {
@@ -130,7 +132,7 @@ impl CallCursor {
             let process = self.fields.process(&row);
             let index = self.fields.rule_number(&row, Source::ExecIndex).unwrap_or(0);
             if index == 0 {
-                // One that never returned makes room.
+                // An unfinished start of the same process makes room.
                 self.next = self.open.insert(process, self.fields.begin(&row));
             }
             let part = self.open.entry(process).or_insert_with(|| self.fields.begin(&row));
@@ -158,7 +160,8 @@ impl CallCursor {
     }
 }
 
-/// Rows can share their data in the file, so that a call can be larger than it.
+/// Refuses a call whose data exceed the limit. Rows of a file can share data, so a call can be
+/// larger than its file.
 fn check(part: &PartCall, limit: u64) -> Result<()> {
     if part.bytes > limit { Err(TraceError::Memory { limit }) } else { Ok(()) }
 }

@@ -9,22 +9,22 @@ use retake_dataseries::{Error, ExtentType, IndexEntry, Reader, Row};
 use crate::data::{Ledger, SharedExtent, SharedRow};
 use crate::error::{Result, TraceError};
 
-/// The file, and what was found wrong with its extents.
+/// The file, and the problems found in its extents.
 #[derive(Debug)]
 pub(crate) struct Extents<R: Read + Seek> {
     pub reader: Reader<R>,
-    /// Bytes of all extents in memory, and the most that is allowed.
+    /// Bytes of all extents in memory. `limit_bytes` bounds them.
     pub loaded_bytes: u64,
     pub limit_bytes: u64,
-    /// What extents take whose data are still in use.
+    /// The account of extents whose data are still in use.
     pub ledger: Arc<Ledger>,
     /// Why extents could not be read.
     pub problems: VecDeque<String>,
 }
 
 impl<R: Read + Seek> Extents<R> {
-    /// Reads an extent in place of one of `freed_bytes`. One that is damaged is left out, and
-    /// noted.
+    /// Reads an extent, which replaces one of `freed_bytes`. A damaged extent is left out and noted
+    /// in `problems`.
     fn load(
         &mut self,
         entry: &IndexEntry,
@@ -59,15 +59,15 @@ impl<R: Read + Seek> Extents<R> {
 /// A place among the rows of one type.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// Extents to come.
+    /// The extents that follow.
     entries: VecDeque<IndexEntry>,
     extent: Option<Arc<SharedExtent>>,
-    /// Rows of the extent by id, where the file has them in another order; empty if it has not.
+    /// The rows of the extent sorted by id. Empty if the file has them in that order.
     order: Vec<u32>,
     position: usize,
     /// The field to sort rows by; `None` to take them as they come.
     sort_field: Option<usize>,
-    /// Values without a fixed size are left empty.
+    /// Whether values without a fixed size are left empty.
     skips_strings: bool,
 }
 
@@ -83,12 +83,12 @@ impl Cursor {
         }
     }
 
-    /// The same, with values without a fixed size left empty if `skips_strings`.
+    /// Leaves values without a fixed size empty if `skips_strings`.
     pub fn skipping_strings(self, skips_strings: bool) -> Self {
         Self { skips_strings, ..self }
     }
 
-    /// Makes sure that there is a row to look at, if there are any left.
+    /// Makes sure that there is a current row, if any are left.
     pub fn fill<R: Read + Seek>(&mut self, extents: &mut Extents<R>) -> Result<()> {
         while self
             .extent
@@ -122,7 +122,7 @@ impl Cursor {
         self.order.sort_by_key(|row| ids[*row as usize]);
     }
 
-    /// The row here; none after the last, or before [`Cursor::fill`].
+    /// Returns the current row. There is none after the last, or before [`Cursor::fill`].
     pub fn row(&self) -> Option<SharedRow<'_>> {
         let extent = self.extent.as_ref()?;
         let index = self.order.get(self.position).map_or(self.position, |row| *row as usize);

@@ -12,7 +12,7 @@ pub(crate) struct PlacedBuffer {
     pub buffer: TracedBuffer,
 }
 
-/// The whole call.
+/// Completes the call with its buffers.
 pub(crate) fn finish(
     part: PartCall,
     schema: &CallSchema,
@@ -48,7 +48,8 @@ pub(crate) fn finish(
     call
 }
 
-/// What vectors and lists of strings look like in memory, where the file has only their elements.
+/// Makes the arrays of vectors and of lists of strings as they are in memory. Other programs' files
+/// hold only the elements.
 fn foreign_pieces(
     call: &TracedCall,
     schema: &CallSchema,
@@ -73,7 +74,7 @@ fn foreign_pieces(
             }
             let element = |length: &u64| [0_u64.to_le_bytes(), length.to_le_bytes()].concat();
             buffers.push(input(argument, lengths.iter().flat_map(element).collect()));
-            // What was not transferred is there, too, and means nothing.
+            // Some files also hold bytes beyond those transferred. They mean nothing.
             let mut left = u64::try_from(call.result).unwrap_or(0);
             for mut piece in pieces {
                 if direction == BufferDirection::Output {

@@ -17,8 +17,8 @@ use retake_dataseries::{ExtentType, FieldType};
 
 use crate::schema::rule::Kind;
 
-/// The number of a field that has this name and kind; in files of others it may be missing or
-/// different.
+/// Returns the number of the field with this name and kind. Other programs' files may lack it or
+/// have it with another kind.
 pub(crate) fn field_number(extent_type: &ExtentType, name: &str, kind: Kind) -> Option<usize> {
     let number = extent_type.field_number(name)?;
     let field_type = extent_type.fields()[number].field_type;

@@ -1,4 +1,4 @@
-//! Rows of what is not a call.
+//! Rows that are not calls.
 
 use std::io::{Read, Seek};
 
@@ -14,7 +14,7 @@ use crate::{
     StartDescriptor, StartKind, TracedBuffer,
 };
 
-/// Reads fields by name: for rows of which there are few.
+/// Reads fields by name. Only for types with few rows.
 struct Named<'a, 'row>(&'a Row<'row>);
 
 impl<'row> Named<'_, 'row> {
@@ -41,25 +41,25 @@ impl<'row> Named<'_, 'row> {
     }
 }
 
-/// Version, hash of the system-call table, and producer.
+/// Returns the version, the hash of the system-call table, and the producer.
 pub(crate) fn header_of(row: &Row<'_>) -> (i32, u64, String) {
     let named = Named(row);
     (named.u32("format_version") as i32, named.u64("table_hash"), named.text("producer"))
 }
 
-/// How many records there are, and the last id.
+/// Returns the number of records, and the last id.
 pub(crate) fn end_of(row: &Row<'_>) -> (u64, Option<u64>) {
     let named = Named(row);
     (named.u64("records"), named.number("last_id").map(|id| id as u64))
 }
 
-/// After which record others are missing, and why.
+/// Returns the id of the record after which others are missing, and why.
 pub(crate) fn incomplete_of(row: &Row<'_>) -> (Option<u64>, String) {
     let named = Named(row);
     (named.number("after_id").map(|id| id as u64), named.text("reason"))
 }
 
-/// Pages of a file. `write` tells which of the two types the row has.
+/// Reads pages of a file. `write` tells which of the two types the row has.
 pub(crate) fn mapped_of(row: &Row<'_>, write: bool) -> MappedPages {
     let named = Named(row);
     MappedPages {
@@ -75,7 +75,7 @@ pub(crate) fn mapped_of(row: &Row<'_>, write: bool) -> MappedPages {
     }
 }
 
-/// The start of a process, without descriptors and limits.
+/// Reads the start of a process, without descriptors and limits.
 pub(crate) fn start_of(row: &Row<'_>) -> ProcessStart {
     let named = Named(row);
     let groups = named.text("groups");
@@ -167,7 +167,8 @@ struct SideRows {
 }
 
 impl SideRows {
-    /// Gives `each` the rows that belong to `id`; those of earlier ids belong to nothing any more.
+    /// Gives `each` the rows that belong to `id`. Rows of earlier ids belong to no record and are
+    /// skipped.
     fn take<R: Read + Seek>(
         &mut self,
         id: u64,
@@ -192,7 +193,7 @@ impl SideRows {
     }
 }
 
-/// Records for buffers.
+/// The records for buffers.
 #[derive(Debug)]
 pub(crate) struct BufferRows {
     rows: SideRows,
@@ -206,7 +207,7 @@ impl BufferRows {
         Self { rows: SideRows { cursor, id_field: field("unique_id") }, fields: names.map(field) }
     }
 
-    /// The buffers of a call.
+    /// Takes the buffers of a call.
     pub fn take<R: Read + Seek>(
         &mut self,
         id: u64,
@@ -231,7 +232,7 @@ impl BufferRows {
     }
 }
 
-/// Descriptors of processes.
+/// The descriptors of processes.
 #[derive(Debug)]
 pub(crate) struct DescriptorRows(SideRows);
 
@@ -240,7 +241,7 @@ impl DescriptorRows {
         Self(SideRows { cursor, id_field })
     }
 
-    /// The descriptors of a start.
+    /// Takes the descriptors of a start.
     pub fn take<R: Read + Seek>(
         &mut self,
         id: u64,
@@ -255,7 +256,7 @@ impl DescriptorRows {
     }
 }
 
-/// Limits of processes.
+/// The limits of processes.
 #[derive(Debug)]
 pub(crate) struct LimitRows(SideRows);
 
@@ -264,7 +265,7 @@ impl LimitRows {
         Self(SideRows { cursor, id_field })
     }
 
-    /// The limits of a start.
+    /// Takes the limits of a start.
     pub fn take<R: Read + Seek>(
         &mut self,
         id: u64,

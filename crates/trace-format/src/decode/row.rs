@@ -10,7 +10,8 @@ use crate::schema::rule::{Kind, Part, Side, Source};
 use crate::schema::{CallSchema, Rows, other};
 use crate::{BufferDirection, TracedBuffer, TracedCall};
 
-/// Where a file of a type has what a call is made of. Files of other programs lack some of it.
+/// The places of a call's parts in the rows of a file's type. Other programs' files lack some of
+/// them.
 #[derive(Debug)]
 pub(crate) struct CallFields {
     pub schema: &'static CallSchema,
@@ -33,28 +34,28 @@ struct Held {
     place: BytesPlace,
     argument: u8,
     direction: BufferDirection,
-    /// It ends with a NUL that is no part of the string.
+    /// Whether the field ends with a NUL that is not part of the string.
     is_text: bool,
 }
 
-/// Where the id is among [`other::COMMON`].
+/// The position of the id in [`other::COMMON`].
 const ID: usize = 13;
 
 fn number(row: &Row<'_>, place: &Option<NumberPlace>) -> Option<i64> {
     row.number(place.as_ref()?)
 }
 
-/// A call in the making.
+/// A call that is being assembled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PartCall {
     pub call: TracedCall,
-    /// Buffers that fields stand for, unless records of their own say otherwise.
+    /// Buffers that fields stand for, unless records of their own replace them.
     pub held: Vec<TracedBuffer>,
     /// Buffers that have rows of their own.
     pub pieces: Vec<TracedBuffer>,
-    /// Lengths of the elements of a vector, in files of others.
+    /// The lengths of the elements of a vector. Only for other programs' files.
     pub lengths: Vec<u64>,
-    /// Bytes of all data.
+    /// The size of all data.
     pub bytes: u64,
     pub is_own: bool,
 }
@@ -94,7 +95,7 @@ impl CallFields {
         }
     }
 
-    /// Number of the field with the id.
+    /// Returns the number of the field with the id.
     pub fn id_field(&self) -> Option<usize> {
         self.id_field
     }
@@ -103,22 +104,22 @@ impl CallFields {
         number(row, &self.common[index])
     }
 
-    /// The id of a row.
+    /// Returns the id of a row.
     pub fn id(&self, row: &Row<'_>) -> u64 {
         self.common(row, ID).unwrap_or(0) as u64
     }
 
-    /// The process of a row.
+    /// Returns the process of a row.
     pub fn process(&self, row: &Row<'_>) -> u32 {
         self.common(row, 4).unwrap_or(0) as u32
     }
 
-    /// Whether the row was made for other programs, and stands for no call.
+    /// Returns whether the row was made only for other programs, and stands for no call.
     pub fn stands_for_nothing(&self, row: &Row<'_>) -> bool {
         self.is_own && number(row, &self.number).is_none()
     }
 
-    /// The value of the field of the rule with this source, if it is a number.
+    /// Returns the value of the field whose rule has this source, if it is a number.
     pub fn rule_number(&self, row: &Row<'_>, source: Source) -> Option<i64> {
         let rule = self.schema.call.fields.iter().position(|rule| rule.source == source)?;
         self.rule(row, rule)
@@ -146,7 +147,7 @@ impl CallFields {
         part
     }
 
-    /// Adds what a row says: times, result, data.
+    /// Adds a row's times, result and data to a call.
     pub fn add(&self, part: &mut PartCall, row: &SharedRow<'_>) {
         let time = |index: usize| {
             self.common(row, index)
@@ -182,8 +183,7 @@ impl CallFields {
         row.value(self.rules[rule]?).as_bytes()
     }
 
-    /// Buffers that its rows can stand for are few, and mostly as many as there are fields for
-    /// them.
+    /// Returns an empty list with room for one buffer per field, which most calls fill.
     fn room(&self) -> Vec<TracedBuffer> {
         Vec::with_capacity(self.held.len())
     }
@@ -230,7 +230,7 @@ impl CallFields {
         }
     }
 
-    /// Registers as far as fields tell; of several for one register the widest.
+    /// Sets the registers that fields tell. If several fields have one register, the widest counts.
     fn foreign_arguments(&self, row: &Row<'_>, call: &mut TracedCall) {
         for wanted in [Kind::Byte, Kind::Int32, Kind::Int64] {
             for (index, rule) in self.schema.call.fields.iter().enumerate() {
@@ -243,7 +243,7 @@ impl CallFields {
         }
     }
 
-    /// Structures put together from their members, in files that do not have them whole.
+    /// Puts structures together from their members, for files that do not have them whole.
     fn add_members(&self, part: &mut PartCall, row: &Row<'_>) {
         for (index, rule) in self.schema.call.fields.iter().enumerate() {
             let Source::Member(member) = rule.source else { continue };
@@ -283,7 +283,7 @@ impl CallFields {
 
 fn add_held(part: &mut PartCall, row: &SharedRow<'_>, held: &Held) {
     let Some(bytes) = row.bytes(&held.place).filter(|bytes| !bytes.is_empty()) else {
-        // A field that cannot be null has nothing in it, not even a NUL, if there was no string.
+        // A field that cannot be null is empty, without even a NUL, if there was no string.
         return;
     };
     let data = if held.is_text { bytes.strip_suffix(&[0]).unwrap_or(bytes) } else { bytes };
@@ -316,7 +316,7 @@ fn put(place: &mut [u8], part: Part, value: i64) {
     }
 }
 
-/// How long the structure behind an argument is, as the system-call table says.
+/// Returns the size of the structure behind an argument, from the system-call table.
 fn structure_bytes(call: &TracedCall, argument: u8) -> usize {
     let row = u16::try_from(call.number).ok().and_then(table::call);
     let argument =
@@ -329,20 +329,22 @@ fn structure_bytes(call: &TracedCall, argument: u8) -> usize {
     }
 }
 
-/// The system call that a type of another program's file is for.
+/// Returns the system call that another program's type is for.
 fn foreign_number(schema: &CallSchema) -> u32 {
     let name = match schema.call.name {
         "recv" => "recvfrom",
         "send" => "sendto",
-        // Programs end with this one; its record is shared with that for the end of a thread.
+        // Programs end with `exit_group`. Its record type is shared with `exit`, the end of a
+        // thread.
         "exit" => "exit_group",
         _ => schema.call.calls.first().copied().unwrap_or_default(),
     };
     table::call_by_name(name).map_or(u32::MAX, |row| u32::from(row.number))
 }
 
-/// A time in nanoseconds since 1970. Files have it in seconds, in nanoseconds, or in units of 2⁻³²
-/// seconds: since 2005 these are so far apart that the number tells.
+/// Returns a time in nanoseconds since 1970. Files have it in seconds, in nanoseconds, or in units
+/// of 2⁻³² seconds. For times since 2005 these ranges do not overlap, so the number itself tells
+/// the unit.
 fn foreign_time(time: i64) -> u64 {
     const SECONDS_MAX: u64 = 100_000_000_000;
     const NANOSECONDS_MAX: u64 = 3_000_000_000_000_000_000;

@@ -1,8 +1,8 @@
-//! Which of a call's buffers its own row holds, so that they need no record of their own.
+//! Decides which of a call's buffers its own rows hold. They need no record of their own.
 //!
 //! A field holds a buffer if a reader can tell everything about it from the row: it begins at the
-//! argument's address, nothing of it is missing, it is the only one of its argument and direction,
-//! and it comes in the order of the fields.
+//! argument's address, it is complete, it is the only one of its argument and direction, and it
+//! comes in the order of the fields.
 
 use super::values::{counted_bytes, holds};
 use crate::schema::rule::Source;
@@ -12,20 +12,20 @@ use crate::{BufferDirection, TracedBuffer, TracedCall};
 /// A buffer that has a row of its own, as an element of a vector or as a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Which buffer of the call.
+    /// The position of the buffer in the call.
     pub buffer: usize,
     /// The argument it belongs to.
     pub argument: u8,
 }
 
-/// What became of a call's buffers.
+/// The decisions on a call's buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// For each rule of the type the buffer that its field holds.
+    /// The buffer that the field of each rule of the type holds.
     pub by_rule: Vec<Option<usize>>,
-    /// For each buffer whether a row holds it.
+    /// Whether a row holds each buffer.
     pub buffers: Vec<bool>,
-    /// For each buffer how many of its bytes are kept.
+    /// How many bytes of each buffer are kept.
     pub kept_bytes: Vec<usize>,
     /// How many more bytes of this call can be kept.
     room_bytes: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Decides for one call.
+    /// Makes the decisions for one call.
     pub fn plan(&mut self, schema: &CallSchema, call: &TracedCall) {
         self.by_rule.clear();
         self.by_rule.resize(schema.call.fields.len(), None);
@@ -67,7 +67,7 @@ impl Held {
         self.keep(call);
     }
 
-    /// Takes note that a row holds a buffer, if there is room for it.
+    /// Notes that a row holds a buffer. Returns false if there is no room for it.
     fn hold(&mut self, call: &TracedCall, index: usize) -> bool {
         let Some(room) = self.room_bytes.checked_sub(call.buffers[index].data.len()) else {
             return false;
@@ -77,7 +77,7 @@ impl Held {
         true
     }
 
-    /// Decides how much is kept of each buffer.
+    /// Decides how many bytes of each buffer are kept.
     fn keep(&mut self, call: &TracedCall) {
         self.kept_bytes.clear();
         for (buffer, is_held) in call.buffers.iter().zip(&self.buffers) {
@@ -106,7 +106,7 @@ impl Held {
                     && buffer.address == address
                     && is_whole(buffer)
             };
-            // Empty elements have no buffer; those that nothing was read to have none either.
+            // Empty elements have no buffer. Neither have those that the call read nothing into.
             let found = match bytes {
                 0 => None,
                 _ => call.buffers[next..].iter().position(is_piece).map(|found| next + found),
@@ -132,17 +132,17 @@ impl Held {
     }
 }
 
-/// Nothing of it is missing, it is not empty, and a row can hold it.
+/// Returns whether a buffer is complete, not empty, and small enough for a row.
 fn is_whole(buffer: &TracedBuffer) -> bool {
     !buffer.data.is_empty() && is_complete(buffer)
 }
 
-/// Nothing of it is missing, and a row can hold it.
+/// Returns whether a buffer is complete, and small enough for a row.
 fn is_complete(buffer: &TracedBuffer) -> bool {
     buffer.data.len() as u64 == buffer.total_bytes && buffer.data.len() <= super::DATA_BYTES_MAX
 }
 
-/// The array of a vector, and the number of the buffer behind it.
+/// Returns the array of a vector, and the number of the buffer after it.
 fn vector_array(call: &TracedCall, argument: u8, message: bool) -> Option<(&[u8], usize)> {
     let input_at = |address: u64, from: usize| {
         let is_it = |buffer: &TracedBuffer| {
@@ -168,7 +168,7 @@ fn read_u64(bytes: &[u8], offset: usize) -> u64 {
         .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The argument and direction of the buffers that a field can hold.
+/// Returns the direction and argument of the buffers that a field can hold.
 pub(crate) fn holder(source: &Source) -> Option<(BufferDirection, u8)> {
     match *source {
         Source::Text(argument) => Some((BufferDirection::Input, argument)),
@@ -177,7 +177,7 @@ pub(crate) fn holder(source: &Source) -> Option<(BufferDirection, u8)> {
     }
 }
 
-/// The buffer of a source, if there is exactly one.
+/// Returns the buffer of a source, if there is exactly one.
 fn only_buffer(call: &TracedCall, source: &Source) -> Option<usize> {
     let (direction, argument) = holder(source)?;
     let mut found = None;
@@ -192,7 +192,7 @@ fn only_buffer(call: &TracedCall, source: &Source) -> Option<usize> {
     found
 }
 
-/// Whether the field of this source would say everything about a buffer.
+/// Returns whether the field of this source would say everything about a buffer.
 fn is_held(call: &TracedCall, source: &Source, index: usize) -> bool {
     let buffer = &call.buffers[index];
     let is_all =

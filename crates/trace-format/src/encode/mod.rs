@@ -16,12 +16,12 @@ use retake_dataseries::{ExtentBuilder, RowBuilder, Value};
 
 use crate::error::Result;
 
-/// The most bytes of one buffer that a trace keeps: extents with more are too large for readers.
+/// The most bytes of one buffer that a trace keeps. Extents with more are too large for readers.
 pub(crate) const DATA_BYTES_MAX: usize = 64 << 20;
 /// The most bytes of all buffers of a call together, for the same reason.
 pub(crate) const CALL_BYTES_MAX: usize = 128 << 20;
 
-/// Where rows go: one builder for each type, in the order of [`crate::schema::Schema::types`].
+/// The destination of rows: one builder per type, in the order of [`crate::schema::Schema::types`].
 pub(crate) trait Rows {
     /// The builder of a type, which the caller adds rows to.
     fn builder(&mut self, type_number: usize) -> &mut ExtentBuilder;
@@ -39,7 +39,7 @@ pub(crate) fn set_optional(
     Ok(())
 }
 
-/// As much of some data as a trace keeps.
+/// Returns as many of the bytes as a trace keeps.
 pub(crate) fn cut(data: &[u8]) -> &[u8] {
     &data[..data.len().min(DATA_BYTES_MAX)]
 }

@@ -12,7 +12,7 @@ use crate::schema::rule::{FieldRule, Kind, Side, Source};
 use crate::schema::{CallSchema, Rows as RowKind, SCHEMA, other};
 use crate::{BufferDirection, TracedBuffer, TracedCall};
 
-/// Numbers of the common fields, which all types of calls have in the same places.
+/// The numbers of the common fields, which all types of calls have in the same places.
 mod common {
     pub const BUFFER_NOT_CAPTURED: usize = 0;
     pub const ERRNO_NUMBER: usize = 1;
@@ -55,7 +55,7 @@ impl RowOf<'_> {
         !matches!(self, Self::Path | Self::Text { .. })
     }
 
-    /// Whether the call's own fields are in it, not only those of a piece.
+    /// Returns whether the row has the call's own fields, not only those of a piece.
     fn has_fields(self) -> bool {
         !matches!(self, Self::Text { .. } | Self::ExecResult)
     }
@@ -65,7 +65,7 @@ impl RowOf<'_> {
     }
 }
 
-/// Makes rows of calls; what it keeps is only memory to use again.
+/// Makes rows of calls. It keeps only memory for reuse between calls.
 #[derive(Debug, Default)]
 pub(crate) struct CallRows {
     held: Held,
@@ -197,7 +197,8 @@ impl RowWriter<'_> {
         Ok(())
     }
 
-    /// Whether data of the call are missing: cut short, or not there though a field wants them.
+    /// Returns whether data of the call are missing: cut short, or absent although a field wants
+    /// them.
     fn lacks_data(&self) -> bool {
         let call = self.call;
         let kept = call.buffers.iter().zip(&self.held.kept_bytes);
@@ -305,13 +306,13 @@ fn side_of(direction: BufferDirection) -> Side {
     }
 }
 
-/// Nothing of it is missing.
+/// Returns whether a buffer is complete, and small enough for a row.
 fn is_complete(buffer: &TracedBuffer) -> bool {
     buffer.data.len() as u64 == buffer.total_bytes && buffer.data.len() <= super::DATA_BYTES_MAX
 }
 
-/// What a field says about data that it does not hold: as many bytes as were counted, if they are
-/// there.
+/// Returns what a field says about data that it does not hold: as many bytes as were counted, if
+/// the buffer has them.
 fn loose_data(
     call: &TracedCall,
     argument: u8,
@@ -332,7 +333,7 @@ fn is_piece_text(source: Source) -> bool {
     matches!(source, Source::ExecArgument | Source::ExecEnvironment)
 }
 
-/// The number in a field that depends on the row.
+/// Returns the number in a field that depends on the row.
 fn piece_number(source: Source, of: RowOf<'_>, call: &TracedCall) -> Option<i64> {
     match (source, of) {
         (Source::VectorIndex, RowOf::Element { index, .. }) => Some(index as i64),
@@ -345,7 +346,7 @@ fn piece_number(source: Source, of: RowOf<'_>, call: &TracedCall) -> Option<i64>
     }
 }
 
-/// Where the buffer is that a row holds.
+/// Returns the address of the buffer that a row holds.
 fn piece_address(of: RowOf<'_>) -> Option<u64> {
     match of {
         RowOf::Element { address, buffer: Some(_), .. } => Some(address),

@@ -1,4 +1,4 @@
-//! The rows of what is not a call.
+//! The rows that are not calls.
 
 use retake_dataseries::Value;
 
@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::schema::{SCHEMA, other};
 use crate::{DescriptorKind, MappedPages, ProcessStart, StartKind};
 
-/// Version of the types.
+/// The version of the types.
 pub(crate) const FORMAT_VERSION: i32 = 1;
 
-/// Adds a row with a value for every field; null values are left out.
+/// Adds a row with a value for every field. Null values are left out.
 fn write_row(rows: &mut impl Rows, plain: usize, values: &[Value<'_>]) -> Result<()> {
     let mut row = rows.builder(SCHEMA.plain_position(plain)).row()?;
     for (field, value) in values.iter().enumerate().filter(|(_, value)| **value != Value::Null) {
@@ -38,12 +38,12 @@ pub(crate) fn write_header(rows: &mut impl Rows, producer: &str) -> Result<()> {
     write_row(rows, other::HEADER, &values)
 }
 
-/// Adds the record that the trace was written to its end.
+/// Adds the record that says that the trace was written to its end.
 pub(crate) fn write_end(rows: &mut impl Rows, records: u64, last_id: Option<u64>) -> Result<()> {
     write_row(rows, other::END, &[i64_of(records), last_id.map_or(Value::Null, i64_of)])
 }
 
-/// Adds the record that others are missing.
+/// Adds the record that says that others are missing.
 pub(crate) fn write_incomplete(
     rows: &mut impl Rows,
     after_id: Option<u64>,
@@ -56,7 +56,7 @@ pub(crate) fn write_incomplete(
     )
 }
 
-/// The word for how a process began.
+/// Returns the word for how a process began.
 pub(crate) fn start_word(how: StartKind) -> &'static str {
     match how {
         StartKind::Exec => "exec",

@@ -5,10 +5,10 @@ use retake_model::errno;
 use crate::schema::rule::{Kind, Member, Part, Side, Source, When};
 use crate::{BufferDirection, TracedBuffer, TracedCall};
 
-/// What a pointer argument can be besides a directory: the working directory.
+/// The value of a descriptor argument that means the working directory.
 const AT_FDCWD: i32 = -100;
 
-/// Whether a rule's condition holds. `first_row` is for types with several rows.
+/// Returns whether a rule's condition holds. `first_row` is for types with several rows.
 pub(crate) fn holds(when: When, call: &TracedCall, first_row: bool) -> bool {
     match when {
         When::Always => true,
@@ -22,7 +22,7 @@ fn register(call: &TracedCall, argument: u8) -> u64 {
     call.arguments[usize::from(argument)]
 }
 
-/// The value of a source that is a number; `None` if it is not known, or not a number.
+/// Returns the value of a source that is a number. `None` if it is unknown, or not a number.
 pub(crate) fn number(source: &Source, call: &TracedCall) -> Option<i64> {
     match *source {
         Source::Argument(argument) => Some(register(call, argument) as i64),
@@ -49,8 +49,8 @@ pub(crate) fn number(source: &Source, call: &TracedCall) -> Option<i64> {
     }
 }
 
-/// 0 regular file, 1 character device, 2 block device, 3 FIFO, 4 socket: from the type bits of a
-/// mode.
+/// Returns the kind of file in the type bits of a mode: 0 regular, 1 character device, 2 block
+/// device, 3 FIFO, 4 socket.
 fn file_kind(mode: u64) -> i64 {
     match mode & 0o170_000 {
         0o020_000 => 1,
@@ -61,7 +61,7 @@ fn file_kind(mode: u64) -> i64 {
     }
 }
 
-/// The buffer of an argument; of both directions the output.
+/// Returns the buffer of an argument. If it has both directions, the output.
 pub(crate) fn buffer(call: &TracedCall, argument: u8, side: Side) -> Option<&TracedBuffer> {
     let of = |direction| call.buffers_of(argument, direction).next();
     match side {
@@ -72,7 +72,7 @@ pub(crate) fn buffer(call: &TracedCall, argument: u8, side: Side) -> Option<&Tra
 }
 
 fn member(call: &TracedCall, member: &Member) -> Option<i64> {
-    // What a failed call left in its outputs means nothing.
+    // The contents of a failed call's outputs mean nothing.
     if member.side == Side::Output && call.failed() {
         return None;
     }
@@ -84,10 +84,10 @@ fn array<const BYTES: usize>(data: &[u8], offset: usize) -> Option<[u8; BYTES]> 
     data.get(offset..)?.first_chunk().copied()
 }
 
-/// A number in a structure; `None` if the structure ends before it, or a time is none.
+/// Returns a number in a structure. `None` if the structure ends before it, or a time is invalid.
 pub(crate) fn part(data: &[u8], offset: usize, part: Part) -> Option<i64> {
     let seconds = || array(data, offset).map(i64::from_le_bytes);
-    // Nanoseconds have 32 bits in some structures and 64 in others: the rest is zero.
+    // Nanoseconds have 32 bits in some structures and 64 in others, where the upper half is zero.
     let fraction = || array(data, offset + 8).map(u32::from_le_bytes);
     match part {
         Part::I16 => array(data, offset).map(|bytes| i64::from(i16::from_le_bytes(bytes))),
@@ -101,14 +101,14 @@ pub(crate) fn part(data: &[u8], offset: usize, part: Part) -> Option<i64> {
     }
 }
 
-/// A time in units of 2⁻³² seconds; `None` if it does not fit, or the fraction is a code
-/// (`UTIME_NOW`).
+/// Returns a time in units of 2⁻³² seconds. `None` if it does not fit, or the fraction is a code
+/// such as `UTIME_NOW`.
 fn fixed_point(seconds: i64, fraction: u32, per_second: u64) -> Option<i64> {
     let fraction = u64::from(fraction);
     if fraction >= per_second && fraction > 0 {
         return None;
     }
-    // Rounded up, so that rounding down gives the fraction back.
+    // It is rounded up, so that rounding down gives the fraction back.
     let scaled = (fraction << 32).div_ceil(per_second);
     seconds.checked_mul(1 << 32)?.checked_add(scaled as i64)
 }
@@ -119,7 +119,7 @@ fn times_have(call: &TracedCall, argument: u8, value: u32) -> Option<i64> {
     Some(i64::from(has(8) || has(24)))
 }
 
-/// How many bytes a counted buffer of a call must have; `None` if there is no such number.
+/// Returns how many bytes a counted buffer of a call must have. `None` if there is no such number.
 pub(crate) fn counted_bytes(call: &TracedCall, size_argument: u8) -> Option<usize> {
     if call.failed() || call.returned_ns == 0 {
         return None;
@@ -129,12 +129,12 @@ pub(crate) fn counted_bytes(call: &TracedCall, size_argument: u8) -> Option<usiz
     Some(result.min(size))
 }
 
-/// The name of the error of a call.
+/// Returns the name of a call's error.
 pub(crate) fn errno_name(call: &TracedCall) -> Option<&'static str> {
     call.errno().and_then(|number| errno::name(number as u16))
 }
 
-/// A number as a value of a field.
+/// Returns a number as a value of a field.
 pub(crate) fn to_value(kind: Kind, number: i64) -> retake_dataseries::Value<'static> {
     use retake_dataseries::Value;
     match kind {

@@ -3,47 +3,47 @@
 use super::rule::{FieldRule, Kind, Member, Part, Side, Source, When};
 use crate::BufferDirection::{self, Input, Output};
 
-/// How many rows a call takes.
+/// The rows that a call takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// One.
+    /// One row.
     One,
-    /// One for the call, then one for each element of the vector behind this argument.
+    /// One row for the call, then one for each element of the vector behind this argument.
     Vector {
-        /// Index of the argument: a vector, or a message.
+        /// The index of the argument, a vector or a message.
         argument: u8,
         /// Whether it is a `struct msghdr` that points to the vector.
         message: bool,
-        /// Whether its pieces are read or written.
+        /// Whether the call reads or writes the pieces.
         direction: BufferDirection,
     },
-    /// One with the path, one for each string, one with the result.
+    /// One row with the path, one for each string, and one with the result.
     Exec {
-        /// Index of the path; the strings follow.
+        /// The index of the path. The strings follow it.
         path: u8,
     },
 }
 
-/// The type of one call, before it is a type of DataSeries.
+/// The type of one call, from which the DataSeries type is made.
 #[derive(Debug, Clone)]
 pub struct CallType {
     /// The last part of the type's name.
     pub name: &'static str,
-    /// The calls of the system-call table that it is for; none for calls that x86-64 does not have.
+    /// The calls of the system-call table that have this type. Empty for calls that x86-64 lacks.
     pub calls: Vec<&'static str>,
     /// The call's own fields.
     pub fields: Vec<FieldRule>,
-    /// How many rows a call takes.
+    /// The rows that a call takes.
     pub rows: Rows,
 }
 
-/// Begins the type of the call of that name.
+/// Begins the type of the call with this name.
 pub fn call(name: &'static str) -> CallType {
     CallType { name, calls: vec![name], fields: Vec::new(), rows: Rows::One }
 }
 
 impl CallType {
-    /// The calls it is for, where they have other names.
+    /// Names the calls that have this type, if their names differ from the type's.
     pub fn of(mut self, calls: &[&'static str]) -> Self {
         self.calls = calls.to_vec();
         self
@@ -54,7 +54,7 @@ impl CallType {
         self
     }
 
-    /// Says when the last field has a value.
+    /// Sets when the last field has a value.
     pub fn when(mut self, when: When) -> Self {
         self.fields.last_mut().expect("a field comes before its condition").when = when;
         self
@@ -105,39 +105,39 @@ impl CallType {
         self.push(name, Kind::Bytes, false, source)
     }
 
-    /// Adds fields that say whether the bits of an argument are set.
+    /// Adds fields that tell whether bits of an argument are set.
     pub fn bits(self, argument: u8, bits: &[(&'static str, u64)]) -> Self {
         bits.iter().fold(self, |this, &(name, mask)| {
             this.bool(name, Source::Bits { argument, mask, value: mask })
         })
     }
 
-    /// Adds a field that says whether some bits of an argument have one value.
+    /// Adds a field that tells whether the masked bits of an argument equal a value.
     pub fn is(self, name: &'static str, argument: u8, mask: u64, value: u64) -> Self {
         self.bool(name, Source::Bits { argument, mask, value })
     }
 
-    /// Argument 0 is a descriptor.
+    /// Adds argument 0 as a descriptor.
     pub fn descriptor(self) -> Self {
         self.i32("descriptor", Source::Argument(0))
     }
 
-    /// Argument 0 is the descriptor of a directory, or `AT_FDCWD`.
+    /// Adds argument 0 as the descriptor of a directory, or `AT_FDCWD`.
     pub fn directory(self) -> Self {
         self.descriptor().bool("descriptor_current_working_directory", Source::CurrentDirectory(0))
     }
 
-    /// A path below the working directory.
+    /// Adds a path below the working directory.
     pub fn path(self, argument: u8) -> Self {
         self.path_named("given_pathname", "full_pathname", None, argument)
     }
 
-    /// A path below the directory of argument 0.
+    /// Adds a path below the directory of argument 0.
     pub fn path_at(self, argument: u8) -> Self {
         self.path_named("given_pathname", "full_pathname", Some(0), argument)
     }
 
-    /// A path, with names of its own.
+    /// Adds a path under field names of its own.
     pub fn path_named(
         self,
         given: &'static str,
@@ -148,34 +148,34 @@ impl CallType {
         self.bytes(given, Source::Text(path)).bytes(full, Source::FullPath { directory, path })
     }
 
-    /// The whole buffer behind an argument.
+    /// Adds the whole buffer behind an argument.
     pub fn whole(self, name: &'static str, argument: u8, direction: BufferDirection) -> Self {
         self.bytes(name, Source::Data { argument, direction, counted: None })
     }
 
-    /// What was written from a buffer, of at most as many bytes as argument `size` says.
+    /// Adds the bytes that the call wrote from a buffer, at most as many as argument `size` says.
     pub fn written(self, name: &'static str, argument: u8, size: u8) -> Self {
         self.bytes(name, Source::Data { argument, direction: Input, counted: Some(size) })
     }
 
-    /// What was read to a buffer, of at most as many bytes as argument `size` says.
+    /// Adds the bytes that the call read into a buffer, at most as many as argument `size` says.
     pub fn read(self, name: &'static str, argument: u8, size: u8) -> Self {
         self.bytes(name, Source::Data { argument, direction: Output, counted: Some(size) })
     }
 
-    /// The bits of a mode.
+    /// Adds the bits of a mode.
     pub fn mode_bits(self, argument: u8, when: When) -> Self {
         MODE_BITS
             .iter()
             .fold(self, |this, &(name, mask)| this.is(name, argument, mask, mask).when(when))
     }
 
-    /// A mode that can be absent, and its bits.
+    /// Adds a mode that can be absent, and its bits.
     pub fn mode(self, argument: u8, when: When) -> Self {
         self.opt_i32("mode_value", Source::Argument(argument)).when(when).mode_bits(argument, when)
     }
 
-    /// The members of the `struct stat` behind an argument.
+    /// Adds the members of the `struct stat` behind an argument.
     pub fn stat(self, argument: u8) -> Self {
         let member =
             |offset, part| Source::Member(Member { argument, side: Side::Output, offset, part });
@@ -195,7 +195,7 @@ impl CallType {
             .opt_i64("stat_result_ctime", member(104, Part::Timespec))
     }
 
-    /// The members of the `struct statfs` behind an argument.
+    /// Adds the members of the `struct statfs` behind an argument.
     pub fn statfs(self, argument: u8) -> Self {
         let place = |offset, part| Member { argument, side: Side::Output, offset, part };
         let member = |offset, part| Source::Member(place(offset, part));
@@ -218,17 +218,17 @@ impl CallType {
         })
     }
 
-    /// A member of a structure that the kernel wrote.
+    /// Returns a member of a structure that the kernel wrote.
     pub fn output_member(argument: u8, offset: u16, part: Part) -> Source {
         Source::Member(Member { argument, side: Side::Output, offset, part })
     }
 
-    /// A member of a structure that the call read.
+    /// Returns a member of a structure that the call read.
     pub fn input_member(argument: u8, offset: u16, part: Part) -> Source {
         Source::Member(Member { argument, side: Side::Input, offset, part })
     }
 
-    /// The call takes several rows.
+    /// Sets the rows that the call takes.
     pub fn rows(mut self, rows: Rows) -> Self {
         self.rows = rows;
         self
@@ -250,7 +250,7 @@ const MODE_BITS: [(&str, u64); 12] = [
     ("mode_X_others", 0o1),
 ];
 
-/// The bits that `fstatfs` has too; `statfs` has one more.
+/// The bits that `fstatfs` has, too. `statfs` has one more.
 const STATFS_BITS: [(&str, u64); 9] = [
     ("statfs_result_flags_mandatory_lock", 0x40),
     ("statfs_result_flags_no_access_time", 0x400),

@@ -6,7 +6,7 @@ use super::rule::Source::{self, Argument};
 use super::rule::{Member, Part, Side, When};
 use crate::BufferDirection::{Input, Output};
 
-/// The types of RE-ANIMATOR for these calls.
+/// Returns RE-ANIMATOR's types for these calls.
 pub(super) fn types() -> Vec<CallType> {
     let mut types = transfers();
     types.extend(files());
@@ -105,7 +105,7 @@ const SET_DESCRIPTOR: &[u32] = &[2];
 const SET_STATUS: &[u32] = &[4];
 const SET_LEASE: &[u32] = &[1024];
 const NOTIFY: &[u32] = &[1026];
-/// Commands whose argument is a number.
+/// The commands whose argument is a number.
 const NUMBERS: &[u32] = &[0, 2, 4, 8, 10, 1024, 1026, 1027, 1030, 1031, 1033];
 
 fn fcntl() -> CallType {
@@ -134,7 +134,7 @@ fn fcntl() -> CallType {
     fcntl_lock(fcntl_argument(this))
 }
 
-/// Fields `names` for values of argument 2 that mean something only with some commands.
+/// Adds fields for values of argument 2 that mean something only with some commands.
 fn with(this: CallType, commands: &'static [u32], names: &[(&'static str, u64, u64)]) -> CallType {
     names.iter().fold(this, |this, &(name, mask, value)| {
         this.is(name, 2, mask, value).when(When::OneOf(1, commands))
@@ -201,7 +201,7 @@ fn mmap() -> CallType {
         .bits(2, &[("protection_exec", 4), ("protection_read", 1), ("protection_write", 2)])
         .is("protection_none", 2, 7, 0)
         .opt_i32("flags_value", Argument(3))
-        // MAP_SHARED_VALIDATE, 3, is shared as well: bit 0 tells.
+        // Bit 0 is set in MAP_SHARED_VALIDATE (3), too, which is also shared.
         .is("flag_shared", 3, 1, 1)
         .is("flag_private", 3, 3, 2)
         .is("flag_file", 3, 0x20, 0)

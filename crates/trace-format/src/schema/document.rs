@@ -1,4 +1,4 @@
-//! The schema as a page for people: `docs/TRACE.md` holds it, and a test compares the two.
+//! The schema as a page for people. `docs/TRACE.md` holds it, and a test compares the two.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use super::rule::{FieldRule, Kind, Member, Part, Side, Source, When};
 use super::{CallSchema, OTHER_NAME, SCHEMA};
 use crate::BufferDirection;
 
-/// The most columns of a line.
+/// The greatest length of a line, in columns.
 const COLUMNS: usize = 120;
 
-/// Every type and field as Markdown.
+/// Returns every type and field as Markdown.
 pub fn document() -> String {
     let mut text = String::new();
     text.push_str("### Fields of every call\n\n");
@@ -49,7 +49,7 @@ fn push_plain_field(text: &mut String, field: &PlainField) {
     push_field(text, field.name, &type_text(field.kind, field.nullable), field.meaning);
 }
 
-/// A bullet, broken into lines.
+/// Appends a bullet, broken into lines.
 fn push_field(text: &mut String, name: &str, type_text: &str, meaning: &str) {
     let mut line = "*".to_owned();
     for word in format!("`{name}` ({type_text}): {meaning}").split(' ') {

@@ -1,11 +1,12 @@
-//! Calls on files by path, and on what is in them.
+//! Calls on files by path, and on the contents of files.
 
 use super::describe_type::{CallType, call};
 use super::rule::Source::{self, Argument, OneOf};
 use super::rule::{Part, When};
 use crate::BufferDirection::Input;
 
-/// `O_CREAT` and the bit that makes `O_TMPFILE` more than `O_DIRECTORY`: only then is there a mode.
+/// The flags with which `open` has a mode: `O_CREAT`, and the bit by which `O_TMPFILE` differs from
+/// `O_DIRECTORY`.
 const CREATES: u64 = 0x40 | 0x40_0000;
 
 /// Flags of `open`, under names that begin with `flag_` or with `argument_status_flag_`.
@@ -87,7 +88,7 @@ fn times(this: CallType, argument: u8, part: Part, step: u16) -> CallType {
         .opt_i64("mod_time", CallType::input_member(argument, step, part))
 }
 
-/// The types of RE-ANIMATOR for these calls.
+/// Returns RE-ANIMATOR's types for these calls.
 pub(super) fn types() -> Vec<CallType> {
     let mut types = opening();
     types.extend(names());
@@ -183,7 +184,7 @@ fn attributes() -> Vec<CallType> {
                 ],
             ),
         access_mode(call("access").path(0), 1),
-        // The kernel's call has no flags; those of the C library's function never reach it.
+        // The kernel's call has no flags. The C library handles those of its function itself.
         access_mode(call("faccessat").descriptor().path_at(1), 2)
             .opt_i32("flags_value", Source::Unknown)
             .bool("flags_at_eaccess", Source::Unknown)
@@ -231,7 +232,7 @@ fn xattrs() -> Vec<CallType> {
     ]
 }
 
-/// `fcntl` with one of these commands.
+/// Returns a field that tells whether `fcntl` has one of these commands.
 pub(super) fn command(commands: &'static [u32]) -> Source {
     OneOf(1, commands)
 }

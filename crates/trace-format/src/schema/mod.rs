@@ -1,9 +1,8 @@
-//! The types of a trace file, as data: which there are, which fields they have, and where the
-//! values come from.
+//! The types of a trace file as data: their fields, and the sources of the fields' values.
 //!
-//! RE-ANIMATOR's types keep its names and fields, so that its tools read them; ours follow the same
-//! rules under names of our own. Paper: [RE-ANIMATOR §2]. Writing, reading and `docs/TRACE.md` all
-//! come from these tables.
+//! RE-ANIMATOR's types keep its names and fields, so that its tools can read them. Our types follow
+//! the same rules under names of our own. Paper: [RE-ANIMATOR §2]. The writer, the reader and
+//! `docs/TRACE.md` all use these tables.
 
 mod describe_type;
 mod descriptors;
@@ -27,15 +26,15 @@ use rule::{FieldRule, Kind};
 
 use crate::encode::holder;
 
-/// What names of RE-ANIMATOR's types begin with.
+/// The prefix of the names of RE-ANIMATOR's types.
 const FOREIGN_PREFIX: &str = "IOTTAFSL::Trace::Syscall::";
 const FOREIGN_NAMESPACE: &str = "iotta.snia.org";
-/// What names of our types for calls begin with.
+/// The prefix of the names of our types for calls.
 const OWN_PREFIX: &str = "Retake::Syscall::";
 const OWN_NAMESPACE: &str = "retake";
 /// The name of the type for `write`.
 pub(crate) const WRITE_NAME: &str = "IOTTAFSL::Trace::Syscall::write";
-/// The name of the type for calls without one of their own.
+/// The name of the type for calls without a type of their own.
 pub(crate) const OTHER_NAME: &str = "other";
 
 /// One type of the file that holds calls.
@@ -43,20 +42,20 @@ pub(crate) const OTHER_NAME: &str = "other";
 pub(crate) struct CallSchema {
     pub call: CallType,
     pub extent_type: Arc<ExtentType>,
-    /// How many argument registers it keeps.
+    /// How many argument registers the type keeps.
     pub argument_count: usize,
-    /// Positions of rules whose fields can hold a buffer: inputs first, each in the order of
+    /// The positions of rules whose fields can hold a buffer: inputs first, each in the order of
     /// arguments.
     pub holders: Vec<usize>,
-    /// Numbers of fields: the rules' own, one for each.
+    /// The number of each rule's field.
     pub rule_fields: Vec<usize>,
-    /// Number of the field for argument register 0; the others follow.
+    /// The number of the field for argument register 0. The other registers follow.
     pub argument_field: usize,
     pub number_field: usize,
-    /// In the type for all other calls.
+    /// The number of the field with the call's name. Only in the type for all other calls.
     pub call_name_field: Option<usize>,
     pub processor_field: usize,
-    /// In types with several rows for a call.
+    /// The number of the field with an address. Only in types with several rows for a call.
     pub address_field: Option<usize>,
 }
 
@@ -64,11 +63,11 @@ pub(crate) struct CallSchema {
 #[derive(Debug)]
 pub(crate) struct Schema {
     pub calls: Vec<CallSchema>,
-    /// As [`other::PLAIN`].
+    /// The types of [`other::PLAIN`], in its order.
     pub plain: Vec<Arc<ExtentType>>,
-    /// Position in `calls` for each number of the system-call table.
+    /// The position in `calls` for each number of the system-call table.
     by_number: Vec<usize>,
-    /// Position in `calls` of the type for all other calls.
+    /// The position in `calls` of the type for all other calls.
     other: usize,
 }
 
@@ -97,26 +96,26 @@ impl Schema {
         Self { calls, plain: other::PLAIN.iter().map(plain_type).collect(), by_number, other }
     }
 
-    /// Position in `calls` of the type for a system call number.
+    /// Returns the position in `calls` of the type for a system call number.
     pub fn position(&self, number: u32) -> usize {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         self.by_number.get(number).copied().unwrap_or(self.other)
     }
 
-    /// Position of one of [`other::PLAIN`] among all types.
+    /// Returns the position of one of [`other::PLAIN`] among all types.
     pub fn plain_position(&self, plain: usize) -> usize {
         self.calls.len() + plain
     }
 
-    /// All types, those of calls first.
+    /// Returns all types, those of calls first.
     pub fn types(&self) -> Vec<Arc<ExtentType>> {
         let calls = self.calls.iter().map(|schema| &schema.extent_type);
         calls.chain(&self.plain).map(Arc::clone).collect()
     }
 }
 
-/// The type for calls that have none of their own: name and registers. Their memory is in records
-/// of its own.
+/// Returns the type for calls without a type of their own: name and registers. Their buffers are in
+/// records of their own.
 fn other_type() -> CallType {
     CallType { name: OTHER_NAME, calls: Vec::new(), fields: Vec::new(), rows: Rows::One }
 }
@@ -162,7 +161,7 @@ impl CallSchema {
         }
     }
 
-    /// The full name of the type.
+    /// Returns the full name of the type.
     pub fn name(&self) -> &str {
         self.extent_type.name()
     }

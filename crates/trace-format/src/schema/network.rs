@@ -7,7 +7,7 @@ use crate::BufferDirection::{Input, Output};
 
 const CMSG_CLOEXEC: u64 = 0x4000_0000;
 
-/// The types of RE-ANIMATOR for these calls.
+/// Returns RE-ANIMATOR's types for these calls.
 pub(super) fn types() -> Vec<CallType> {
     let mut types = addresses();
     types.extend(options());
@@ -99,7 +99,7 @@ fn messages() -> Vec<CallType> {
             .i64("bytes_requested", Source::VectorBytes)
     };
     vec![
-        // x86-64 has no calls `recv` and `send`: the C library makes the next two of them.
+        // x86-64 has no calls `recv` and `send`. The C library makes the next two instead.
         misspelt_dontwait(receive_flags(sized("recv").of(&[]).read("data_read", 1, 2), 3)),
         receive_flags(
             sized("recvfrom")

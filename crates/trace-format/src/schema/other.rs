@@ -1,18 +1,18 @@
-//! Types of what is not one call: calls without a type of their own, buffers, starts of processes,
-//! and the trace itself.
+//! Types that are not for one call: calls without a type of their own, buffers, starts of
+//! processes, and the trace itself.
 
 use super::rule::Kind::{self, Bool, Bytes, Int32, Int64};
 
-/// A field of a type that is filled by code of its own.
+/// A field that the rules do not fill, but code of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct PlainField {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: Kind,
     /// Whether it can be null.
     pub nullable: bool,
-    /// Whether equal values are stored once for each extent.
+    /// Whether an extent stores equal values once.
     pub unique: bool,
     /// Its meaning and unit.
     pub meaning: &'static str,
@@ -30,7 +30,7 @@ const fn repeated(name: &'static str, meaning: &'static str) -> PlainField {
     PlainField { name, kind: Bytes, nullable: false, unique: true, meaning }
 }
 
-/// What the fields of every call's type begin with, sorted by name.
+/// The first fields of every call's type, sorted by name.
 pub const COMMON: [PlainField; 14] = [
     nullable(
         "buffer_not_captured",
@@ -78,8 +78,8 @@ pub const COMMON: [PlainField; 14] = [
     field("unique_id", Int64, "place of the call in the trace; all rows of one call have the same"),
 ];
 
-/// What the fields of every call's type end with. `retake_argument_0` and so on come between the
-/// two.
+/// Every call's type ends with this field, [`PROCESSOR`], and sometimes [`ADDRESS`]. The fields of
+/// [`ARGUMENTS`] come before them.
 pub const NUMBER: PlainField = nullable(
     "retake_call_number",
     Int32,
@@ -89,14 +89,14 @@ pub const NUMBER: PlainField = nullable(
 /// See [`NUMBER`].
 pub const PROCESSOR: PlainField =
     nullable("retake_processor", Int32, "number of the processor on which the call returned");
-/// In types with several rows for a call.
+/// The address of a row's buffer, in types with several rows for a call.
 pub const ADDRESS: PlainField = nullable(
     "retake_address",
     Int64,
     "where the data of this row were in memory; null if the row stands for no buffer",
 );
 
-/// Names of the fields for argument registers.
+/// The names of the fields for argument registers.
 pub const ARGUMENTS: [&str; 6] = [
     "retake_argument_0",
     "retake_argument_1",
@@ -111,11 +111,11 @@ pub const ARGUMENTS: [&str; 6] = [
 pub struct PlainType {
     /// Its full name.
     pub name: &'static str,
-    /// What its records are.
+    /// The meaning of its records.
     pub meaning: &'static str,
     /// Its fields.
     pub fields: &'static [PlainField],
-    /// Whether it was defined by RE-ANIMATOR: then its first fields are [`COMMON`].
+    /// Whether RE-ANIMATOR defined it. Then its first fields are [`COMMON`].
     pub is_foreign: bool,
 }
 
@@ -129,7 +129,7 @@ const MAPPED_DESCRIPTOR: PlainField = field("descriptor", Int32, "-1: mapped pag
 const MAPPED_OFFSET: PlainField = field("offset", Int64, "offset in the file, in bytes");
 const MAPPED_PATH: PlainField = nullable("retake_path", Bytes, "absolute path of the file");
 
-/// All types that are not made from rules; positions are the constants below.
+/// All types that are not made from rules. The constants below are positions in it.
 pub const PLAIN: [PlainType; 9] = [
     PlainType {
         name: "Retake::Trace::Header",

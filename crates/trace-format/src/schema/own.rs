@@ -1,4 +1,4 @@
-//! Types for calls that RE-ANIMATOR has none for, made from the system-call table.
+//! Types for the calls for which RE-ANIMATOR has none. They are made from the system-call table.
 //!
 //! Names of fields follow RE-ANIMATOR's: `descriptor`, `given_pathname`, `full_pathname`,
 //! `flags_value`, `mode_value`.
@@ -11,7 +11,7 @@ use super::describe_type::{CallType, Rows, call};
 use super::rule::{Member, Part, Side, Source, When};
 use crate::BufferDirection::{Input, Output};
 
-/// The calls with a type of their own. All others share one.
+/// The calls with a type of their own. All others share one type.
 const CALLS: &[&str] = &[
     "preadv",
     "pwritev",
@@ -86,7 +86,7 @@ const CALLS: &[&str] = &[
     "io_uring_register",
 ];
 
-/// Our own types.
+/// Returns our own types.
 pub(super) fn types() -> Vec<CallType> {
     CALLS
         .iter()
@@ -148,7 +148,7 @@ fn add_value(this: CallType, index: u8, name: &'static str, value_type: ValueTyp
     }
 }
 
-/// `flags` as `flags_value`: it is the number, not a bit.
+/// Renames `flags` to `flags_value`, because the field is the number, not a bit.
 fn value_name(name: &'static str) -> &'static str {
     match name {
         "flags" => "flags_value",
@@ -157,7 +157,7 @@ fn value_name(name: &'static str) -> &'static str {
     }
 }
 
-/// `in_fd` as `in_descriptor`, `old_directory` as `old_descriptor`.
+/// Renames `in_fd` to `in_descriptor`, and `old_directory` to `old_descriptor`.
 fn descriptor_name(name: &'static str) -> &'static str {
     for short in ["directory", "fd"] {
         if let Some(start) = name.strip_suffix(short) {
@@ -185,7 +185,7 @@ fn add_pointer(
                 .bytes(data, Source::VectorData)
                 .rows(Rows::Vector { argument: index, message: false, direction })
         }
-        // The second list of strings comes with the first.
+        // The first list of strings has added the second one, too.
         Shape::Strings if this.rows != Rows::One => this,
         Shape::Strings => this
             .i32("continuation_number", Source::ExecIndex)
@@ -197,7 +197,7 @@ fn add_pointer(
     }
 }
 
-/// A path lies below the directory that is the argument before it, if that is one.
+/// Adds a path. It is relative to the directory in the argument before it, if that is one.
 fn add_path(this: CallType, row: &'static CallRow, index: u8, name: &'static str) -> CallType {
     let before = index.checked_sub(1).filter(|before| {
         let argument = &row.row.arguments[usize::from(*before)];
@@ -259,7 +259,7 @@ fn add_buffer(
     }
 }
 
-/// The members of `struct statx` behind argument 4.
+/// Adds the members of `struct statx` behind argument 4.
 fn statx(this: CallType) -> CallType {
     let member =
         |offset, part| Source::Member(Member { argument: 4, side: Side::Output, offset, part });
@@ -278,14 +278,14 @@ fn statx(this: CallType) -> CallType {
         .opt_i32("stat_result_dev_minor", member(140, Part::U32))
 }
 
-/// The members of `struct open_how` behind argument 2.
+/// Adds the members of `struct open_how` behind argument 2.
 fn openat2(this: CallType) -> CallType {
     this.opt_i64("open_value", CallType::input_member(2, 0, Part::I64))
         .opt_i64("mode_value", CallType::input_member(2, 8, Part::I64))
         .opt_i64("resolve_value", CallType::input_member(2, 16, Part::I64))
 }
 
-/// The members of `struct clone_args` behind argument 0.
+/// Adds the members of `struct clone_args` behind argument 0.
 fn clone3(this: CallType) -> CallType {
     const MEMBERS: [&str; 8] = [
         "flag_value",
@@ -303,7 +303,7 @@ fn clone3(this: CallType) -> CallType {
     })
 }
 
-/// The members of `struct rlimit64` behind arguments 2 and 3.
+/// Adds the members of `struct rlimit64` behind arguments 2 and 3.
 fn prlimit64(this: CallType) -> CallType {
     this.opt_i64("new_soft_limit", CallType::input_member(2, 0, Part::I64))
         .opt_i64("new_hard_limit", CallType::input_member(2, 8, Part::I64))

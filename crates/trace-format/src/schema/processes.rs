@@ -4,11 +4,11 @@ use super::describe_type::{CallType, Rows, call};
 use super::rule::Source::{self, Argument};
 use super::rule::{Part, When};
 
-/// The types of RE-ANIMATOR for these calls.
+/// Returns RE-ANIMATOR's types for these calls.
 pub(super) fn types() -> Vec<CallType> {
     vec![
         call("munmap").i64("start_address", Argument(0)).i64("length", Argument(1)),
-        // `generated` is for ends without a call.
+        // `generated` marks ends without a call.
         call("exit")
             .of(&["exit", "exit_group"])
             .i32("exit_status", Argument(0))
@@ -77,7 +77,7 @@ const CLONE_BITS: [(&str, u64); 21] = [
     ("flag_vm", 0x100),
 ];
 
-/// The signal that the parent gets when the child ends.
+/// The signals that the parent can get when the child ends.
 const SIGNALS: [(&str, u64); 31] = [
     ("signal_hangup", 1),
     ("signal_terminal_interrupt", 2),

@@ -1,8 +1,8 @@
-//! Where the value of a field comes from.
+//! The sources of fields' values.
 
 use crate::BufferDirection;
 
-/// What a field of a call's type holds, as DataSeries has it.
+/// The kind of a field's values in DataSeries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// One bit.
@@ -17,18 +17,18 @@ pub enum Kind {
     Bytes,
 }
 
-/// Which of an argument's buffers is meant.
+/// Selects one of an argument's buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What the call read.
+    /// The buffer that the call read.
     Input,
-    /// What the kernel wrote.
+    /// The buffer that the kernel wrote.
     Output,
-    /// What the kernel wrote, or else what the call read.
+    /// The buffer that the kernel wrote, or else the one that the call read.
     Either,
 }
 
-/// How a number lies in a structure.
+/// The layout of a number in a structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// 16 bits, signed.
@@ -50,7 +50,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Bytes it takes in the structure.
+    /// Returns its size in the structure, in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Self::I16 | Self::U16 => 2,
@@ -66,15 +66,15 @@ impl Part {
 pub struct Member {
     /// Index of the argument.
     pub argument: u8,
-    /// Which of its buffers.
+    /// Selects one of the argument's buffers.
     pub side: Side,
-    /// Where in the structure, in bytes.
+    /// The offset in the structure, in bytes.
     pub offset: u16,
-    /// What is there.
+    /// The layout of the number there.
     pub part: Part,
 }
 
-/// Where the value of a field comes from.
+/// The source of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// An argument register, cut to the size of the field.
@@ -83,40 +83,41 @@ pub enum Source {
     Bits {
         /// Index of the argument.
         argument: u8,
-        /// Which bits.
+        /// The mask of the bits.
         mask: u64,
-        /// What they must be.
+        /// The value that they must have.
         value: u64,
     },
-    /// Whether an argument, as 32 bits, is one of these.
+    /// Whether an argument, as 32 bits, is one of these values.
     OneOf(u8, &'static [u32]),
     /// Whether a directory descriptor is `AT_FDCWD`.
     CurrentDirectory(u8),
-    /// Which kind of file a mode argument asks for: 0 regular, 1 character device, 2 block device,
-    /// 3 FIFO, 4 socket.
+    /// The kind of file that a mode argument asks for: 0 regular, 1 character device, 2 block
+    /// device, 3 FIFO, 4 socket.
     FileKind(u8),
-    /// The string behind an argument, with its NUL. The field stands for the buffer.
+    /// The string behind an argument, with its NUL. The field replaces the buffer.
     Text(u8),
-    /// The absolute path that a string argument means: joined to the directory of a descriptor
-    /// argument, or to the working directory. Symbolic links are not followed.
+    /// The absolute path that a string argument means. It is joined to the directory of a
+    /// descriptor argument, or to the working directory. Symbolic links are not followed.
     FullPath {
-        /// Index of the descriptor, if there is one.
+        /// The index of the descriptor, if there is one.
         directory: Option<u8>,
-        /// Index of the string.
+        /// The index of the string.
         path: u8,
     },
-    /// The buffer behind an argument. The field stands for it.
+    /// The buffer behind an argument. The field replaces the buffer.
     Data {
         /// Index of the argument.
         argument: u8,
-        /// Which of its buffers.
+        /// Selects one of its buffers.
         direction: BufferDirection,
-        /// As long as the result, but at most this argument; otherwise the whole buffer.
+        /// The argument that bounds the length, which is the result. Without one, the field has the
+        /// whole buffer.
         counted: Option<u8>,
     },
     /// A copy of the buffer behind an argument.
     Copy(u8),
-    /// How long the buffer behind an argument is.
+    /// The size of the buffer behind an argument.
     CopyBytes(u8),
     /// A member of a structure.
     Member(Member),
@@ -124,41 +125,41 @@ pub enum Source {
     MemberBits {
         /// The member.
         member: Member,
-        /// Which bits.
+        /// The mask of the bits.
         mask: u64,
-        /// What they must be.
+        /// The value that they must have.
         value: u64,
     },
     /// Whether one of the two times behind an argument has these nanoseconds.
     TimesHave(u8, u32),
-    /// The result.
+    /// The result of the call.
     Result,
-    /// Number of the vector element of this row, from 0; -1 in the first row of a call, which is
-    /// about the whole call.
+    /// The number of this row's vector element, from 0. It is -1 in the first row, which is about
+    /// the whole call.
     VectorIndex,
-    /// Length of the vector element of this row; in the first row the result.
+    /// The length of this row's vector element. In the first row it is the result.
     VectorBytes,
-    /// What was transferred through the vector element of this row.
+    /// The data that were transferred through this row's vector element.
     VectorData,
-    /// Number of this row of the call: 0 has the path, then come arguments and environment, -1 has
-    /// the result.
+    /// The number of this row: 0 has the path, then come arguments and environment, and -1 has the
+    /// result.
     ExecIndex,
     /// An argument of the program, with its NUL.
     ExecArgument,
     /// A string of the program's environment, with its NUL.
     ExecEnvironment,
-    /// Not known: null, or false.
+    /// The value is not known: null, or false.
     Unknown,
 }
 
-/// When a field has a value; otherwise it is null, or zero if it cannot be null.
+/// The condition for a field to have a value. Without one it is null, or zero if it cannot be null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// Always.
     Always,
     /// If an argument has any of these bits.
     AnyBit(u8, u64),
-    /// If an argument, as 32 bits, is one of these.
+    /// If an argument, as 32 bits, is one of these values.
     OneOf(u8, &'static [u32]),
     /// In the first row of a call.
     FirstRow,
@@ -169,12 +170,12 @@ pub enum When {
 pub struct FieldRule {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: Kind,
     /// Whether it can be null.
     pub nullable: bool,
-    /// Where its value comes from.
+    /// The source of its value.
     pub source: Source,
-    /// When it has one.
+    /// The condition for it to have a value.
     pub when: When,
 }

@@ -11,7 +11,7 @@ use retake_trace_format::{
     TraceWriterOptions, TracedBuffer, TracedCall,
 };
 
-/// Writes records and gives the file.
+/// Writes records and returns the file.
 pub fn write(records: &[TraceRecord], options: TraceWriterOptions) -> Vec<u8> {
     let mut writer = TraceWriter::new(Vec::new(), options).expect("a new trace");
     for record in records {
@@ -20,14 +20,14 @@ pub fn write(records: &[TraceRecord], options: TraceWriterOptions) -> Vec<u8> {
     writer.finish().expect("a whole trace")
 }
 
-/// All records of a file.
+/// Reads all records of a file.
 pub fn read(bytes: &[u8]) -> Vec<TraceRecord> {
     let reader =
         TraceReader::new(Cursor::new(bytes), &TraceReaderOptions::default()).expect("a trace");
     reader.map(|record| record.expect("a record")).collect()
 }
 
-/// A call with arguments, a result and nothing else.
+/// Returns a call with arguments and a result only.
 pub fn call(id: u64, name: &str, arguments: &[u64], result: i64) -> TracedCall {
     let mut registers = [0; 6];
     registers[..arguments.len()].copy_from_slice(arguments);
@@ -45,16 +45,16 @@ pub fn call(id: u64, name: &str, arguments: &[u64], result: i64) -> TracedCall {
     }
 }
 
-/// A whole buffer.
+/// Returns a whole buffer.
 pub fn buffer(argument: u8, direction: BufferDirection, address: u64, data: &[u8]) -> TracedBuffer {
     TracedBuffer { argument, direction, address, total_bytes: data.len() as u64, data: data.into() }
 }
 
-/// Buffers at the address of their argument.
+/// Adds buffers at the address of their argument.
 pub trait WithBuffers: Sized {
-    /// What the call read.
+    /// Adds a buffer that the call read.
     fn input(self, argument: u8, data: &[u8]) -> Self;
-    /// What the kernel wrote.
+    /// Adds a buffer that the kernel wrote.
     fn output(self, argument: u8, data: &[u8]) -> Self;
 }
 
@@ -76,7 +76,7 @@ fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), range)
 }
 
-/// What programs really do: buffers as the table describes them.
+/// Adds buffers as the table describes them, as real calls have them.
 fn plausible_buffers(call: &mut TracedCall, seed: &[u8]) {
     let row = table::call(call.number as u16).expect("a number of the table");
     let (row, _) = row.resolve(&call.arguments);
@@ -142,7 +142,7 @@ fn any_buffer() -> impl Strategy<Value = TracedBuffer> {
         })
 }
 
-/// Any call: plausible ones, and ones that no kernel would make.
+/// Generates calls: plausible ones, and ones that no kernel would make.
 pub fn any_call() -> impl Strategy<Value = TracedCall> {
     let number = prop_oneof![
         4 => 0..table::CALLS.len() as u32,
@@ -177,7 +177,7 @@ pub fn any_call() -> impl Strategy<Value = TracedCall> {
                 (process, thread, processor),
             )| {
                 let row = u16::try_from(number).ok().and_then(table::call);
-                // Registers beyond the arguments are 0; calls without a type of their own keep all
+                // Registers beyond the arguments are 0. Calls without a type of their own keep all
                 // six.
                 let count = row.filter(|row| row.named).map_or(6, |row| row.row.arguments.len());
                 arguments[count..].fill(0);
@@ -295,7 +295,7 @@ fn any_pages() -> impl Strategy<Value = MappedPages> {
     )
 }
 
-/// A whole trace: ids rise by one from `first`.
+/// Generates whole traces. Ids rise by one from `first`.
 pub fn any_trace(records: std::ops::Range<usize>) -> impl Strategy<Value = Vec<TraceRecord>> {
     let record = prop_oneof![
         12 => any_call().prop_map(TraceRecord::Call),

@@ -1,5 +1,5 @@
-//! Calls that the programs in the kernel could not read whole: those of held threads, and those
-//! that end with another program.
+//! Calls that the eBPF programs could not read whole: those of held threads, and those that end
+//! with another program.
 
 use super::thread::Thread;
 use crate::call;
@@ -15,7 +15,7 @@ use std::fs;
 const EXECVEAT: u32 = number::EXECVEAT as u32;
 const ITEM_HEADER_BYTES: usize = 24;
 
-/// The arguments that items belong to, as bits.
+/// Returns the arguments that items belong to, as a bit mask.
 fn arguments_of(items: &[u8]) -> u32 {
     let (mut rest, mut found) = (items, 0);
     while let Some(header) = rest.get(..ITEM_HEADER_BYTES) {
@@ -26,9 +26,8 @@ fn arguments_of(items: &[u8]) -> u32 {
     found
 }
 
-/// The event of a call with its data, which are read from the memory of its thread. What was taken
-/// at entry is not read again. `before`: value-result lengths at entry; not known if even they
-/// could not be read.
+/// Makes the event of a call, with data from the memory of its thread. Data taken at entry are not
+/// read again. `before` has the value-result lengths at entry. They are unknown if `is_faulted`.
 pub(super) fn held_call(
     memory: Memory,
     thread: &Thread,
@@ -48,12 +47,13 @@ pub(super) fn held_call(
     Ok(call::to_event(&traced))
 }
 
-/// A call as its thread made it, without its data.
+/// Makes the record of a thread's call, without its data.
 pub(super) fn of_thread(call: &CallRef<'_>, thread: &Thread) -> TracedCall {
     call::from_event(call, thread.process as u32, thread.tid as u32, &mut |_| None)
 }
 
-/// Adds the call that led to a new program, if there is one: it is told when the program begins.
+/// Adds the call that led to a new program, if there is one. It is reported when the program
+/// begins.
 pub(super) fn end_exec(thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
     let Some(exec) = thread.exec.take() else { return Ok(()) };
     let Some(asked) = exec.call else { return Ok(()) };
@@ -74,7 +74,7 @@ pub(super) fn end_exec(thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
     thread.call(log, &call::to_event(&call))
 }
 
-/// What an exec was given, as the new program has it: the memory of the old one is gone.
+/// Reads the inputs of an exec from the new program, because the memory of the old one is gone.
 fn inputs_of_exec(call: &TracedCall, path: &[u8], process: i32) -> Vec<TracedBuffer> {
     let first = u8::from(call.number == EXECVEAT);
     let input = |argument: u8, address: u64, data: Vec<u8>| {
@@ -95,7 +95,7 @@ fn inputs_of_exec(call: &TracedCall, path: &[u8], process: i32) -> Vec<TracedBuf
             .split_inclusive(|byte| *byte == 0)
             .map(|string| string.strip_suffix(&[0]).unwrap_or(string))
             .collect();
-        // Where they were is not known; so they are told apart by number.
+        // Their addresses are unknown. Numbers instead of addresses tell them apart.
         let pointers: Vec<u8> = (1..=strings.len() as u64).flat_map(u64::to_le_bytes).collect();
         buffers.push(input(argument, array, pointers));
         buffers.extend(

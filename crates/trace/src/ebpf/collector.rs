@@ -1,5 +1,4 @@
-//! Makes events of the records that come through the rings, and puts those of each thread in their
-//! order.
+//! Turns the records from the rings into events, and puts those of each thread in order.
 
 use super::calls::{end_exec, held_call};
 use super::mappings::Mappings;
@@ -18,14 +17,14 @@ use retake_trace_format::StartKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Looks at the rings until nothing waits for what another ring has. More than two mean that
-/// something is lost.
+/// The most passes over the rings in one look. Passes repeat while a record waits for one in
+/// another ring. If two are not enough, records were lost.
 const MOST_LOOKS: usize = 4;
-/// While events come, they are handed on so often.
+/// The time between hand-overs of events while they come.
 const HAND_ON_NS: u64 = 20_000_000;
 
 pub(super) struct Collector {
-    /// Apart, because records are borrowed from them.
+    /// Separate from the state, because records are borrowed from the rings.
     rings: Option<Rings>,
     state: State,
 }
@@ -53,7 +52,7 @@ impl Collector {
         Self { rings: Some(rings), state }
     }
 
-    /// Takes in what the rings hold. Whether that was anything.
+    /// Takes in the contents of the rings. Returns whether there was anything.
     pub fn drain(&mut self) -> bool {
         let Some(rings) = &mut self.rings else { return false };
         let state = &mut self.state;
@@ -74,26 +73,26 @@ impl Collector {
         something
     }
 
-    /// A thread that the programs were told to follow. `is_running`: it is one of a process that
-    /// ran before.
+    /// Adds a thread that the eBPF programs were told to follow. `is_running` marks threads of
+    /// processes that ran before.
     pub fn begin(&mut self, thread: u64, process: i32, tid: i32, is_running: bool) -> Result<()> {
         self.state.begin_named(thread, process, tid, is_running)?;
         self.state.hand_on(true);
         self.state.error.take().map_or(Ok(()), Err)
     }
 
-    /// Lets a thread go that was held: all that it wrote is taken in.
+    /// Notes that a held thread goes on, after taking in all that it wrote.
     pub fn release(&mut self, tid: i32) {
         self.drain();
         self.state.held.remove(&tid);
     }
 
-    /// Whether a thread waits to be let go.
+    /// Returns whether a thread waits to go on.
     pub fn somebody_is_held(&self) -> bool {
         self.state.held.iter().any(|tid| !process::is_gone(*tid))
     }
 
-    /// A process stands before the first instruction of a new program.
+    /// Notes that a process is before the first instruction of a new program.
     pub fn executed(&mut self, tid: i32) {
         self.drain();
         let result = self.state.executed(tid);
@@ -101,19 +100,19 @@ impl Collector {
         self.state.hand_on(true);
     }
 
-    /// Whether threads are to be told of before they end.
+    /// Returns whether [`Collector::ends`] is to be called before threads end.
     pub fn looks(&self) -> bool {
         self.state.mappings.is_some()
     }
 
-    /// A thread stands before its end.
+    /// Notes that a thread is about to end.
     pub fn ends(&mut self, tid: i32) {
         self.drain();
         let result = self.state.ends(tid);
         self.state.note(result);
     }
 
-    /// All are left alone from here on.
+    /// Notes that no thread is followed from here on.
     pub fn leaves(&mut self) {
         let tids: Vec<i32> = self.state.by_tid.keys().copied().collect();
         for tid in tids {
@@ -122,15 +121,15 @@ impl Collector {
         }
     }
 
-    /// Whether the program was executed that all begins with.
+    /// Returns whether the first program was executed.
     pub fn has_begun(&self) -> bool {
         self.state.has_begun
     }
 
-    /// Hands on what is left.
+    /// Hands the remaining events over.
     ///
     /// # Errors
-    /// What went wrong first.
+    /// The first error of all.
     pub fn finish(&mut self) -> Result<()> {
         self.rings = None;
         if !self.state.early.is_empty() {
@@ -145,18 +144,18 @@ impl Collector {
 struct State {
     log: Arc<dyn EventLog>,
     data_limit: u64,
-    /// If what no register shows is wanted.
+    /// Present if data that no register shows are wanted.
     mappings: Option<Mappings>,
     threads: HashMap<u64, Thread>,
     by_tid: HashMap<i32, u64>,
-    /// Records that came before those that belong before them, by thread and sequence.
+    /// Records that arrived before their predecessors, by thread and sequence.
     early: BTreeMap<(u64, u32), OwnedRecord>,
-    /// Threads that were stopped by the programs.
+    /// Threads that the eBPF programs have stopped.
     held: HashSet<i32>,
     next_stream: u32,
     has_begun: bool,
     handed_on_ns: u64,
-    /// From then on records are only counted away.
+    /// The first error. After it records are only counted.
     error: Option<Error>,
 }
 
@@ -179,7 +178,7 @@ impl State {
         self.note(result);
     }
 
-    /// Whether all that belongs before a record has come.
+    /// Returns whether all records that belong before this one have arrived.
     fn is_next(&self, record: &Record<'_>) -> bool {
         match (&record.body, self.threads.get(&record.thread)) {
             (Body::Start { parent, .. }, _) => self.threads.contains_key(parent),
@@ -228,7 +227,7 @@ impl State {
             Body::Event(event) => thread.event(log, event)?,
             Body::Exec { call, path, is_faulted } => {
                 thread.exec = Some(Exec { call, path: path.to_vec(), is_faulted });
-                // It has the number of its process now, whichever it had.
+                // After an exec the thread has the number of its process.
                 if self.by_tid.get(&thread.tid) == Some(&record.thread) {
                     self.by_tid.remove(&thread.tid);
                 }
@@ -246,8 +245,8 @@ impl State {
         Ok(())
     }
 
-    /// A new stream. `made_by`: the thread that made it, and whether as a thread of its own
-    /// process.
+    /// Begins a stream. `made_by` is the thread that made the new one, and whether the new one is a
+    /// thread of the same process.
     fn begin(
         &mut self,
         id: u64,
@@ -297,7 +296,8 @@ impl State {
     fn begin_named(&mut self, id: u64, process: i32, tid: i32, is_running: bool) -> Result<()> {
         self.begin(id, (process, tid), None, now_ns())?;
         let Some(thread) = self.threads.get_mut(&id) else { return Ok(()) };
-        thread.next = 0; // the programs did not write its beginning
+        // The eBPF programs wrote no record of its beginning.
+        thread.next = 0;
         if is_running && process == tid {
             self.has_begun = true;
             if let Ok(start) = state::of_process(process, StartKind::Attach) {
@@ -329,7 +329,8 @@ impl State {
         }
         match state::of_process(tid, StartKind::Exec) {
             Ok(start) => thread.event(&*self.log, &state::to_event(&start)),
-            Err(_) => Ok(()), // killed meanwhile
+            // The process was killed meanwhile.
+            Err(_) => Ok(()),
         }
     }
 
@@ -350,10 +351,11 @@ impl State {
         thread.flush(&*self.log)
     }
 
-    /// Hands on what threads have gathered, if it is time.
+    /// Hands over the events of all threads, if it is time.
     fn hand_on(&mut self, at_once: bool) {
         if !self.has_begun {
-            return; // nothing is kept of a program that cannot be run
+            // Nothing is kept of a program that cannot be executed.
+            return;
         }
         let now = now_ns();
         if !at_once && now.saturating_sub(self.handed_on_ns) < HAND_ON_NS {

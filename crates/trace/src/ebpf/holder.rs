@@ -1,5 +1,5 @@
-//! The ptrace side: lets threads go that the programs in the kernel have stopped, and looks at
-//! processes while they stand still at an exec.
+//! The ptrace side: continues threads that the eBPF programs have stopped, and looks at processes
+//! while they are stopped at an exec.
 
 use super::{Shared, lock};
 use crate::attach::{self, Leave, Request, Whom};
@@ -11,13 +11,13 @@ use retake_trace_ebpf::Programs;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// In a siginfo: the kernel sent the signal, as only ours is sent.
+/// The `si_code` of signals that the kernel sends, as our eBPF programs do.
 const FROM_KERNEL: i32 = 0x80;
 
 type SharedPrograms = Mutex<Option<Programs>>;
 
-/// Follows a program, with its name, or processes, until they are gone or we are asked to leave.
-/// Returns the wait status of the program, or 0.
+/// Follows a program, given with its name, or processes, until they are gone or we are asked to
+/// leave. Returns the wait status of the program, or 0.
 pub(super) fn hold(
     shared: &Shared,
     programs: &SharedPrograms,
@@ -80,7 +80,7 @@ impl Holder<'_> {
         }
     }
 
-    /// A thread that is not ours yet, unless it came to be ours with its maker.
+    /// Attaches to a thread, unless it was attached together with its maker.
     fn attach(&self, programs: &SharedPrograms, process: i32, tid: i32) -> Result<()> {
         match self.seize(tid, Afterwards::GoOn) {
             Err(error)
@@ -91,7 +91,8 @@ impl Holder<'_> {
             }
             Ok(()) => {}
         }
-        // Held from here on: what it writes comes after its beginning.
+        // While this lock is held, no event of the thread is taken in before the beginning of its
+        // stream.
         let mut collector = lock(self.shared);
         match with(programs, |programs| programs.follow(tid, false)) {
             Ok(thread) => collector.begin(thread, process, tid, true),
@@ -122,8 +123,8 @@ impl Holder<'_> {
         }
     }
 
-    /// Deals with a stop, and lets the thread go on. One that was killed meanwhile cannot; its end
-    /// comes next.
+    /// Handles a stop and continues the thread. If the thread was killed meanwhile, its end comes
+    /// next.
     fn stopped(&mut self, tid: i32, stop: Stop) {
         let signal = match stop {
             Stop::Signal(libc::SIGSTOP) if is_ours(tid) => {
@@ -157,7 +158,7 @@ impl Holder<'_> {
     }
 }
 
-/// Whether the signal that a thread is about to get comes from the programs in the kernel.
+/// Returns whether the signal that a thread is about to get comes from our eBPF programs.
 fn is_ours(tid: i32) -> bool {
     let Ok(info) = call_tracer::signal_info(tid) else { return false };
     i32::from_le_bytes(std::array::from_fn(|index| info[8 + index])) == FROM_KERNEL

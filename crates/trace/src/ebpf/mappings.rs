@@ -1,4 +1,4 @@
-//! What no register shows, of threads that the programs in the kernel hold: it goes into their
+//! Data that no register shows, for threads that the eBPF programs hold. They go into the threads'
 //! streams before the events of their calls.
 
 use super::thread::Thread;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct Mappings {
     looker: Arc<Looker>,
     mappers: Mappers,
-    /// Processes that were looked at when they were about to end.
+    /// Processes that were looked at shortly before their end.
     ending: HashSet<i32>,
 }
 
@@ -24,7 +24,7 @@ impl Mappings {
         Self { looker, mappers, ending: HashSet::new() }
     }
 
-    /// A thread is held at the return of a call.
+    /// Looks at a thread that is held at the return of a call.
     pub fn at_return(
         &mut self,
         thread: &mut Thread,
@@ -51,28 +51,29 @@ impl Mappings {
         self.note(thread.process)
     }
 
-    /// A process is followed that ran before.
+    /// Looks at a process that ran before it was followed.
     pub fn found(&mut self, thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
         let moment = moment(Stage::Mapped, thread);
         self.look(thread, log, |looker, sink| looker.at_call(&moment, sink).map(drop))?;
         self.note(thread.process)
     }
 
-    /// A thread is about to end, or to be left alone: perhaps nobody looks at its process again.
+    /// Looks at a thread that is about to end or to be left. Its process may not be looked at
+    /// again.
     pub fn before_end(&mut self, thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
         self.ending.insert(thread.process);
         let moment = moment(Stage::BeforeUnmap, thread);
         self.look(thread, log, |looker, sink| looker.before_end(moment, sink))
     }
 
-    /// A process has another program.
+    /// Notes that a process has executed another program.
     pub fn executed(&mut self, thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
         self.mappers.remove(thread.process);
         let process = thread.process;
         self.look(thread, log, |looker, sink| looker.at_death(process, now_ns(), sink))
     }
 
-    /// A process is gone.
+    /// Notes that a process is gone.
     pub fn ended(&mut self, thread: &mut Thread, log: &dyn EventLog) -> Result<()> {
         self.mappers.remove(thread.process);
         let process = thread.process;
@@ -100,7 +101,7 @@ impl Mappings {
     }
 }
 
-/// Where a thread is now, outside of calls.
+/// Returns a moment of a thread outside of calls.
 fn moment(stage: Stage, thread: &Thread) -> Moment {
     Moment {
         stage,

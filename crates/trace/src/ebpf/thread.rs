@@ -1,15 +1,15 @@
-//! What is kept of a thread between its records.
+//! The state of a thread between its records.
 
 use crate::Result;
 use crate::event_bytes;
 use retake_record::EventLog;
 use retake_trace_ebpf::record::ExecCall;
 
-/// Events of a thread are handed on when there are so many bytes of them, or when somebody asks.
-/// Few enough to be in the processor's own cache when they are hashed and written.
+/// The size at which a thread's events are handed over, if they are not asked for before. It fits
+/// into the processor's own cache, from which they are hashed and written.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// A program that begins: told when the thread stands still at its exec.
+/// An exec that has succeeded. It is reported when the thread is stopped at it.
 #[derive(Debug)]
 pub(super) struct Exec {
     pub call: Option<ExecCall>,
@@ -22,9 +22,9 @@ pub(super) struct Thread {
     pub stream: u32,
     pub process: i32,
     pub tid: i32,
-    /// Sequence number of the record that comes next.
+    /// The sequence number of the next record.
     pub next: u32,
-    /// Items of the call that it is in.
+    /// The input items of the current call.
     pub inputs: Vec<u8>,
     /// The streams of threads that the call has made.
     pub children: Vec<u32>,
@@ -56,7 +56,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Adds a CALL event, with what was taken in before it returned.
+    /// Adds a CALL event, with the items that were taken before it returned.
     pub fn call(&mut self, log: &dyn EventLog, event: &[u8]) -> Result<()> {
         self.event(log, event)?;
         if self.inputs.is_empty() && self.children.is_empty() {
@@ -76,7 +76,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Hands on what there is.
+    /// Hands the gathered events over.
     pub fn flush(&mut self, log: &dyn EventLog) -> Result<()> {
         if self.batch_events == 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Looking at threads that are held only behind their calls, and only those that matter.
+//! Looks at threads that are held only at the return of calls, and only of calls that matter.
 
 use super::{Looker, Sink};
 use retake_model::table::number;
@@ -15,7 +15,7 @@ const MSYNC: u64 = number::MSYNC as u64;
 const MADVISE: u64 = number::MADVISE as u64;
 const SENDFILE: u64 = number::SENDFILE as u64;
 
-/// Calls that read the file of the descriptor in argument 0.
+/// The calls that read the file of the descriptor in argument 0.
 const READS: [u64; 5] = [
     number::READ as u64,
     number::PREAD64 as u64,
@@ -24,7 +24,7 @@ const READS: [u64; 5] = [
     number::PREADV2 as u64,
 ];
 
-/// The argument with the descriptor that a call reads or moves data from.
+/// Returns the descriptor that a call reads or moves data from.
 fn source_of(number: u64, arguments: &[u64; 6]) -> Option<i32> {
     let index = match number {
         IOCTL => 2,
@@ -36,13 +36,13 @@ fn source_of(number: u64, arguments: &[u64; 6]) -> Option<i32> {
 }
 
 impl Looker {
-    /// On the way out of a call that succeeded, of a thread that did not stop on the way in. A read
-    /// from a file gets what was stored in the file before. After a write nothing is looked at:
-    /// what the call left of the stores is seen later, and now it could not be told from what it
-    /// wrote.
+    /// Looks at a thread at the return of a successful call which it entered without a stop. A read
+    /// from a file got what was stored in it before. Nothing is looked at after a write, because
+    /// stores could not be told from what the call wrote. The stores that it did not overwrite are
+    /// seen later.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// An error of `sink`.
     pub fn returned_only(&self, moment: Moment, sink: Sink<'_>) -> io::Result<()> {
         let (number, arguments) = (moment.number, moment.arguments);
         let source = source_of(number, &arguments);
@@ -63,15 +63,15 @@ impl Looker {
         self.returned(moment, sink)
     }
 
-    /// A call of a process has just taken pages away: those of `lost`, or some mappings.
+    /// Takes what was in pages that a call has just taken away: those of `lost`, or some mappings.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// An error of `sink`.
     fn lost(&self, pid: i32, lost: &Range<u64>, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
         self.state().mapped.collect_lost(pid, lost, time_ns, sink)
     }
 
-    /// A process is gone that was looked at to its end.
+    /// Forgets a process that is gone and was looked at before its end.
     pub fn forget(&self, pid: i32) {
         self.state().mapped.forget(pid);
     }

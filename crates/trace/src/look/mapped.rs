@@ -1,15 +1,16 @@
-//! Files read and written through mappings.
+//! Files that programs read and write through mappings.
 //!
-//! Nobody sees a load or a store. What is seen is which pages of a mapping a process's page tables
-//! hold, and what they show. Where a process comes to a point from which its stores could be
-//! noticed (it unmaps, syncs, ends, or somebody uses the file by a call) the pages there are
-//! compared by hash with what they were last: pages of a mapping that can be written to and differ,
-//! or were never seen, count as written, those of others as read. Where a process can only be
-//! looked at behind the call that took pages away, the file tells what they held: it has what was
-//! stored, and of what was read all that is in memory counts. So what is written is exact in its
-//! effect, while pages that were only read may count as written with the bytes they had, and pages
-//! that the kernel put there unasked count as read. A process that was killed can no longer be
-//! looked at: then its files are.
+//! Loads and stores cannot be seen. The page tables of a process show which pages of a mapping it
+//! uses, and what they hold. At the points where others could notice its stores (it unmaps, syncs
+//! or ends, or any process uses the file by a call) their hashes are compared with the last ones.
+//! Pages that are new or differ count as written if the mapping is writable, and as read otherwise.
+//!
+//! A process that is looked at only after the call that took its pages away cannot show them. Then
+//! the file tells what was stored, and of a read-only mapping all pages in the page cache count as
+//! read. The files of a killed process are looked at in the same way.
+//!
+//! So what counts as written is exact in its effect. But pages that were only read may count as
+//! written, with the bytes they had, and pages that the kernel mapped unasked count as read.
 
 #[cfg(feature = "ebpf")]
 mod lost;
@@ -29,29 +30,30 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 const PAGE: u64 = 4096;
-/// Pages of one record.
+/// The most pages of one record.
 const RECORD_PAGES: u64 = 256;
-/// Pages whose hash is kept, of all files: 256 MB of memory. Beyond, pages count as never seen.
+/// The most pages, of all files, whose hashes are kept. They take 512 MiB of memory. Further pages
+/// always count as new.
 const MOST_PAGES: usize = 1 << 24;
 
-/// Device and inode number, as `stat` tells them.
+/// Device and inode number, as in `stat`.
 type Identity = (u64, u64);
 
-/// Part of a file in the memory of a process.
+/// A part of a file in the memory of a process.
 #[derive(Debug, Clone)]
 struct Region {
     range: Range<u64>,
     offset: u64,
     file: Identity,
     path: String,
-    /// The process can change the file by it.
+    /// Whether the process can change the file through it.
     writes: bool,
-    /// Then kept open, so that it is found under whatever name.
+    /// The file, open, if the process can change it. So it is found under whatever name.
     kept: Option<Arc<File>>,
 }
 
 impl Region {
-    /// The file, and what it is called now. Nothing if it has no name any more.
+    /// Returns the file and its current name. `None` if it has no name any more.
     fn open(&self) -> Option<(Arc<File>, String)> {
         if let Some(file) = &self.kept {
             let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -67,15 +69,15 @@ impl Region {
     }
 }
 
-/// All mapped files of all processes.
+/// The mapped files of all processes.
 #[derive(Debug, Default)]
 pub(super) struct MappedFiles {
     processes: HashMap<i32, Vec<Region>>,
-    /// Hash of each page as it was last, by number of the page in the file.
+    /// The last hash of each page, by the number of the page in the file.
     pages: HashMap<(Identity, u64), u64>,
 }
 
-/// Where pages are read, and for whom.
+/// The source of pages, and the process and time that are recorded with them.
 struct Reader<'a> {
     source: Source<'a>,
     pid: i32,
@@ -88,17 +90,17 @@ enum Source<'a> {
 }
 
 impl MappedFiles {
-    /// Takes note of what a process has mapped now.
+    /// Notes the current mappings of a process.
     pub fn note(&mut self, pid: i32) {
         match regions_of(pid) {
             Ok(regions) if !regions.is_empty() => drop(self.processes.insert(pid, regions)),
-            // One that was just killed has none left, but what it had matters.
+            // A process that was just killed has none left, but its earlier ones still matter.
             Ok(_) if !is_dead(pid) => drop(self.processes.remove(&pid)),
             _ => {}
         }
     }
 
-    /// A copy of a process has what that had.
+    /// Gives a new process the mappings of its parent.
     pub fn inherit(&mut self, parent: i32, child: i32) {
         if let Some(regions) = self.processes.get(&parent).cloned() {
             self.processes.entry(child).or_insert(regions);
@@ -109,34 +111,33 @@ impl MappedFiles {
         self.processes.contains_key(&pid)
     }
 
-    /// Whether a process has mapped files that matter in a range, or in pages that it begins or
-    /// ends in.
+    /// Returns whether a process has mapped files that matter in a range, widened to whole pages.
     pub fn overlaps(&self, pid: i32, range: Range<u64>) -> bool {
         let end = range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         let overlaps = |region: &Region| region.range.start < end && range.start < region.range.end;
         self.processes.get(&pid).is_some_and(|regions| regions.iter().any(overlaps))
     }
 
-    /// Whether a descriptor leads to a file that is mapped for writing.
+    /// Returns whether a descriptor leads to a file that is mapped for writing.
     pub fn has(&self, pid: i32, descriptor: i32) -> bool {
         let written = || self.processes.values().flatten().filter(|region| region.writes);
         let identity = || {
             let metadata = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
             Some((metadata.dev(), metadata.ino()))
         };
-        // Most programs have none: then nothing is asked of the kernel.
+        // Most programs have none. Then the kernel is not asked.
         let file = written().next().and_then(|_| identity());
         file.is_some_and(|file| written().any(|region| region.file == file))
     }
 
-    /// Takes what a process that stands still has read and written.
+    /// Takes what a stopped process has read and written.
     pub fn collect(&mut self, pid: i32, moment: &Moment, sink: Sink<'_>) -> io::Result<()> {
         self.note(pid);
         let regions = self.processes.get(&pid).cloned().unwrap_or_default();
         self.collect_regions(pid, &regions, moment.time_ns, sink)
     }
 
-    /// Takes what any process has written.
+    /// Takes what all processes have written.
     pub fn collect_written(&mut self, moment: &Moment, sink: Sink<'_>) -> io::Result<()> {
         let writers: Vec<i32> = self
             .processes
@@ -172,7 +173,7 @@ impl MappedFiles {
     ) -> io::Result<()> {
         let mut reader = Reader { source: Source::Process, pid, time_ns };
         for region in regions {
-            // If it is not known which pages are there, all of them are.
+            // If the page tables cannot be read, all pages count as present.
             let present = pagemap::present_file_pages(pid, region.range.clone())
                 .unwrap_or_else(|_| vec![region.range.clone()]);
             for part in present {
@@ -182,7 +183,7 @@ impl MappedFiles {
         Ok(())
     }
 
-    /// Forgets a process that has ended. What it wrote and nobody has seen is in the files.
+    /// Forgets a process that has ended. Its last stores are taken from the files.
     pub fn bury(&mut self, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
         for region in self
             .processes
@@ -222,7 +223,7 @@ impl MappedFiles {
         Ok(())
     }
 
-    /// Takes what has changed in some pages of a region.
+    /// Takes the changed pages of a part of a region.
     fn collect_part(
         &mut self,
         region: &Region,
@@ -244,7 +245,7 @@ impl MappedFiles {
         Ok(())
     }
 
-    /// Runs of pages that differ from what they were.
+    /// Puts runs of changed pages into the stream.
     fn put_changed(
         &mut self,
         region: &Region,
@@ -298,8 +299,8 @@ impl Reader<'_> {
         count: usize,
     ) -> io::Result<Vec<u8>> {
         match self.source {
-            // Memory that the process may only write to cannot be read here either, but the file
-            // shows the same.
+            // Memory that the process may only write to cannot be read here either. The file has
+            // the same contents.
             Source::Process => memory::read_vec(self.pid, address, count)
                 .or_else(|_| read_file(&File::open(&region.path)?, offset, count)),
             Source::File(file) => read_file(file, offset, count),
@@ -330,7 +331,7 @@ fn put(
     }))
 }
 
-/// As the process itself would name the file.
+/// Returns the name of the file as the process itself sees it.
 fn path_in(pid: i32, path: &str) -> Vec<u8> {
     let root = fs::read_link(format!("/proc/{pid}/root")).unwrap_or_default();
     let inside = path
@@ -350,7 +351,7 @@ fn identity_of(file: &File) -> Option<Identity> {
     file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// The mappings that matter: of files with a name that are data, not programs.
+/// Returns the mappings that matter: those of named files that hold data, not programs.
 fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
     let mappings = maps::of_process(pid)?;
     let region = |mapping: &maps::Mapping| {
@@ -374,22 +375,22 @@ fn regions_of(pid: i32) -> io::Result<Vec<Region>> {
     Ok(mappings.iter().filter_map(region).collect())
 }
 
-/// Programs and libraries begin so. Which of them are mapped to be executed cannot be told: patched
-/// text lies over some.
+/// Returns whether a file is a program or library, by its first bytes. Execute permission of a
+/// mapping does not tell, because patched text covers some.
 fn is_program(path: &str) -> bool {
     let mut magic = [0; 4];
     File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0)).is_ok()
         && magic == *b"\x7fELF"
 }
 
-/// Whether a descriptor of a process leads to a program or library.
+/// Returns whether a descriptor of a process leads to a program or library.
 pub(super) fn leads_to_program(pid: i32, descriptor: i32) -> bool {
     let path = format!("/proc/{pid}/fd/{descriptor}");
-    // To open anything else could wait.
+    // Opening anything but a regular file could block.
     fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) && is_program(&path)
 }
 
-/// Whether a file of that path is one that matters, and has a name.
+/// Returns whether a path names a file that matters.
 pub(crate) fn has_name(name: &str) -> bool {
     let elsewhere = ["/proc/", "/sys/", "/dev/", "/SYSV", "/memfd:"];
     let is_elsewhere =
@@ -397,8 +398,8 @@ pub(crate) fn has_name(name: &str) -> bool {
     name.starts_with('/') && !name.ends_with(" (deleted)") && !is_elsewhere
 }
 
-/// The pages of a range of a file that are in memory: all that somebody can have read a moment ago
-/// are. On file systems that do not tell, all that are no holes.
+/// Returns the pages of a range of a file that are in memory. Pages read a moment ago are among
+/// them. On file systems that do not tell, returns all pages that are not holes.
 fn resident_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     for at in range.clone().step_by(PAGE as usize) {
@@ -417,7 +418,7 @@ fn resident_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     found
 }
 
-/// The parts of a range of a file that are no holes, in whole pages.
+/// Returns the parts of a range of a file that are not holes, in whole pages.
 fn data_of(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut at = range.start;

@@ -1,7 +1,7 @@
-//! What no register of a call shows: data that the kernel moves from descriptor to descriptor, and
-//! what is read and written through mapped files.
+//! Data that no register of a call shows: data that the kernel moves from descriptor to descriptor,
+//! and data read and written through mapped files.
 //!
-//! A thread that stops or asks at a call says where it is. What is found becomes STATE events in
+//! A thread that stops, or asks, at a call tells its moment. The data found become STATE events in
 //! its stream, before the event of the call.
 
 #[cfg(feature = "ebpf")]
@@ -21,31 +21,31 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes whole events for the stream of the thread that is looked at.
+/// A callback that gets whole events for the stream of the thread that is looked at.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
-/// Looks at threads that stand at a call. One for all threads of a trace.
+/// Looks at threads that are at a call. All threads of a trace share one.
 #[derive(Debug, Default)]
 pub(crate) struct Looker {
-    /// Held while events are put into streams.
+    /// Locked while events are put into streams.
     state: Mutex<State>,
-    /// Taken by those that hold streams, so never held for long.
+    /// Locked by threads that hold streams, and therefore never for long.
     births: Mutex<Births>,
 }
 
-/// Processes that began and are not known yet.
+/// New processes that `state` does not know yet.
 #[derive(Debug, Default)]
 struct Births {
     /// The process of each stream.
     streams: HashMap<u32, i32>,
-    /// Parents and children.
+    /// Pairs of parent and child.
     forks: Vec<(i32, i32)>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     mapped: MappedFiles,
-    /// What was in the socket from which a thread is about to move data.
+    /// For each thread about to move data from a socket, the data in the socket.
     peeked: HashMap<i32, Vec<u8>>,
 }
 
@@ -62,11 +62,11 @@ impl Looker {
         self.births.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a call. Before data are moved from a socket the answer is how many bytes of them
-    /// are known, if any.
+    /// Looks at a thread at a call. Before a move from a socket, returns how many bytes of the data
+    /// are known; otherwise 0.
     ///
     /// # Errors
-    /// What `sink` says. What cannot be looked at is left out: the process may be gone.
+    /// An error of `sink`. Data that cannot be read are left out, since the process may be gone.
     pub fn at_call(&self, moment: &Moment, sink: Sink<'_>) -> io::Result<i64> {
         let mut state = self.state();
         match moment.stage {
@@ -87,7 +87,7 @@ impl Looker {
         Ok(0)
     }
 
-    /// A stream begins. A process has what its parent had mapped.
+    /// Notes a new stream. A new process has the mappings of its parent.
     pub fn begun(&self, info: &StreamInfo) {
         let births = &mut *self.births();
         births.streams.insert(info.id.0, info.pid);
@@ -98,27 +98,28 @@ impl Looker {
         births.forks.extend(parent.map(|parent| (*parent, info.pid)));
     }
 
-    /// A process ended, whatever way: what its mappings left in their files.
+    /// Takes the last stores of a process that has ended, from its mapped files.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// An error of `sink`.
     pub fn at_death(&self, pid: i32, time_ns: u64, sink: Sink<'_>) -> io::Result<()> {
         self.state().mapped.bury(pid, time_ns, sink)
     }
 
-    /// Whether a descriptor of a process leads to a file that some process has mapped for writing.
+    /// Returns whether a descriptor of a process leads to a file that any process has mapped for
+    /// writing.
     pub fn is_mapped(&self, pid: i32, descriptor: i32) -> bool {
         self.state().mapped.has(pid, descriptor)
     }
 
-    /// Whether a process has mapped files that matter.
+    /// Returns whether a process has mapped files that matter.
     pub fn has_mappings(&self, pid: i32) -> bool {
         self.state().mapped.knows(pid)
     }
 }
 
-/// Adds what a call moved inside the kernel: an output of the argument that says how many bytes.
-/// Such a buffer has no address; instead it repeats the argument.
+/// Adds the data that a call moved inside the kernel, as an output of the argument with the number
+/// of bytes. Such a buffer has no address and repeats the argument there.
 pub(crate) fn add_moved(call: &mut TracedCall, data: Vec<u8>) {
     let Some(argument) =
         moved_argument(call.number, call.arguments[1]).filter(|_| !data.is_empty())
@@ -137,7 +138,7 @@ pub(crate) fn add_moved(call: &mut TracedCall, data: Vec<u8>) {
     call.buffers.sort_by_key(|buffer| (buffer.argument, buffer.direction));
 }
 
-/// The event for pages of a mapped file.
+/// Makes the event for pages of a mapped file.
 pub(crate) fn pages_event(pages: &MappedPages) -> Vec<u8> {
     let mut body = Vec::with_capacity(48 + pages.path.len() + pages.data.len());
     body.extend(pages.process.to_le_bytes());
@@ -153,7 +154,7 @@ pub(crate) fn pages_event(pages: &MappedPages) -> Vec<u8> {
     state::event(number, &body)
 }
 
-/// What such an event says; `None` if it is none.
+/// Reads such an event. `None` for other events.
 pub(crate) fn pages_of(number: u16, body: &[u8]) -> Option<MappedPages> {
     let word = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
     let (path_bytes, data_bytes) =

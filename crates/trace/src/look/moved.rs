@@ -1,9 +1,9 @@
 //! Data that the kernel moves between descriptors without showing them to the program.
 //!
-//! They are read again where they came from or went to: from a file that was read, else from a file
-//! that was written, else from what is in the pipe that they went into. What comes from a socket is
-//! looked at beforehand. Another thread that changes the file, or empties the pipe, in between can
-//! make them differ or be missing.
+//! They are read again from where they came from or went to: from the source if it is a file, else
+//! from the destination if it is a file, else from the pipe that they went into. The data in a
+//! socket are peeked at before the call. If another thread changes the file or empties the pipe in
+//! between, the data differ or are missing.
 
 use super::Sink;
 use crate::state;
@@ -23,26 +23,27 @@ const IOCTL: u64 = number::IOCTL as u64;
 /// `FICLONE` of `linux/fs.h`.
 const CLONE: u32 = 0x4004_9409;
 
-/// Bytes of one event.
+/// The most bytes of one event.
 const PIECE: usize = 1 << 20;
-/// As much as a pipe of ours holds; no more is looked at beforehand.
+/// The size of our pipes. No more is peeked at before a call.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// One side of a move: a descriptor, and where in it.
+/// One side of a move: a descriptor, and a position in it.
 struct Side {
     descriptor: i32,
-    /// Where the first byte is, if it can be told.
+    /// The position of the first byte, if it is known.
     start: Option<u64>,
 }
 
-/// Both sides, and how many bytes were moved.
+/// Both sides, and the number of bytes moved.
 struct Move {
     from: Side,
     to: Side,
     bytes: u64,
 }
 
-/// What is in the socket that a call is about to move data from; nothing if it is none, or empty.
+/// Returns the data in the socket that a call is about to move data from. Empty if it is not a
+/// socket, or has none.
 pub(super) fn peek(moment: &Moment) -> Vec<u8> {
     let size = moment.arguments[if moment.number == SENDFILE { 3 } else { 4 }]
         .min(PIPE_BYTES as u64) as usize;
@@ -59,7 +60,7 @@ pub(super) fn peek(moment: &Moment) -> Vec<u8> {
     bytes
 }
 
-/// Source and destination.
+/// Returns source and destination.
 fn descriptors(moment: &Moment) -> (i32, i32) {
     let number = |index: usize| moment.arguments[index] as i32;
     match moment.number {
@@ -88,7 +89,8 @@ pub(super) fn capture(moment: &Moment, peeked: Option<Vec<u8>>, sink: Sink<'_>) 
     };
     match in_pipe {
         Ok(Some(bytes)) => put(&bytes, sink),
-        // taken out meanwhile, or never looked at: the record says that they are missing
+        // Another thread took them out, or they were never peeked at. The record says that they are
+        // missing.
         _ => Ok(()),
     }
 }
@@ -118,7 +120,7 @@ fn what_moved(moment: &Moment) -> Option<Move> {
     Some(Move { from: side(from, from_pointer), to: side(to, to_pointer), bytes })
 }
 
-/// Files that share blocks since.
+/// Returns the move of a call that makes files share blocks.
 fn cloned(moment: &Moment) -> Option<Move> {
     let (destination, third) = (moment.arguments[0] as i32, moment.arguments[2]);
     let (source, from, length, to) = match moment.arguments[1] as u32 {
@@ -146,7 +148,7 @@ fn word(pid: i32, address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(bytes))
 }
 
-/// The file behind a descriptor, opened for reading on its own.
+/// Opens the file behind a descriptor separately, for reading.
 fn regular(pid: i32, descriptor: i32) -> Option<File> {
     let path = format!("/proc/{pid}/fd/{descriptor}");
     std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?;
@@ -171,20 +173,20 @@ fn put(bytes: &[u8], sink: Sink<'_>) -> io::Result<()> {
     bytes.chunks(PIECE).try_for_each(|piece| sink(&moved_event(piece)))
 }
 
-/// An event with some of the bytes.
+/// Makes an event with some of the bytes.
 fn moved_event(bytes: &[u8]) -> Vec<u8> {
     let mut body = (bytes.len() as u64).to_le_bytes().to_vec();
     body.extend(bytes);
     state::event(state::kind::MOVED, &body)
 }
 
-/// The bytes of such an event; `None` if it is none.
+/// Returns the bytes of such an event. `None` for other bodies.
 pub(crate) fn bytes_of(body: &[u8]) -> Option<&[u8]> {
     let (count, bytes) = body.split_first_chunk()?;
     bytes.get(..usize::try_from(u64::from_le_bytes(*count)).ok()?)
 }
 
-/// All that is in a pipe, which stays there.
+/// Returns the contents of a pipe, without taking them out.
 fn pipe_content(pid: i32, descriptor: i32) -> io::Result<Vec<u8>> {
     let path = format!("/proc/{pid}/fd/{descriptor}");
     if !std::fs::metadata(&path)?.file_type().is_fifo() {
@@ -192,7 +194,7 @@ fn pipe_content(pid: i32, descriptor: i32) -> io::Result<Vec<u8>> {
     }
     let pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    // as it is, it is as large as most
+    // If that fails, the pipe keeps the default size, which most pipes have.
     let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
     rustix::pipe::tee(pipe.as_fd(), &writer, PIPE_BYTES, SpliceFlags::NONBLOCK)?;
     drop(writer);

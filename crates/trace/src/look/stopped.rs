@@ -1,5 +1,5 @@
-//! Looking at threads that stop at every call: what the runtime asks for by itself is found out
-//! from the call's number.
+//! Looks at threads that stop at every call. The call's number decides what to look at, where the
+//! runtime would ask by itself.
 
 use super::mapped::leads_to_program;
 use super::{Looker, Sink};
@@ -20,7 +20,7 @@ const MAP_PRIVATE: u64 = 2;
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
 
-/// Calls that use the file of the descriptor in argument 0: reading, writing, sizes, syncing.
+/// The calls that use the file of the descriptor in argument 0: reading, writing, sizes, syncing.
 const USES_FILE: [u64; 14] = [
     number::READ as u64,
     number::WRITE as u64,
@@ -39,10 +39,10 @@ const USES_FILE: [u64; 14] = [
 ];
 
 impl Looker {
-    /// On the way into a call.
+    /// Looks at a thread that enters a call.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// An error of `sink`.
     pub fn entered(&self, moment: Moment, sink: Sink<'_>) -> io::Result<()> {
         let at = |stage| Moment { stage, ..moment };
         let descriptor = |index: usize| moment.arguments[index] as i32;
@@ -70,10 +70,10 @@ impl Looker {
         Ok(())
     }
 
-    /// On the way out of a call that succeeded.
+    /// Looks at a thread at the return of a successful call.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// An error of `sink`.
     pub fn returned(&self, moment: Moment, sink: Sink<'_>) -> io::Result<()> {
         match moment.number {
             MMAP if moment.arguments[3] & MAP_ANONYMOUS == 0 && !self.loads_program(&moment) => {
@@ -90,8 +90,9 @@ impl Looker {
         Ok(())
     }
 
-    /// Whether a call maps a part of a program or library, of which nothing is noted, and nothing
-    /// that is goes away by it: programs of hundreds of libraries are not looked at whole for each.
+    /// Returns whether a call maps a part of a program or library without replacing a noted
+    /// mapping. Such mappings are not noted, so the process need not be looked at for each of its
+    /// libraries.
     fn loads_program(&self, moment: &Moment) -> bool {
         let is_private = moment.arguments[3] & MAP_TYPE == MAP_PRIVATE;
         is_private
@@ -99,16 +100,16 @@ impl Looker {
             && !self.concerns_mapping(moment, moment.result as u64)
     }
 
-    /// Whether the memory that begins there and is as long as the second argument says has a file
-    /// in it that matters.
+    /// Returns whether a file that matters is mapped in the memory from `start` on, of the length
+    /// in the second argument.
     fn concerns_mapping(&self, moment: &Moment, start: u64) -> bool {
         self.state().mapped.overlaps(moment.pid, start..start.saturating_add(moment.arguments[1]))
     }
 
-    /// Before a process, or some of its memory, goes.
+    /// Looks at a process before it, or some of its memory, goes away.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// An error of `sink`.
     pub fn before_end(&self, moment: Moment, sink: Sink<'_>) -> io::Result<()> {
         if self.has_mappings(moment.pid) {
             self.at_call(&Moment { stage: Stage::BeforeUnmap, ..moment }, sink)?;

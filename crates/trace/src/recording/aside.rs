@@ -1,5 +1,5 @@
-//! What replay brings to light and the recording does not have, kept on disk until the streams are
-//! put in order: inputs of calls, and what programs have read and stored through mapped files.
+//! Data that replay supplies and the recording lacks: inputs of calls, and what programs have read
+//! and stored through mapped files. They are on disk until the streams are put in order.
 
 use crate::events::EventBuffer;
 use crate::look::{Looker, pages_of};
@@ -14,34 +14,34 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes it while the recording is replayed.
+/// Takes the data during replay.
 #[derive(Debug)]
 pub(super) struct Aside {
     folder: PathBuf,
-    /// If anybody wants to know what is in mapped files.
+    /// Present if the contents of mapped files are wanted.
     looker: Option<Looker>,
     files: Mutex<Files>,
 }
 
-/// Files that are written to, one of a kind for each stream.
+/// The files being written: one of each kind per stream.
 #[derive(Debug, Default)]
 struct Files {
     open: ManyFiles<(u32, Kind)>,
-    /// What went wrong first.
+    /// The first error of all.
     failure: Option<io::Error>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Inputs, one behind the other.
+    /// Inputs, one after another.
     Inputs,
-    /// Pages of mapped files: how many events were behind the thread, then a STATE event with the
-    /// pages.
+    /// Pages of mapped files: the number of the thread's events before them, then a STATE event
+    /// with the pages.
     Pages,
 }
 
 impl Aside {
-    /// In a folder of its own.
+    /// Makes the folder and an empty collection in it.
     pub fn create(folder: &Path, looks: bool) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         Ok(Self {
@@ -51,17 +51,17 @@ impl Aside {
         })
     }
 
-    /// Nothing more will come.
+    /// Ends the collection.
     ///
     /// # Errors
-    /// Not all that came could be kept.
+    /// Some data could not be written.
     pub fn finish(&self) -> io::Result<()> {
         let mut files = self.files();
         files.open.close()?;
         files.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Gives back what a stream has.
+    /// Returns a reader of a stream's data.
     pub fn reader(&self, stream: StreamId) -> AsideReader {
         let open = |kind| File::open(self.path(stream.0, kind)).ok().map(BufReader::new);
         AsideReader {
@@ -121,24 +121,24 @@ impl Onlooker for Aside {
     }
 }
 
-/// What there is of one stream.
+/// Reads the data of one stream.
 #[derive(Debug)]
 pub(super) struct AsideReader {
     stream: u32,
     inputs: Option<BufReader<File>>,
     pages: Option<BufReader<File>>,
-    /// Pages that were read from the file already, and where they belong.
+    /// Pages already read from the file, and the number of events before them.
     next: Option<(u64, MappedPages)>,
 }
 
 impl AsideReader {
-    /// The next input, of so many bytes.
+    /// Returns the next input, of `bytes` bytes.
     pub fn input(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let mut input = vec![0; bytes];
         self.inputs.as_mut()?.read_exact(&mut input).ok().map(|()| input)
     }
 
-    /// The next pages that were looked at when no more than so many events were behind the thread.
+    /// Returns the next pages that were taken after at most `events` events of the thread.
     pub fn stored_before(&mut self, events: u64) -> Result<Option<MappedPages>> {
         if self.next.is_none() {
             self.next = self.read_pages()?;

@@ -1,5 +1,4 @@
-//! One stream of a recording on its way to become a trace: what its thread did next, and what must
-//! have happened before.
+//! Reads one stream of a recording: the next step of its thread, and what must come before it.
 
 use super::aside::AsideReader;
 use crate::Result;
@@ -20,54 +19,54 @@ const EXECVE: u32 = number::EXECVE as u32;
 const WAIT4: u16 = number::WAIT4;
 const WAITID: u16 = number::WAITID;
 
-/// Domain of all processes that share memory.
+/// The domain of all processes that share memory.
 const SHARED: u32 = 0;
 
-/// What must have happened before.
+/// The condition for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Gate {
     #[default]
     Open,
-    /// All turns of a domain before this one.
+    /// All earlier turns of the domain come first.
     Turn { domain: u32, turn: u64 },
-    /// The end of a process.
+    /// The end of the process comes first.
     End(u32),
 }
 
-/// What a thread did next.
+/// A step of a thread.
 #[derive(Default)]
 pub(super) struct Step {
     pub observation: Option<Observation>,
-    /// The stream that it made.
+    /// The stream that the step made.
     pub child: Option<StreamId>,
     pub gate: Gate,
-    /// What the call mapped.
+    /// The mapping that the call made.
     pub mapping: Option<Mapping>,
 }
 
-/// Where a stream is read.
+/// The reading position in a stream.
 pub(super) struct Cursor {
     reader: StreamReader,
     next_chunk: usize,
     chunk: Vec<u8>,
-    /// Where in the file the chunk is that was read last.
+    /// The offset in the file of the last chunk read.
     pub place: u64,
     events: EventBuffer,
     interpreter: Interpreter,
     aside: AsideReader,
-    /// Events of the stream that were interpreted.
+    /// How many events of the stream were interpreted.
     event_count: u64,
     pub ready: VecDeque<Step>,
-    /// When its last call returned.
+    /// The time at which its last call returned.
     pub returned_ns: u64,
-    /// What comes next waited for its turn: others ran after it had been begun.
+    /// Whether the next call waited for its turn. Others ran after it had begun.
     pub has_waited: bool,
-    /// How often others went first with what only its next step keeps from coming.
+    /// How often other streams went first, whose steps the next step here would have cut off.
     pub stood_aside: u32,
 }
 
 impl Cursor {
-    /// At the beginning of a stream. Time is `now_ns`.
+    /// Makes a cursor at the start of a stream. The time is `now_ns`.
     pub fn new(
         reader: StreamReader,
         interpreter: Interpreter,
@@ -90,7 +89,7 @@ impl Cursor {
         }
     }
 
-    /// The next step, which is then over.
+    /// Takes the next step.
     pub fn take(&mut self) -> Option<Step> {
         let step = self.ready.pop_front()?;
         self.stood_aside = 0;
@@ -98,10 +97,10 @@ impl Cursor {
         Some(step)
     }
 
-    /// Reads until there is a next step; false if there is none.
+    /// Reads until there is a next step. False if there is none.
     ///
     /// # Errors
-    /// What reading says.
+    /// Errors of reading.
     pub fn fill(
         &mut self,
         stream: u32,
@@ -124,8 +123,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// What mapped files had in them when the thread came to an event, piece by piece; false if
-    /// that is all.
+    /// Adds the next pages of mapped files that were taken before an event. False if there are none
+    /// left.
     fn stored_before(&mut self, event: u64) -> Result<bool> {
         let Some(mut pages) = self.aside.stored_before(event)? else { return Ok(false) };
         (pages.process, pages.thread) = (self.interpreter.process(), self.interpreter.thread());
@@ -136,7 +135,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// The next event; false if it is not there yet.
+    /// Interprets the next event. False if its bytes are not all read yet.
     fn interpret(
         &mut self,
         stream: u32,
@@ -201,8 +200,8 @@ fn gate_of(call: &CallRef<'_>) -> Gate {
     ended.filter(|process| *process > 0).map_or(Gate::Open, Gate::End)
 }
 
-/// Which process `waitid` found to have ended: it may also say that one has stopped, or that none
-/// has done anything.
+/// Returns the process that `waitid` reported as ended. The call also reports stops, or nothing at
+/// all.
 fn child_in_siginfo(call: &CallRef<'_>) -> Option<u32> {
     const CLD_EXITED: u32 = 1;
     const CLD_DUMPED: u32 = 3;
@@ -213,8 +212,8 @@ fn child_in_siginfo(call: &CallRef<'_>) -> Option<u32> {
     word(8).filter(|code| (CLD_EXITED..=CLD_DUMPED).contains(code)).and_then(|_| word(12))
 }
 
-/// What is known of a program that begins: of the first from the recording's metadata, of others
-/// from the call.
+/// Returns the known state of a new program. For the first program it comes from the recording's
+/// metadata, for others from the call.
 fn start_of(call: Option<&Observation>, metadata: &Metadata, process: u32) -> Observation {
     let (executable, arguments) = match call {
         Some(Observation::Record(TraceRecord::Call(call))) => executed(call),

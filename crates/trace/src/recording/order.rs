@@ -1,4 +1,4 @@
-//! An order in which all that the threads of a recording did can have happened.
+//! Finds a possible order of all that the threads of a recording did.
 
 use super::aside::Aside;
 use super::cursor::{Cursor, Gate, Step};
@@ -17,14 +17,14 @@ const EXIT: u32 = number::EXIT as u32;
 const EXIT_GROUP: u32 = number::EXIT_GROUP as u32;
 const TICK_NS: u64 = 1000;
 
-/// Which stream has the baton of a domain.
+/// The stream that has the baton of a domain.
 #[derive(Debug, Clone, Copy)]
 struct Holder {
     stream: u32,
     turn: u64,
 }
 
-/// All streams of a recording, and which goes on next.
+/// All streams of a recording, in the order that is being found.
 pub(super) struct Order<'recording> {
     recording: &'recording Recording,
     aside: &'recording Aside,
@@ -34,7 +34,7 @@ pub(super) struct Order<'recording> {
     blocked: Vec<(u64, u32)>,
     unborn: HashMap<u32, StreamInfo>,
     processes: HashMap<u32, u32>,
-    /// Streams of each process that have not ended.
+    /// How many streams of each process have not ended.
     living: HashMap<u32, u32>,
     holders: HashMap<u32, Holder>,
     channels: Channels,
@@ -43,10 +43,10 @@ pub(super) struct Order<'recording> {
 }
 
 impl<'recording> Order<'recording> {
-    /// At the beginning of all streams.
+    /// Begins at the start of all streams.
     ///
     /// # Errors
-    /// What reading says.
+    /// Errors of reading.
     pub fn new(recording: &'recording Recording, aside: &'recording Aside) -> Result<Self> {
         let unborn: HashMap<_, _> =
             recording.streams().map(|summary| (summary.info.id.0, summary.info)).collect();
@@ -87,7 +87,7 @@ impl<'recording> Order<'recording> {
         self.queue(stream)
     }
 
-    /// A stream has made another.
+    /// Notes that a stream has made another.
     fn make(&mut self, parent: u32, child: u32) -> Result<()> {
         if let (Some(parent), Some(info)) = (self.processes.get(&parent), self.unborn.get(&child)) {
             self.channels.forked(*parent, info.pid as u32);
@@ -129,8 +129,8 @@ impl<'recording> Order<'recording> {
         }
     }
 
-    /// Gives an observation of a stream its times: those of the order, and before that back to when
-    /// the thread went to wait.
+    /// Sets the times of an observation. A call that waited for its turn was entered when the
+    /// thread's previous call returned.
     fn stamp(&mut self, stream: u32, observation: &mut Observation) {
         let at_ns = self.time_ns;
         match observation {
@@ -152,7 +152,7 @@ impl<'recording> Order<'recording> {
         }
     }
 
-    /// Whether the baton is free for that stream: its holder has done all that it did in its turn.
+    /// Returns whether the stream may take the baton: its holder has finished its turn.
     fn has_passed_on(&self, holder: Holder, stream: u32) -> bool {
         let next = self.cursors.get(&holder.stream).and_then(|cursor| cursor.ready.front());
         holder.stream == stream || next.is_none_or(|step| matches!(step.gate, Gate::Turn { .. }))
@@ -162,9 +162,9 @@ impl<'recording> Order<'recording> {
         self.order.extend(self.blocked.drain(..).map(Reverse));
     }
 
-    /// The stream that goes on before another one's next step. That step would close the last
-    /// descriptor to read from, where others can still write: what they wrote with success came
-    /// before. They may have nothing more to write, so this has limits.
+    /// Returns a stream that goes on before the next step of `stream`. That step closes the last
+    /// descriptor to read from while others can still write. Their successful writes came before.
+    /// They may have none left, so there are limits.
     fn first_before(&self, stream: u32, depth: u32) -> Option<u32> {
         const MAXIMUM_DEPTH: u32 = 16;
         const MAXIMUM_STEPS: u32 = 10_000;
@@ -189,8 +189,7 @@ impl<'recording> Order<'recording> {
         Some(self.first_before(*first, depth + 1).unwrap_or(*first))
     }
 
-    /// The stream that goes on next. Where all wait for each other, the order on disk is all there
-    /// is.
+    /// Chooses the stream that goes on next. If all wait for each other, the order on disk decides.
     fn choose(&mut self) -> Option<u32> {
         while let Some(Reverse((place, stream))) = self.order.pop() {
             let step = self.cursors.get(&stream).and_then(|cursor| cursor.ready.front());
@@ -209,10 +208,10 @@ impl<'recording> Order<'recording> {
         Some(self.blocked.swap_remove(first).1)
     }
 
-    /// What was done next, with its time.
+    /// Returns the next observation, with its time.
     ///
     /// # Errors
-    /// What reading says.
+    /// Errors of reading.
     pub fn next(&mut self) -> Result<Option<Observation>> {
         loop {
             let Some(stream) = self.choose() else {
@@ -248,7 +247,7 @@ impl<'recording> Order<'recording> {
         }
     }
 
-    /// What is missing of the names of mapped files, if anything.
+    /// Returns which names of mapped files are missing, if any.
     pub fn missing(&self) -> Option<String> {
         self.names.missing()
     }

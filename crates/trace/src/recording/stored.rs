@@ -1,4 +1,5 @@
-//! Replay maps copies of files: what they are called in the trace, as long as they have a name.
+//! Names of mapped files in the trace. Replay maps copies of the files, and their pages get the
+//! files' own names, as long as these exist.
 
 use crate::look::has_name;
 use crate::observation::Observation;
@@ -20,19 +21,19 @@ const RENAMEAT: u32 = number::RENAMEAT as u32;
 const RENAMEAT2: u32 = number::RENAMEAT2 as u32;
 const RENAME_EXCHANGE: u64 = 2;
 
-/// Follows what was mapped, and renamed since.
+/// Follows mappings, and later changes of the files' names.
 #[derive(Debug, Default)]
 pub(super) struct MappedNames {
     tracker: Tracker,
-    /// By the name of the copy.
+    /// The file's name for each name of a copy.
     names: HashMap<String, Vec<u8>>,
-    /// Mappings that could be written to, of which the recording has no copy.
+    /// How many writable mappings have no copy in the recording.
     without_copy: u64,
 }
 
 impl MappedNames {
-    /// Takes in what happened; `mapping` is what a call mapped. Pages of a file get its name; those
-    /// of one without are nothing.
+    /// Follows an observation. `mapping` is what a call mapped. Pages get the name of their file,
+    /// and are dropped if it has none.
     pub fn follow(
         &mut self,
         mut observation: Observation,
@@ -57,7 +58,7 @@ impl MappedNames {
         Some(observation)
     }
 
-    /// What of that is missing, if anything.
+    /// Returns what is missing, if anything.
     pub fn missing(&self) -> Option<String> {
         let count = self.without_copy;
         (count > 0).then(|| {
@@ -107,14 +108,14 @@ impl MappedNames {
     }
 }
 
-/// A path of, or below, what was `from` and is `to` now.
+/// Returns the new name of `path` if it is `from`, or is below it, when `from` becomes `to`.
 fn moved(path: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     let rest = path.strip_prefix(from).filter(|rest| rest.is_empty() || rest[0] == b'/')?;
     Some([to, rest].concat())
 }
 
-/// The names that copies of a file have: the one that all processes share, by its numbers, and the
-/// one as it was stored.
+/// Returns the names of a file's copies: the one that all processes share, named by device and
+/// inode, and the stored one.
 fn copies(mapping: &Mapping) -> [String; 2] {
     let shared = [mapping.device, mapping.inode]
         .iter()
@@ -157,7 +158,7 @@ mod tests {
         }))
     }
 
-    /// What is mapped is `/w/file`, by descriptor 3, with the numbers 1 and 2.
+    /// The mapped file is `/w/file`, with descriptor 3 and the numbers 1 and 2.
     fn mapped() -> (MappedNames, Mapping) {
         let mut names = MappedNames::default();
         let start = ProcessStart {

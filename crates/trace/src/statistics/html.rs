@@ -1,27 +1,27 @@
-//! A report as a page that needs nothing but itself: tables and drawings, no scripts.
+//! A report as a self-contained page: tables and drawings, no scripts.
 //!
-//! The drawings are SVG made here. They are rows of rectangles; a plotting library would bring its
-//! own fonts and axes, or a script, to draw them.
+//! The drawings are rows of SVG rectangles, made here. A plotting library would bring its own fonts
+//! and axes, or a script.
 
 use super::text::{bytes, seconds, size_class};
 use super::{Sizes, Slice, StatisticsReport};
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 960.0;
-/// Room for the words at the left of a drawing.
+/// The width of the labels at the left of a drawing.
 const MARGIN: f64 = 130.0;
-/// Processes that are drawn.
+/// The most processes that are drawn.
 const MOST_PROCESSES: usize = 300;
 
 const STYLE: &str = "body{font:14px system-ui,sans-serif;margin:2em;color:#222;max-width:1100px}h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}\
 table{border-collapse:collapse}td,th{padding:2px 10px;text-align:right;border-bottom:1px solid #ddd}td:last-child,th:last-child{text-align:left;\
 word-break:break-all}svg{display:block}text{font-size:11px;fill:#444}.warning{color:#a00}";
 
-/// What of a slice is drawn.
+/// The number of a slice that is drawn.
 type Number = fn(&Slice) -> u64;
 
 impl StatisticsReport {
-    /// The whole page; `title` is what it is about.
+    /// Returns the whole page. `title` is its heading.
     pub fn html(&self, title: &str) -> String {
         let title = escaped(title);
         let mut page = format!(
@@ -67,7 +67,8 @@ impl StatisticsReport {
         page + "</body></html>\n"
     }
 
-    /// Time from left to right, latency from below: the darker, the more calls.
+    /// Draws calls by time, from left to right, and latency, from bottom to top. Darker means more
+    /// calls.
     fn heat_map(&self) -> String {
         let classes = || {
             self.slices
@@ -108,7 +109,7 @@ impl StatisticsReport {
         drawn(height + 16.0, &(drawing + &self.time_axis(height)))
     }
 
-    /// Bars for each slice of time, one colour for each number.
+    /// Draws bars for each slice of time, one colour for each number.
     fn over_time(&self, numbers: &[(Number, &str)], shown: impl Fn(u64) -> String) -> String {
         const HEIGHT: f64 = 120.0;
         let most = self
@@ -152,7 +153,7 @@ impl StatisticsReport {
         )
     }
 
-    /// A bar for each process from its beginning to its end.
+    /// Draws a bar for each process, from its beginning to its end.
     fn time_line(&self) -> String {
         const ROW: f64 = 15.0;
         let whole = self.duration_ns.max(1) as f64;
@@ -255,7 +256,7 @@ fn table(
     section(page, heading, &format!("<table><tr>{}</tr>\n{rows}</table>", cells("th", &columns)));
 }
 
-/// A bar for each class of sizes.
+/// Draws a bar for each class of sizes.
 fn sizes(sizes: &Sizes) -> String {
     const ROW: f64 = 15.0;
     let most = sizes.by_size.iter().copied().max().unwrap_or(0);

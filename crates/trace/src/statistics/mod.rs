@@ -1,4 +1,4 @@
-//! What a trace is about: calls, sizes, files, processes, and how all that went over time.
+//! Statistics of a trace: calls, sizes, files and processes, and their course over time.
 
 mod html;
 mod slices;
@@ -14,9 +14,9 @@ pub use slices::Slice;
 use slices::Slices;
 use std::collections::{BTreeMap, HashMap};
 
-/// Files that are told apart; the calls on more than these are counted together.
+/// The most files with a row of their own. Calls on further files share one row.
 const MOST_FILES: usize = 100_000;
-/// Name under which they are.
+/// The name of that row.
 const OTHER_FILES: &[u8] = b"(other files)";
 
 const READS: [u32; 7] = [
@@ -38,7 +38,7 @@ const WRITES: [u32; 7] = [
     number::PWRITEV2 as u32,
 ];
 
-/// Sums up a trace, record by record. Memory is bounded by the files and processes there are.
+/// Sums up a trace, record by record. Memory depends on the number of files and processes.
 #[derive(Debug, Default)]
 pub struct Statistics {
     summary: Summary,
@@ -53,16 +53,16 @@ pub struct Statistics {
     errors: u64,
 }
 
-/// What was done with one file.
+/// The calls on one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FileRow {
-    /// Its path, or what its descriptor is called.
+    /// Its path, or the name of its descriptor.
     pub path: String,
-    /// Calls on it, by path or descriptor.
+    /// The number of calls on it, by path or descriptor.
     pub calls: u64,
-    /// Of them, those that failed.
+    /// The number of these calls that failed.
     pub errors: u64,
-    /// Time in them.
+    /// The time in these calls.
     pub total_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -77,15 +77,15 @@ pub struct ProcessRow {
     pub process: u32,
     /// That of its parent; 0 if unknown.
     pub parent: u32,
-    /// The program it ran last.
+    /// The last program that it ran.
     pub program: String,
-    /// When it was first seen, since the trace began.
+    /// The time of its first record, since the trace began.
     pub begin_ns: u64,
-    /// When it was last seen.
+    /// The time of its last record, since the trace began.
     pub end_ns: u64,
-    /// Its calls.
+    /// The number of its calls.
     pub calls: u64,
-    /// Time in them, of all its threads.
+    /// The time in its calls, of all threads.
     pub total_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -93,44 +93,43 @@ pub struct ProcessRow {
     pub written_bytes: u64,
 }
 
-/// Data that went one way.
+/// The data that went in one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Sizes {
-    /// Calls that moved data.
+    /// The number of calls that moved data.
     pub calls: u64,
-    /// How much.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Calls by size: element N counts those of less than 2^N bytes, and not less than half of
-    /// that.
+    /// Calls by size. Element N counts those of less than 2^N bytes, but at least half of that.
     pub by_size: Vec<u64>,
 }
 
-/// All that is known in the end.
+/// The statistics of a whole trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StatisticsReport {
-    /// Calls in the trace.
+    /// The number of calls in the trace.
     pub calls: u64,
-    /// Of them, those that failed.
+    /// The number of calls that failed.
     pub errors: u64,
-    /// From the first call to the last, in nanoseconds.
+    /// The time from the first record to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// By call.
+    /// Counts and times by call.
     pub by_call: Vec<SummaryRow>,
-    /// What was read.
+    /// The data that were read.
     pub read: Sizes,
-    /// What was written.
+    /// The data that were written.
     pub written: Sizes,
     /// How many files were used.
     pub file_count: usize,
-    /// Those with the most time in calls.
+    /// The files with the most time in calls.
     pub files: Vec<FileRow>,
-    /// All processes, by when they began.
+    /// All processes, in the order in which they began.
     pub processes: Vec<ProcessRow>,
-    /// Length of a slice of time, in nanoseconds.
+    /// The length of a slice of time, in nanoseconds.
     pub slice_ns: u64,
-    /// What happened in each slice.
+    /// The calls in each slice.
     pub slices: Vec<Slice>,
-    /// What the trace says is missing in it.
+    /// The gaps that the trace reports.
     pub incomplete: Vec<String>,
 }
 
@@ -147,7 +146,7 @@ impl Sizes {
 }
 
 impl Statistics {
-    /// Takes in the next record.
+    /// Adds the next record.
     pub fn add(&mut self, record: TraceRecord) {
         let mut observation = Observation::Record(record);
         match &observation {
@@ -208,7 +207,7 @@ impl Statistics {
         row.total_ns += spent_ns;
         row.read_bytes += read;
         row.written_bytes += written;
-        // Of a path and a directory the path is meant, which comes last.
+        // The path comes after its directory and is the file in question.
         if let Some(path) = self.tracker.paths_of(call).pop() {
             let known = self.files.len() < MOST_FILES || self.files.contains_key(&path);
             let row =
@@ -221,7 +220,7 @@ impl Statistics {
         }
     }
 
-    /// The report, with so many files at most.
+    /// Makes the report, with at most `most_files` files.
     pub fn report(self, order: Order, most_files: usize) -> StatisticsReport {
         let file_count = self.files.len();
         let mut files: Vec<FileRow> = self

@@ -1,24 +1,24 @@
-//! Time in equal slices, as many as a picture shows, however long the trace is.
+//! Equal slices of time. A trace of any length has as many as a drawing shows.
 
 use serde::Serialize;
 
-/// More slices than these are put together in pairs.
+/// The most slices. If there are more, pairs of them are joined.
 const MOST_SLICES: usize = 256;
 const FIRST_WIDTH_NS: u64 = 100_000;
 
-/// What happened in one slice of time.
+/// The calls in one slice of time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Slice {
-    /// Calls entered in it.
+    /// The number of calls entered in it.
     pub calls: u64,
-    /// Of them, those that failed.
+    /// The number of these calls that failed.
     pub errors: u64,
-    /// Bytes read by them.
+    /// The bytes that they read.
     pub read_bytes: u64,
-    /// Bytes written by them.
+    /// The bytes that they wrote.
     pub written_bytes: u64,
-    /// How long they took: element N counts those of less than 2^N nanoseconds, and not less than
-    /// half of that.
+    /// Calls by duration. Element N counts those of less than 2^N nanoseconds, but at least half of
+    /// that.
     pub by_latency: Vec<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Slice {
     }
 }
 
-/// All slices since the first time that was seen.
+/// All slices since the first time seen.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     begin_ns: Option<u64>,
@@ -44,12 +44,12 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Nanoseconds since the trace began; the first time asked for is the beginning.
+    /// Returns nanoseconds since the trace began. It begins at the first time passed here.
     pub fn since_begin(&mut self, time_ns: u64) -> u64 {
         time_ns.saturating_sub(*self.begin_ns.get_or_insert(time_ns))
     }
 
-    /// Adds a call that was entered then and took so long.
+    /// Adds a call that was entered at `at_ns` and took `spent_ns`.
     pub fn add(&mut self, at_ns: u64, mut call: Slice, spent_ns: u64) {
         let class = (u64::BITS - spent_ns.leading_zeros()) as usize;
         call.by_latency = vec![0; class + 1];

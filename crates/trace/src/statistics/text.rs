@@ -4,11 +4,11 @@ use super::{Sizes, StatisticsReport};
 use crate::summary;
 use std::fmt::Write as _;
 
-/// Width of the longest bar.
+/// The width of the longest bar.
 const BAR: u64 = 50;
 
 impl StatisticsReport {
-    /// Tables, one after the other.
+    /// Returns all tables, one after the other.
     pub fn text(&self) -> String {
         let mut text = summary::table(&self.by_call, &summary::COLUMNS);
         let _ = writeln!(
@@ -68,7 +68,7 @@ fn sizes_table(text: &mut String, name: &str, sizes: &Sizes) {
     }
 }
 
-/// The sizes of a class, by its lower end.
+/// Returns the name of a class of sizes, which is its lower end.
 pub(super) fn size_class(class: usize) -> String {
     bytes(1_u64.checked_shl(class.saturating_sub(1) as u32).unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! A number that was counted, and what it is a count of.
+//! A count and its name.
 
 /// One count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,13 +13,13 @@ impl Count {
         Self { name, count }
     }
 
-    /// What it is a count of.
+    /// Returns the workload in the name.
     pub fn workload(&self) -> &str {
         workload(&self.name)
     }
 }
 
-/// The first part of a name.
+/// Returns the first part of a name, which is the workload.
 pub fn workload(name: &str) -> &str {
     name.split('.').next().unwrap_or_default()
 }

@@ -1,27 +1,27 @@
-//! The bytes of events in a recording's `events` file, by the headers of its frames
-//! (docs/FORMAT.md, "Frames"). Read here without the recorder's own code: a count of what that
-//! writes should not depend on what it says.
+//! Counts the bytes of events in a recording's `events` file, from the headers of its frames
+//! (docs/FORMAT.md, "Frames"). It does not use the recorder's own code, so that the count of its
+//! output is independent of it.
 
 use crate::bench::Result;
 
 const HEADER_BYTES: usize = 64;
 const MAGIC: &[u8] = b"RTKF";
-/// The kind of frames that have events.
+/// The kind of frames with events.
 const CHUNK: u8 = 3;
 
-/// Bytes of all streams together.
+/// The bytes of all streams together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct EventBytes {
-    /// As the events are laid out.
+    /// The size of the events in memory.
     pub events: u64,
-    /// As they are stored: compressed, without the headers of frames.
+    /// The size of the events in the file: compressed, without the headers of frames.
     pub stored: u64,
 }
 
 /// Adds up the frames of a whole file.
 ///
 /// # Errors
-/// It is not made of frames.
+/// The file does not consist of frames.
 pub fn event_bytes(file: &[u8]) -> Result<EventBytes> {
     let mut bytes = EventBytes::default();
     let mut rest = file;

@@ -1,5 +1,5 @@
-//! The limits of counts: a file of lines `NAME = COUNT + TOLERANCE`, `#` for comments. A count that
-//! exceeds both together fails; so does one without a limit, and a limit without a count.
+//! The limits of counts: a file of lines `NAME = COUNT + TOLERANCE`, `#` for comments. A count
+//! fails if it exceeds the sum. A count without a limit fails, and so does a limit without a count.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::count::{Count, workload};
 use crate::bench::Result;
 
-/// What the file begins with.
+/// The beginning of the file.
 const PREFACE: &str = "\
 # The limits of `cargo xtask bench --counts`, which writes this file with --update: the count, and by
 # how much it may be exceeded. docs/BENCHMARKS.md (\"Counts\") says what is counted. Tolerances are kept;
@@ -15,9 +15,10 @@ const PREFACE: &str = "\
 # Debian 12 with gcc 12.
 ";
 
-/// Tolerances of what is new, by the end of its name: a part of the count in percent, and a number.
+/// The tolerances of new counts, by the end of the name: a percentage of the count, and a number to
+/// add.
 const USUAL_TOLERANCES: [(&str, u64, u64); 8] = [
-    // Another compiler for the runtime.
+    // Another compiler can change the runtime.
     (".instructions", 3, 5),
     (".calls.program", 1, 5),
     // The supervisor looks after its processes every few milliseconds.
@@ -27,11 +28,11 @@ const USUAL_TOLERANCES: [(&str, u64, u64); 8] = [
     (".peak_kb", 5, 400),
     // Exact but for paths.
     (".log.bytes", 0, 256),
-    // Pieces are compressed as they come.
+    // Pieces are compressed as they arrive.
     ("_bytes", 5, 512),
 ];
 
-/// The most that a count should be.
+/// A count and its tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     pub count: u64,
@@ -42,11 +43,11 @@ pub struct Limit {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Limits(BTreeMap<String, Limit>);
 
-/// What is said of one name.
+/// The result for one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Good,
-    /// By more than the tolerance less: the limit should follow.
+    /// It is lower by more than the tolerance, so the limit should be lowered.
     Less,
     Over,
     /// It has a limit, but was not counted.
@@ -55,7 +56,7 @@ pub enum Verdict {
     Unknown,
 }
 
-/// A count beside its limit.
+/// A count with its limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
     pub name: String,
@@ -68,7 +69,7 @@ impl Limits {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read, or has a mistake, with its line.
+    /// The file cannot be read, or has a mistake, with its line.
     pub fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
@@ -91,7 +92,7 @@ impl Limits {
         Ok(Self(limits))
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn print(&self) -> String {
         let line = |(name, limit): (&String, &Limit)| {
             format!("{name} = {} + {}\n", limit.count, limit.tolerance)
@@ -99,13 +100,14 @@ impl Limits {
         std::iter::once(PREFACE.to_owned()).chain(self.0.iter().map(line)).collect()
     }
 
-    /// Names and limits.
+    /// Returns names and limits.
     #[cfg(test)]
     pub fn all(&self) -> impl Iterator<Item = (&str, Limit)> {
         self.0.iter().map(|(name, &limit)| (name.as_str(), limit))
     }
 
-    /// Every count and every limit of the wanted workloads, in the order of their names.
+    /// Returns a row for every count and every limit of the selected workloads, in the order of
+    /// names.
     pub fn judge(&self, counts: &[Count], wants: impl Fn(&str) -> bool) -> Vec<Row> {
         let mut both: BTreeMap<&str, (Option<u64>, Option<Limit>)> = BTreeMap::new();
         for count in counts {
@@ -123,8 +125,7 @@ impl Limits {
         both.into_iter().map(row).collect()
     }
 
-    /// The counts as limits, with the tolerances that there are; those of workloads that are not
-    /// wanted stay.
+    /// Returns the counts as new limits, with the old tolerances. Limits of other workloads stay.
     pub fn updated(&self, counts: &[Count], wants: impl Fn(&str) -> bool) -> Self {
         let others = self.0.iter().filter(|(name, _)| !wants(workload(name)));
         let mut limits: BTreeMap<_, _> =
@@ -173,7 +174,7 @@ impl Verdict {
 }
 
 impl Row {
-    /// Whether the count exceeds its limit.
+    /// Returns whether the count exceeds its limit.
     pub fn exceeds(&self) -> bool {
         self.verdict == Verdict::Over
     }
@@ -182,7 +183,7 @@ impl Row {
         workload(&self.name)
     }
 
-    /// What is wrong with it, if anything is.
+    /// Returns the complaint about the row, if there is any.
     pub fn complaint(&self) -> Option<String> {
         match (self.verdict, self.count, self.limit) {
             (Verdict::Good | Verdict::Less, ..) => None,

@@ -1,4 +1,4 @@
-//! Takes the counts, by programs of `benches/programs`.
+//! Takes the counts, with programs of `benches/programs`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,25 +9,25 @@ use crate::bench::Result;
 use crate::bench::scratch::folder_bytes;
 use crate::bench::stopwatch::Stopwatch;
 
-/// What all runs find: fixed addresses, and an environment that is the same everywhere.
+/// The start of every command: fixed addresses, and the same environment everywhere.
 const SAME: [&str; 7] =
     ["env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C", "RETAKE_DIR=recordings", "setarch", "-R"];
 
-/// The stretch of `counted` in which nothing is called.
+/// The part of `counted` without a call.
 const NOTHING: &str = "nothing";
-/// Calls of loops, between whose recordings the difference is counted.
+/// The numbers of calls in two loops. The difference of their recordings is counted.
 const LOOP_CALLS: [u64; 2] = [100, 10_100];
-/// The same for what takes longer.
+/// The same for slower operations.
 const EVENTS: [u64; 2] = [2, 52];
-/// Of so many runs the least counts: chance only adds.
+/// The number of runs. The least of their counts is taken, since chance only adds.
 const RUNS: usize = 4;
 
 const RECORDING: &str = "recording";
 
-/// Names and numbers.
+/// Numbers by name.
 type Numbers = BTreeMap<String, u64>;
 
-/// Counts in one folder.
+/// Takes counts in one folder.
 #[derive(Debug)]
 pub struct Taker<'a> {
     stopwatch: Stopwatch<'a>,
@@ -37,7 +37,7 @@ impl<'a> Taker<'a> {
     /// Builds the programs.
     ///
     /// # Errors
-    /// One does not build.
+    /// A program does not build.
     pub fn new(stopwatch: Stopwatch<'a>) -> Result<Self> {
         for program in ["counted", "count_steps", "count_calls", "operations"] {
             stopwatch.compile(program)?;
@@ -45,10 +45,10 @@ impl<'a> Taker<'a> {
         Ok(Self { stopwatch })
     }
 
-    /// Instructions of one call, those of the program around it left out.
+    /// Counts the instructions of one call, without those of the program around it.
     ///
     /// # Errors
-    /// A run fails. So with the others.
+    /// A run fails. This holds for the other functions, too.
     pub fn instructions(&self) -> Result<Vec<Count>> {
         let mut counts = Vec::new();
         for (mode, arguments) in [("record", Some("./counted")), ("replay", None)] {
@@ -64,7 +64,7 @@ impl<'a> Taker<'a> {
         Ok(counts)
     }
 
-    /// Bytes of 10,000 calls in a loop.
+    /// Counts the bytes of 10,000 calls in a loop.
     ///
     /// # Errors
     /// See above.
@@ -87,7 +87,7 @@ impl<'a> Taker<'a> {
         ])
     }
 
-    /// System calls and page faults that 50 more forks, programs or threads take.
+    /// Counts the system calls and page faults of 50 more forks, programs or threads.
     ///
     /// # Errors
     /// See above.
@@ -99,7 +99,7 @@ impl<'a> Taker<'a> {
         let [few, many] = both;
         let is_wanted = |(what, _): &(&String, &u64)| !what.ends_with("peak_kb");
         let more = |(what, many): (&String, &u64)| {
-            // What has nothing to do with their number may be a few less.
+            // Counts that do not depend on the number of operations may be a few lower.
             Count::new(
                 format!("{name}.{what}"),
                 many.saturating_sub(few.get(what).copied().unwrap_or(0)),
@@ -108,7 +108,7 @@ impl<'a> Taker<'a> {
         Ok(many.iter().filter(is_wanted).map(more).collect())
     }
 
-    /// All of one program that does next to nothing.
+    /// Counts everything in the run of a program that does next to nothing.
     ///
     /// # Errors
     /// See above.
@@ -131,7 +131,7 @@ impl<'a> Taker<'a> {
         Ok(counts)
     }
 
-    /// What recording and replaying a command take, `MODE.WHAT`. Leaves the recording.
+    /// Counts the cost of recording and replaying a command, by `MODE.WHAT`. Leaves the recording.
     fn least_calls(&self, command: &[&str]) -> Result<Numbers> {
         let mut least = Numbers::new();
         for _ in 0..RUNS {
@@ -147,7 +147,7 @@ impl<'a> Taker<'a> {
         Ok(least)
     }
 
-    /// Records a command, or replays that recording, under a counter. What that printed.
+    /// Records a command, or replays that recording, under a counter. Returns the counter's output.
     fn retake(&self, counter: &[&str], mode: &str, command: &[&str]) -> Result<String> {
         let retake = self.stopwatch.bench().retake().display().to_string();
         let recording = self.stopwatch.folder().join(RECORDING);
@@ -170,14 +170,14 @@ impl<'a> Taker<'a> {
     }
 }
 
-/// A line of a name and a number.
+/// Parses a line of a name and a number.
 fn number_of(line: &str) -> Result<(&str, u64)> {
     let parsed = line.split_once(' ').and_then(|(name, number)| Some((name, number.parse().ok()?)));
     parsed.ok_or_else(|| format!("not a name and a number: {line}").into())
 }
 
-/// The least number of each name. More is chance: a call finds that it must begin the next piece of
-/// the log, or the kernel sets its clock forward while the vDSO reads it, step by step.
+/// Returns the least number of each name. Chance can add: a call may begin the next piece of the
+/// log, or the kernel may update its clock while the vDSO reads it.
 fn least(said: &str) -> Result<Numbers> {
     let mut all = Numbers::new();
     for line in said.lines() {

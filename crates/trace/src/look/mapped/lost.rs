@@ -1,4 +1,4 @@
-//! Mappings of a process that is looked at only behind its calls.
+//! The mappings of a process that is looked at only at the return of its calls.
 
 use super::{MappedFiles, Region};
 use crate::look::Sink;
@@ -6,13 +6,13 @@ use std::io;
 use std::ops::Range;
 
 impl MappedFiles {
-    /// Forgets a process that was looked at to its end.
+    /// Forgets a process that was looked at before its end.
     pub fn forget(&mut self, pid: i32) {
         self.processes.remove(&pid);
     }
 
-    /// Takes what a process can no longer show, because a call has just taken its pages away: those
-    /// of `lost`, and all of mappings that are gone.
+    /// Takes the contents of pages that a call has just taken away: those of `lost`, and those of
+    /// mappings that are gone.
     pub fn collect_lost(
         &mut self,
         pid: i32,
@@ -36,13 +36,13 @@ impl MappedFiles {
     }
 }
 
-/// Whether two regions show the same bytes at the same addresses, where they overlap.
+/// Returns whether two regions show the same bytes at the same addresses, where they overlap.
 fn agree(one: &Region, other: &Region) -> bool {
     one.file == other.file
         && one.offset.wrapping_sub(one.range.start) == other.offset.wrapping_sub(other.range.start)
 }
 
-/// A range without some others.
+/// Returns the parts of a range that no other range covers.
 fn without(range: Range<u64>, others: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut left = vec![range];
     for other in others {
