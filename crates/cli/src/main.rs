@@ -1,6 +1,8 @@
 //! The `retake` command: parses, calls, prints. What it does is in the crates it calls.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod check;
 mod checks;
@@ -160,7 +162,7 @@ fn conclude(result: Result<()>) -> ExitCode {
         // As every other program ends whose reader is gone.
         Err(failure) if failure.is_broken_pipe() => retake_kernel::signals::end_as(SIGPIPE),
         Err(failure) => {
-            eprintln!("error: {failure}");
+            retake_kernel::tell!("error: {failure}");
             ExitCode::from(failure.status)
         }
     }

@@ -86,7 +86,7 @@ pub fn checkpoints(recording: &Recording) -> Checkpoints {
 /// on with nothing.
 pub fn dropped(recording: &Recording) -> Dropped {
     dropped::of_recording(recording).unwrap_or_else(|error| {
-        eprintln!("warning: what was left out of the recording cannot be read: {error}");
+        retake_kernel::tell!("warning: what was left out of the recording cannot be read: {error}");
         Dropped::default()
     })
 }
@@ -107,7 +107,7 @@ pub fn dropped_text(dropped: &Dropped) -> Option<String> {
 /// Says on standard error that some processes are not there.
 pub fn note_dropped(dropped: &Dropped) {
     if let Some(text) = dropped_text(dropped) {
-        eprintln!("note: left out: {text}");
+        retake_kernel::tell!("note: left out: {text}");
     }
 }
 
@@ -115,9 +115,9 @@ pub fn note_dropped(dropped: &Dropped) {
 pub fn warn(recording: &Recording) {
     let warnings = recording.warnings();
     for warning in warnings.iter().take(SHOWN_WARNINGS) {
-        eprintln!("warning: {warning}");
+        retake_kernel::tell!("warning: {warning}");
     }
     if let Some(more) = warnings.len().checked_sub(SHOWN_WARNINGS + 1) {
-        eprintln!("warning: and {} more: see retake info", more + 1);
+        retake_kernel::tell!("warning: and {} more: see retake info", more + 1);
     }
 }

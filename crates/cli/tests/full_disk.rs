@@ -7,7 +7,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use cli_support::started::{guardian_of, start_recording, wait_for_output};
-use cli_support::{Place, Ran};
+use cli_support::{Place, Ran, compile_fault};
 use retake_testing::needs;
 
 /// How soon a recorder that was asked to end must have ended, on a machine that is busy.
@@ -143,6 +143,49 @@ fn the_oldest_may_be_dropped_when_the_disk_is_full() {
     }
     assert_eq!(ran.stdout.matches("over\n").count(), 2, "{ran:?}");
     assert!(!ran.stdout.contains("stopped until"), "{ran:?}");
+}
+
+/// Part of the streams was left out, and later there was room for what followed.
+#[test]
+fn a_disk_that_was_full_leaves_what_replays() {
+    needs!("root", "mounts");
+    let place = Place::new("full-then-empty");
+    let program = compile_fault(&place, "printers", &[]);
+    let script = format!(
+        r#""$0" record true
+        cat /dev/zero > disk/filler 2> /dev/null
+        truncate -s -1M disk/filler
+        "$0" record sh -c "trap '' TERM; exec {program}" > out 2> errors &
+        i=0
+        while ! grep -q 'stopped until there is space' errors; do
+            i=$((i+1)); [ $i -lt 200 ] || {{ echo no message; kill -9 $!; exit; }}
+            sleep 0.1
+        done
+        kill -TERM $!
+        while ! grep -q 'the program is ended' errors; do sleep 0.02; done
+        rm disk/filler
+        wait $!; echo "recorded: $?"
+        "$0" replay > again 2> notes; echo "replayed: $?"
+        head -c $(stat -c %s again) out | cmp - again && [ -s again ] && echo a beginning
+        cat notes"#
+    );
+    let ran = with_small_disk(&place, 64, &script);
+    for part in ["recorded: 137", "replayed: 137", "a beginning", "recording was cut off"] {
+        assert!(ran.stdout.contains(part), "{part:?} is not in {ran:?}");
+    }
+}
+
+/// Nobody can read the messages, and that is all.
+#[test]
+fn messages_that_cannot_be_written_end_nothing() {
+    let place = Place::new("full-messages");
+    let script = r#"
+        "$0" record -o made sh -c 'echo error >&2; echo $?' 2> /dev/full; echo "recorded: $?"
+        "$0" replay made 2> /dev/full; echo "replayed: $?"
+        "$0" info ./nothing 2> /dev/full; echo "refused: $?""#;
+    let mut shell = place.command_of("sh", &["-c", script]);
+    let ran = Ran::of(shell.arg(env!("CARGO_BIN_EXE_retake")).output().unwrap(), &["full"]);
+    assert_eq!(ran.stdout, "1\nrecorded: 0\n1\nreplayed: 0\nrefused: 125\n", "{ran:?}");
 }
 
 /// It would keep the room of events that were dropped.

@@ -180,7 +180,12 @@ impl Filter {
         self.is_beyond_us = true;
         let line =
             if self.in_inline { format!(" (line {})", self.source_line) } else { String::new() };
-        eprintln!("retake: warning: {what} cannot be recorded as an operation: {statement}{line}");
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!(
+                "retake: warning: {what} cannot be recorded as an operation: {statement}{line}\n"
+            ),
+        );
     }
 
     fn copy(&mut self, line: &str) {

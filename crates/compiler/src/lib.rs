@@ -6,6 +6,8 @@
 //! variable gets an entry in a section of its own; the code itself stays as it was.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod assembler;
 mod driver;

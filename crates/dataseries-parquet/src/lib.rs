@@ -8,6 +8,8 @@
 //! Memory is bounded by one row group and one extent. It deliberately uses no Arrow: rows go from
 //! one file to the other, and nothing is computed in between.
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod column;
 mod error;

@@ -45,6 +45,8 @@
 //! # Ok::<(), retake_dataseries::Error>(())
 //! ```
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod bind;
 mod builder;

@@ -27,6 +27,8 @@
 //! called it.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod auxiliary;
 mod catches;

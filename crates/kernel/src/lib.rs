@@ -1,6 +1,9 @@
 //! What the supervisor needs of Linux, each as a small safe function or type. All `unsafe` of the
 //! supervisor is in this crate.
 
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 pub mod call_tracer;
 pub mod clock;
 pub mod confinement;
@@ -21,6 +24,7 @@ pub mod resource;
 pub mod segment;
 pub mod shared;
 pub mod signals;
+mod tell;
 pub mod terminal;
 pub mod tracee;
 

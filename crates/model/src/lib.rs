@@ -5,6 +5,8 @@
 //! [`event::parse_event`] checks all lengths once, so that the accessors behind it cannot fail.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod account;
 mod bytes;

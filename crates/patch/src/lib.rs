@@ -11,6 +11,8 @@
 //! site is accepted or refused.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod analysis;
 mod atomic;

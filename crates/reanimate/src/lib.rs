@@ -13,6 +13,8 @@
 //! threads sleep, and what the trace needs to find can be made from it.
 
 #![deny(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod access;
 mod action;

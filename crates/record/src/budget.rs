@@ -22,7 +22,7 @@ impl Budget {
         if kept_bytes < self.bytes || self.is_used_up.swap(true, Relaxed) {
             return;
         }
-        eprintln!(
+        retake_kernel::tell!(
             "retake: the recording is as large as it may be (--max-size): the program is ended; \
             what was recorded until now is kept, and can be replayed"
         );

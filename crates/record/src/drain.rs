@@ -129,7 +129,7 @@ fn refuse_threads(recorder: &Recorder, error: &io::Error, was_said: &mut bool) {
     header.ready_futex.fetch_add(1, AcqRel);
     futex::wake(&header.ready_futex, i32::MAX);
     if !std::mem::replace(was_said, true) {
-        eprintln!(
+        retake_kernel::tell!(
             "retake: cannot make room for more threads: {error}; until others end, new ones fail \
             with EAGAIN"
         );

@@ -46,7 +46,7 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
                 };
                 // One that was killed meanwhile needs no word.
                 if error.raw_os_error() != Some(libc::ESRCH) && process::has_memory(tid) {
-                    eprintln!(
+                    retake_kernel::tell!(
                         "retake: cannot record the program that process {tid} executed: {error}"
                     );
                 }

@@ -182,7 +182,7 @@ impl Keeper {
         let is_beyond = self.limit_bytes().is_some_and(|limit| self.writer.file_bytes() > limit);
         if state.is_exhausted && !state.was_told && is_beyond {
             state.was_told = true;
-            eprintln!(
+            retake_kernel::tell!(
                 "retake: the recording outgrows --keep-last: what it holds is of processes that \
                 still run, or that such ones need; nothing is lost, it grows on"
             );
@@ -210,7 +210,7 @@ impl Keeper {
             state = self.lock();
             state.is_exhausted = !matches!(result, Ok(true));
             if let Err(error) = result {
-                eprintln!("retake: what --keep-last would drop stays for now: {error}");
+                retake_kernel::tell!("retake: what --keep-last would drop stays for now: {error}");
             }
             self.changed.notify_all();
         }
@@ -292,7 +292,7 @@ impl Keeper {
             need.map_or(Ok(false), |need| self.pass(accounts, Demand { need, least_bytes: 1 }));
         let unneeded = self.lock().unneeded_contents();
         if let Err(error) = result.and_then(|_| self.writer.unlink_contents(&unneeded)) {
-            eprintln!("retake: not all that --keep-last would drop is gone: {error}");
+            retake_kernel::tell!("retake: not all that --keep-last would drop is gone: {error}");
         }
     }
 }

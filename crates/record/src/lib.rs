@@ -6,6 +6,8 @@
 //! last time. No thread is on the path of an ordinary system call.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod budget;
 mod chaos;
@@ -272,6 +274,11 @@ fn file_table(store: Store, log: &Arc<dyn EventLog>) -> FileTable {
 
 /// Completes the recording.
 fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), RecordError> {
+    // Something was left out. The recording has no end, as if its recorder had been killed: replay
+    // then ends where something is missing.
+    if recorder.space.has_given_up() {
+        return Ok(());
+    }
     let finished = recorder.accounts.finish().and_then(|(threads, account)| {
         let outcome = Outcome {
             exit: exit(status),
@@ -285,7 +292,6 @@ fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), Reco
         recorder.space.wait(|| recorder.log.finish(&outcome))
     });
     match finished {
-        // It is as one whose recorder was killed: all that was written can be replayed.
         Err(error) if error.is_no_space() && recorder.space.has_given_up() => Ok(()),
         result => Ok(result?),
     }
@@ -464,7 +470,7 @@ fn tell_of_rest(header: &Header, is_behind: bool) {
     } else {
         ("", "Ctrl-C or SIGTERM ends them; --no-wait does not wait".to_owned())
     };
-    eprintln!(
+    retake_kernel::tell!(
         "retake: the program has ended; recording goes on{where_to} until these have, too: {} \
         ({how})",
         names.join(", ")

@@ -107,7 +107,7 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
                 && recorder.counters.unstored.fetch_add(1, Relaxed) == 0
             {
                 let pid = slot.pid.load(Relaxed);
-                eprintln!(
+                retake_kernel::tell!(
                     "retake: a file mapped by process {pid} cannot be stored: {error}; replay \
                     will show zeros there, and in all others of which this is true"
                 );
@@ -143,7 +143,7 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
         shared::REQUEST_WRITE_TEXT => reply(slot, write_text(slot).map_or(-1, |()| 0)),
         shared::REQUEST_FORCE => reply(slot, forced::answer(slot)),
         other => {
-            eprintln!("retake: unknown request {other} of the runtime");
+            retake_kernel::tell!("retake: unknown request {other} of the runtime");
             reply(slot, -1);
         }
     }
@@ -164,7 +164,7 @@ fn attend_exec(recorder: &Recorder, index: usize) {
                     "cannot attach to process {tid} at its exec: {error}; it runs unrecorded \
                     from here"
                 );
-                eprintln!("retake: {reason}");
+                retake_kernel::tell!("retake: {reason}");
                 recorder.log.incomplete(&reason);
             }
             reply(slot, -1);

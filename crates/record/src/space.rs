@@ -77,7 +77,7 @@ impl Space {
                 }
                 result => {
                     if result.is_ok() && !self.has_given_up() && self.told.swap(false, Relaxed) {
-                        eprintln!("retake: there is space again: the program goes on");
+                        retake_kernel::tell!("retake: there is space again: the program goes on");
                     }
                     return result;
                 }
@@ -88,9 +88,11 @@ impl Space {
     fn gives_up(&self, error: &impl Fails) -> bool {
         let gives_up = self.on_full == OnFull::End || signals::asked_to_end().is_some();
         if gives_up && !self.given_up.swap(true, Relaxed) {
-            eprintln!("retake: {error}: the program is ended; what was recorded until now is kept");
+            retake_kernel::tell!(
+                "retake: {error}: the program is ended; what was recorded until now is kept"
+            );
         } else if !gives_up && !self.told.swap(true, Relaxed) {
-            eprintln!(
+            retake_kernel::tell!(
                 "retake: {error}: the program is stopped until there is space (Ctrl-C or SIGTERM \
                 ends it)"
             );

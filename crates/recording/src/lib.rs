@@ -13,6 +13,8 @@
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod catalogue;
 mod checkpoint_file;

@@ -7,6 +7,8 @@
 //! process number or path in there is believed.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod begin;
 mod confined;

@@ -169,7 +169,7 @@ fn answer_of(result: &std::io::Result<()>, what: &str) -> i64 {
     match result {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("retake: cannot {what}: {error}");
+            retake_kernel::tell!("retake: cannot {what}: {error}");
             -1
         }
     }
@@ -195,7 +195,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             }
             let result = windows.prepare_shared(argument(0), argument(1), ContentId(content));
             if let Err(error) = &result {
-                eprintln!("retake: cannot prepare a shared file: {error}");
+                retake_kernel::tell!("retake: cannot prepare a shared file: {error}");
             }
             let answer = match result {
                 Ok(true) => 0,
@@ -234,7 +234,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (forced::answer(windows.process_of(slot), slot), 0))
         }
         other => {
-            eprintln!("retake: unknown request {other} of the runtime");
+            retake_kernel::tell!("retake: unknown request {other} of the runtime");
             windows.answer(slot, (-1, 0));
         }
     }

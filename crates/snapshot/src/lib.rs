@@ -17,6 +17,8 @@
 //! * `runtime`, `ranges`: addresses.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod closed;
 mod difference;

@@ -258,7 +258,7 @@ impl FileTable {
             entry.calls.store(shared::CALLS_UNKNOWN, Relaxed);
             entry.tells_all.store(0, Relaxed);
             if !self.was_short.swap(true, Relaxed) {
-                eprintln!("retake: {error}: further programs and libraries run slower");
+                retake_kernel::tell!("retake: {error}: further programs and libraries run slower");
             }
         }
         // One that has just been written may well be gone the next time.

@@ -2,6 +2,8 @@
 //! patched images of files.
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod dropped;
 pub mod files;

@@ -6,6 +6,9 @@
 //! whole but for them ([`is_built`]). They read the same rows of the system-call table as the
 //! runtime, by including the same generated C. The running kernel's types are found by its BTF.
 
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod programs;
 pub mod record;
 mod rings;

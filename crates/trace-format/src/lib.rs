@@ -11,6 +11,8 @@
 //! This crate deliberately knows nothing about how calls are captured. It does not decode flags or
 //! structures to text.
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod data;
 mod decode;

@@ -7,6 +7,8 @@
 //! Paper: [RE-ANIMATOR §2].
 
 #![forbid(unsafe_code)]
+// They panic where the stream cannot be written.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod attach;
 mod call;

@@ -52,8 +52,7 @@ impl Trial {
         let mut random = Random::new(seed.wrapping_shl(32) ^ number);
         let program = random.pick(programs);
         let count = random.below(MOST_DISTURBANCES).unwrap_or_default() + 1;
-        let mut disturbances: Vec<_> =
-            (0..count).map(|_| Disturbance::draw(&mut random)).collect();
+        let mut disturbances: Vec<_> = (0..count).map(|_| Disturbance::draw(&mut random)).collect();
         disturbances.sort_by_key(|disturbance| disturbance.after_ms);
         Self {
             program: program.name.clone(),
@@ -193,19 +192,23 @@ impl Place<'_> {
         if replayed.exit_status() == Some(DIVERGED) || errors.contains("panicked") {
             complaints.push(format!("replay: {replayed:?}: {errors}"));
         }
-        self.compare(may_lack_end, complaints);
+        self.compare(recorded, may_lack_end, complaints);
         Ok(())
     }
 
-    fn compare(&self, may_lack_end: bool, complaints: &mut Vec<String>) {
+    /// Compares what the program has printed with what its replay prints.
+    fn compare(&self, recorded: WaitStatus, may_lack_end: bool, complaints: &mut Vec<String>) {
         let [printed, replayed] = ["printed", "replay"].map(|name| self.read(name));
-        let is_good = if may_lack_end {
-            let missing = printed.len().saturating_sub(replayed.len());
-            printed.starts_with(&replayed) && missing <= LONGEST_LINE
-                || replayed.starts_with(&printed)
-        } else {
-            printed == replayed
+        let was_full = self.read("printed-errors").contains("no space left");
+        let was_killed = may_lack_end || recorded.terminating_signal().is_some();
+        let may_lack = match (was_full, was_killed) {
+            (true, _) => printed.len(),
+            (_, true) => LONGEST_LINE,
+            _ => 0,
         };
+        let lacks = printed.strip_prefix(replayed.as_str()).map(str::len);
+        let is_good = lacks.is_some_and(|lacks| lacks <= may_lack)
+            || was_killed && replayed.starts_with(&printed);
         if !is_good {
             complaints.push(format!(
                 "{} bytes were printed, {} at replay",

@@ -120,7 +120,7 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
     let crash = died.filter(|crash| !crash.is_from_outside(recording));
     let (processes, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
-        eprintln!("warning: {failure}");
+        retake_kernel::tell!("warning: {failure}");
     }
     let metadata = recording.metadata();
     let mut report = Report {

@@ -2,6 +2,7 @@
 //! once.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -103,7 +104,7 @@ fn keep(recording: &Recording, options: &Options) -> Result<()> {
             for &at in &options.at {
                 session.go(at).map_err(failure_of)?;
                 let kept = session.keep_here(Some(at), since.elapsed()).map_err(failure_of)?;
-                eprint!("{}", session.take_remarks());
+                let _ = write!(std::io::stderr(), "{}", session.take_remarks());
                 say(&mut output, &kept)?;
             }
         }
@@ -190,7 +191,9 @@ fn list(places: &Checkpoints, as_json: bool) -> Result<()> {
         return output.finish();
     }
     if rows.is_empty() {
-        eprintln!("no checkpoint of this recording is kept: try retake checkpoint --at exit");
+        retake_kernel::tell!(
+            "no checkpoint of this recording is kept: try retake checkpoint --at exit"
+        );
         return output.finish();
     }
     let mut table =

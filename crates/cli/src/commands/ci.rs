@@ -124,11 +124,11 @@ fn run_all(options: &Options, out: &Path, runs: &mut Vec<Run>) -> Result<()> {
         if is_over {
             break;
         }
-        eprintln!("retake: run {} of {}", attempt + 2, options.retries + 1);
+        retake_kernel::tell!("retake: run {} of {}", attempt + 2, options.retries + 1);
     }
     let failures = runs.iter().filter(|run| run.has_failed()).count();
     if failures > 0 && failures < runs.len() {
-        eprintln!("retake: flaky: failed {failures} times, and then succeeded");
+        retake_kernel::tell!("retake: flaky: failed {failures} times, and then succeeded");
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `retake debug`: gdb on a replay.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -155,7 +156,7 @@ pub(super) fn replay_to(
     let mut session =
         Session::start(recording, target, scratch.path()).map_err(failure_of)?.with_kept(keeping);
     session.go(at).map_err(failure_of)?;
-    eprint!("{}", session.take_remarks());
+    let _ = write!(std::io::stderr(), "{}", session.take_remarks());
     Ok(session)
 }
 
@@ -176,7 +177,7 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
     let Some(text) = named else { return choose(None) };
     let (all, failure) = processes::of_recording(recording, &recordings::dropped(recording));
     if let Some(failure) = failure {
-        eprintln!("warning: {failure}");
+        retake_kernel::tell!("warning: {failure}");
     }
     if let Some(process) = all.iter().find(|process| text.parse() == Ok(process.pid)) {
         return choose(Some(process.pid));
@@ -218,7 +219,7 @@ fn accept_one(address: &str, whom: &str) -> Result<TcpStream> {
     let failed = |error| Failure::system("listen at", address, &error);
     let listener = TcpListener::bind(address).map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
-    eprintln!("waiting for {whom} {own}");
+    retake_kernel::tell!("waiting for {whom} {own}");
     let (stream, _) = listener.accept().map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
     Ok(stream)

@@ -147,7 +147,7 @@ pub fn run(options: &Options) -> Result<()> {
     options.check_around(&chosen)?;
     let scale = recording.time_scale();
     if options.times.are_wanted() && scale.as_ref().is_some_and(|scale| !scale.has_stamps()) {
-        eprintln!(
+        retake_kernel::tell!(
             "note: times are coarse: the processor's time-stamp counter did not run evenly, so \
             only clocks that the program read tell the time"
         );

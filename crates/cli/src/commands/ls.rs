@@ -99,7 +99,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     if listings.is_empty() {
         let folder = location.recordings.display();
-        eprintln!("nothing is recorded in {folder} yet: try retake record ls");
+        retake_kernel::tell!("nothing is recorded in {folder} yet: try retake record ls");
         return output.finish();
     }
     let mut table = Table::new(&["NAME", "WHEN", "SIZE", "TIME", "EXIT", "COMMAND"], &[2, 3]);

@@ -115,7 +115,7 @@ pub fn run(options: &Options) -> Result<()> {
         && metadata.check_level != CheckLevel::Full
         && std::io::stderr().is_terminal()
     {
-        eprintln!(
+        retake_kernel::tell!(
             "note: only what was noted while recording can be compared; see retake record \
             --check=full"
         );
@@ -156,7 +156,7 @@ pub fn run(options: &Options) -> Result<()> {
     match outcome.map_err(failure_of)? {
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
         Outcome::CutOff(cut_off) => {
-            eprintln!("warning: {cut_off}");
+            retake_kernel::tell!("warning: {cut_off}");
             retake_kernel::signals::end_as(CutOff::STATUS)
         }
         Outcome::Diverged(report) => {
@@ -186,7 +186,7 @@ impl Options {
 fn tell(status: &Status, duration: Duration) {
     let rate = status.done_bytes as f64 / duration.as_secs_f64().max(0.001);
     let duration = text::duration(duration.as_millis() as u64);
-    eprintln!(
+    retake_kernel::tell!(
         "retake: replayed {} of events in {duration}, {} a second, without a ptrace stop",
         text::bytes(status.done_bytes),
         text::bytes(rate as u64)
@@ -194,7 +194,7 @@ fn tell(status: &Status, duration: Duration) {
     if status.forced_found > 0 {
         let search = text::duration(status.forced_search.as_millis() as u64);
         let (found, misses) = (text::count(status.forced_found), text::count(status.forced_misses));
-        eprintln!(
+        retake_kernel::tell!(
             "retake: {found} places between events found again, after {misses} other visits and \
             {search} of search"
         );

@@ -75,7 +75,7 @@ fn remove_all(names: &[OsString]) -> Result<()> {
             failed_count += 1;
             // The last one is told by the caller.
             if let Some(earlier) = failure.replace(error) {
-                eprintln!("error: {earlier}");
+                retake_kernel::tell!("error: {earlier}");
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A run that failed, and what there is to say of it.
 
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -50,13 +51,14 @@ impl Failed {
 
     /// Tells users, and GitHub where it runs this; `is_final`: there is no further attempt.
     pub fn tell(&mut self, is_final: bool) {
-        eprintln!("\nretake: {} {}", self.name, self.how);
-        eprint!("{}", self.backtrace);
-        eprintln!("  kept      {}", self.packed.display());
-        eprintln!("  try       {}", self.command());
+        retake_kernel::tell!("\nretake: {} {}", self.name, self.how);
+        let _ = write!(std::io::stderr(), "{}", self.backtrace);
+        retake_kernel::tell!("  kept      {}", self.packed.display());
+        retake_kernel::tell!("  try       {}", self.command());
         if std::env::var_os("GITHUB_ACTIONS").is_some() {
             let message = format!("{} {}\n{}", self.name, self.how, self.command());
-            println!("{}", annotation::line(is_final, self.place.as_ref(), &message));
+            let line = annotation::line(is_final, self.place.as_ref(), &message);
+            let _ = writeln!(std::io::stdout(), "{line}");
         }
     }
 }

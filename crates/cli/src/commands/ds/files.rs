@@ -56,7 +56,11 @@ pub fn failure(path: &Path, error: Error) -> Failure {
 /// Tells what was wrong with a file whose records are all there.
 pub fn warn(path: &Path, warnings: &[Warning]) {
     for warning in warnings {
-        eprintln!("warning: {}: {}", text::harmless(&path.to_string_lossy()), warning.text());
+        retake_kernel::tell!(
+            "warning: {}: {}",
+            text::harmless(&path.to_string_lossy()),
+            warning.text()
+        );
     }
 }
 

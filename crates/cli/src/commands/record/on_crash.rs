@@ -24,7 +24,7 @@ pub fn look_at(directory: &Path) -> Result<()> {
         return Ok(());
     };
     let name = text::quoted(&directory.to_string_lossy());
-    eprintln!(
+    retake_kernel::tell!(
         "retake: process {} crashed: {}\n  recorded  {name}",
         crash.pid,
         text::harmless(&crash.describe())

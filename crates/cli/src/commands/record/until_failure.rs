@@ -36,7 +36,10 @@ pub fn run(recorder: &Recorder<'_>, first_seed: Option<u64>) -> Result<()> {
         progress.show(number);
     }
     progress.clear();
-    eprintln!("retake: {} without a failure; nothing was kept", runs(recorder.options.runs));
+    retake_kernel::tell!(
+        "retake: {} without a failure; nothing was kept",
+        runs(recorder.options.runs)
+    );
     Ok(())
 }
 
@@ -68,9 +71,9 @@ fn tell(
         },
     };
     let with = seed.map_or_else(String::new, |seed| format!(", with --chaos --seed {seed}"));
-    eprintln!("retake: {what} run {number} of {}{with}", recorder.options.runs);
-    eprintln!("  recorded  {name}");
-    eprintln!("  try       retake replay {name}");
+    retake_kernel::tell!("retake: {what} run {number} of {}{with}", recorder.options.runs);
+    retake_kernel::tell!("  recorded  {name}");
+    retake_kernel::tell!("  try       retake replay {name}");
 }
 
 /// As the other commands take it.

@@ -68,7 +68,7 @@ pub fn open(
     let Some((kept, summary)) = found else {
         return Err(Failure::new("there is no such image").attempt("retake checkpoint --list"));
     };
-    eprintln!(
+    retake_kernel::tell!(
         "retake: begins at image {}: process {}, {} after recording began",
         kept.number,
         summary.pid,

@@ -25,6 +25,6 @@ pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     if !options.quiet {
         session.write_output(&mut stdout(), &mut stderr()).map_err(failure_of)?;
     }
-    eprintln!("retake: {}", harmless(&session.describe_place().map_err(failure_of)?));
+    retake_kernel::tell!("retake: {}", harmless(&session.describe_place().map_err(failure_of)?));
     Ok(())
 }

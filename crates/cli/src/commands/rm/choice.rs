@@ -30,7 +30,7 @@ pub fn of(options: &Options) -> Result<Vec<Listing>> {
     found.retain(|one| {
         let is_over = !recordings::is_being_recorded(one);
         if !is_over {
-            eprintln!("note: {} stays: it is being recorded", text::harmless(&one.name));
+            retake_kernel::tell!("note: {} stays: it is being recorded", text::harmless(&one.name));
         }
         is_over
     });
@@ -48,7 +48,7 @@ pub fn names(chosen: &[Listing]) -> Vec<OsString> {
 /// Nobody is there to be asked.
 pub fn is_confirmed(chosen: &[Listing], yes: bool) -> Result<bool> {
     if chosen.is_empty() {
-        eprintln!("nothing to remove");
+        retake_kernel::tell!("nothing to remove");
         return Ok(false);
     }
     if yes {
@@ -62,13 +62,12 @@ pub fn is_confirmed(chosen: &[Listing], yes: bool) -> Result<bool> {
     for one in chosen.iter().take(NAMED) {
         let size = text::bytes(one.file_bytes);
         let began = text::local_time(recordings::began_unix_ms(one));
-        eprintln!("  {}  ({began}, {size})", text::harmless(&one.name));
+        retake_kernel::tell!("  {}  ({began}, {size})", text::harmless(&one.name));
     }
     if chosen.len() > NAMED {
-        eprintln!("  and {} more", chosen.len() - NAMED);
+        retake_kernel::tell!("  and {} more", chosen.len() - NAMED);
     }
-    eprint!("remove {what}? [y/N] ");
-    let _ = std::io::stderr().flush();
+    let _ = write!(std::io::stderr(), "remove {what}? [y/N] ");
     let mut answer = String::new();
     std::io::stdin()
         .lock()
@@ -76,7 +75,7 @@ pub fn is_confirmed(chosen: &[Listing], yes: bool) -> Result<bool> {
         .map_err(|error| Failure::system("read", "the answer", &error))?;
     let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
     if !is_yes {
-        eprintln!("nothing was removed");
+        retake_kernel::tell!("nothing was removed");
     }
     Ok(is_yes)
 }
