@@ -102,8 +102,8 @@ impl Text {
         &self.taken
     }
 
-    /// The stored file that shows at an address. For a patched file or memory near one, this is the
-    /// original.
+    /// The stored file that is mapped at an address, or a little below it. For a patched file, this
+    /// is the original.
     pub fn original_at(&self, address: u64) -> Option<PathBuf> {
         if let Some(patched) = self.patched.iter().find(|patched| patched.has(address)) {
             let known = self.known.iter().find(|(_, file)| {

@@ -19,7 +19,7 @@ const TABLE: u64 = 8;
 /// the distance of its variables below the thread pointer is.
 const NUMBER_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_modid";
 const DISTANCE_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_offset";
-/// The offset in such a description of three 4-byte numbers: bits, elements, offset.
+/// Such a description has three 4-byte numbers: bits, elements, offset. This is where the last is.
 const DESCRIBED_OFFSET: u64 = 8;
 const DESCRIPTION_BYTES: u64 = 12;
 
