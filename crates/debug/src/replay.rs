@@ -40,8 +40,8 @@ pub(crate) struct Replay {
     pub moves: u64,
     /// The last stop, if the runtime announced it.
     pub announced: Option<Stop>,
-    /// What happened since the base, the last checkpoint that is certainly not after this place. The
-    /// writes are known up to the last copy.
+    /// What happened since the base, the last checkpoint that is certainly not after this place.
+    /// The writes are known up to the last copy.
     pub since: Past,
     /// How long the process has gone on since the last checkpoint was due, including all stops on
     /// the way.
