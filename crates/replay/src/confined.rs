@@ -67,7 +67,7 @@ const ARCH_GET_FS: u32 = 0x1003;
 const ARCH_SET_CPUID: u32 = 0x1012;
 const PAGEMAP_SCAN: u32 = 0xc060_6610;
 const PROCMAP_QUERY: u32 = 0xc068_6611;
-/// The user supplies standard input, output and error, so programs do not map or read them.
+/// The user supplies standard input, output and error. Processes may not read or map those.
 const HIGHEST_STANDARD: u32 = 2;
 /// The part of clone's flags that holds the exit signal.
 const END_SIGNAL: u32 = 0xff;

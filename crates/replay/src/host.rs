@@ -14,7 +14,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// # Errors
-    /// None that an open file could cause.
+    /// An open file causes none.
     pub fn of(file: &File) -> io::Result<Self> {
         let about = file.metadata()?;
         Ok(Self { device: about.dev(), inode: about.ino() })

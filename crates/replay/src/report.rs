@@ -35,7 +35,7 @@ pub struct Report {
     is_of_file: bool,
     attack: Option<String>,
     is_sync: bool,
-    /// Where threads wait for each other: all that do.
+    /// All waiting threads, if threads wait for each other.
     waiting: Vec<Waiting>,
 }
 

@@ -137,7 +137,7 @@ pub(crate) struct SetBreakpoints {
     pub breakpoints: Vec<SourceBreakpoint>,
 }
 
-/// Of several requests that replace all breakpoints of a kind.
+/// The arguments of the requests that replace all breakpoints of a kind.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Breakpoints<T> {
     pub breakpoints: Vec<T>,

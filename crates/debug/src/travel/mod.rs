@@ -116,7 +116,7 @@ impl Travel {
 
     /// Handles the beginning of a thread. A debugger goes back by one instruction to get off a
     /// breakpoint before it goes on, so the first request counts as done. A debugger that asks
-    /// again would ask for ever, and is told.
+    /// again would go on for ever, so it gets a remark.
     fn stay_at_thread(&mut self, stays: bool) -> Stop {
         const WORD: &str = "retake: the thread begins here: reverse-continue goes on before it\n";
         let replay = &mut self.timeline.replay;

@@ -254,7 +254,7 @@ impl Holders {
             .collect()
     }
 
-    /// What a process waits for that reads from a descriptor or writes to it.
+    /// What a process waits for when it reads from a descriptor or writes to it.
     pub fn data(&self, pid: i32, descriptor: u32, is_input: bool) -> Sought {
         let object = self
             .processes
@@ -281,8 +281,8 @@ impl Holders {
         }
     }
 
-    /// What a process waits for that wants a lock on a file: on a range, or on the whole file with
-    /// flock.
+    /// What a process waits for when it wants a lock on a file: on a range, or on the whole file
+    /// with flock.
     pub fn lock(&self, pid: i32, descriptor: u32, range: Option<Range>) -> Sought {
         let Some((path, description)) = self.file(pid, descriptor) else {
             return (format!("a lock on the file with descriptor {descriptor}"), Vec::new());
@@ -320,7 +320,7 @@ impl Holders {
         owners
     }
 
-    /// What a process waits for that waits for a child: for this one, or for any.
+    /// What a process waits for when it waits for a child: for this one, or for any.
     pub fn children(&self, pid: i32, which: Option<i32>) -> Sought {
         let is_meant = |child: i32, process: &Process| {
             process.parent == Some(pid) && which.is_none_or(|which| which == child)

@@ -26,7 +26,7 @@ impl Process {
         }
         if tid == self.pid && matches!(status, Status::Exited(_) | Status::Killed(_)) {
             self.threads.clear();
-            // These children are now known to belong to no thread here.
+            // No thread is left to claim these children.
             for child in std::mem::take(&mut self.unclaimed) {
                 self.let_go(child, Status::Event(libc::PTRACE_EVENT_STOP))?;
             }
