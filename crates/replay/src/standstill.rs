@@ -33,7 +33,7 @@ const EXECUTED: &[u8] = b"/memfd:retake-replay";
 pub enum Awaited {
     /// The turn with this number.
     Turn(u64),
-    /// The end of the operation with this count of another stream's thread.
+    /// The end of operation number `count` of another stream's thread.
     Operation { stream: u32, count: u64 },
 }
 

@@ -146,7 +146,7 @@ impl Diversion {
         }
     }
 
-    /// Handles a thread that came to the runtime through a stub. Stubs of some entries keep the
+    /// Handles a thread that came to the runtime through a stub. The stubs of some entries save the
     /// program's `%rcx`.
     fn entered(&mut self, entry: u64) -> Result<Option<Stop>> {
         let pid = self.process.pid;

@@ -149,9 +149,10 @@ impl Wire {
         Ok(())
     }
 
-    /// Adapts a packet for the library. A thread selection before a step backwards becomes one of
-    /// all threads, because time goes back for all of them. When a debugger removes its breakpoints
-    /// from a new child and detaches from it, the packet becomes one that has no effect.
+    /// Adapts a packet for the library. The selection of all threads before a step backwards
+    /// becomes that of any thread: time goes back for all of them. When a debugger removes its
+    /// breakpoints from a new child and detaches from it, the packets become ones that have no
+    /// effect.
     fn adapted(&mut self, packet: Vec<u8>) -> Vec<u8> {
         const ACCEPTED: &[u8] = b"Hc0";
         let Some(body) =
