@@ -1,8 +1,9 @@
 //! The auxiliary vector: what the kernel told the program about itself when it was executed.
 //!
-//! It lies where the stack begins. A process that has just executed a program has its stack pointer
-//! there. A child that was forked has it deeper in the stack, or in that of another thread: there
-//! the vector is looked for, by what is in each of them and hardly elsewhere.
+//! The vector lies at the beginning of the stack. In a process that has just executed a program,
+//! the stack pointer is there. In a forked child, the stack pointer is deeper in the stack, or in
+//! another thread's stack. Then the vector is searched for by entries that every vector has and
+//! that hardly occur elsewhere.
 
 use crate::inferior::Inferior;
 use retake_kernel::maps::Mapping;
@@ -13,18 +14,20 @@ const AT_PAGESZ: u64 = 6;
 const AT_CLKTCK: u64 = 17;
 const LAST_KEY: u64 = 64;
 const PAGE_BYTES: u64 = 4096;
-/// What the kernel puts one after the other: size of pages, ticks of a clock, program headers.
+/// Consecutive entries of every vector: the page size, the clock ticks a second, and the program
+/// headers.
 const KNOWN: [(usize, u64); 4] = [(0, AT_PAGESZ), (1, PAGE_BYTES), (2, AT_CLKTCK), (4, AT_PHDR)];
 const KNOWN_WORDS: usize = 6;
-/// More than any program has of arguments or variables.
+/// The limit for arguments or variables. No program has that many.
 const LIMIT: usize = 1 << 20;
-/// Arguments and environment lie above it.
+/// The most bytes searched. Arguments and environment lie above the vector.
 const MOST_BYTES: u64 = 8 << 20;
-/// The first thread's stack is among the highest mappings.
+/// The number of highest mappings searched. The first thread's stack is among them.
 const HIGHEST: usize = 3;
 const MOST_ENTRIES: usize = 128;
 
-/// Its entries, with the last one, and where the stack was at first. Nothing, if it is not found.
+/// Returns the entries of the vector, including the last one, and the first stack pointer. There
+/// are no entries if the vector is not found.
 pub(crate) fn vector(inferior: &Inferior) -> (Vec<(u64, u64)>, u64) {
     let stack = inferior.registers(inferior.current).map_or(0, |registers| registers.rsp);
     let begun = behind_null(inferior, stack.wrapping_add(8))
@@ -42,7 +45,7 @@ pub(crate) fn vector(inferior: &Inferior) -> (Vec<(u64, u64)>, u64) {
     found.unwrap_or((Vec::new(), stack))
 }
 
-/// Looks for it in a mapping, where that ends.
+/// Searches for the vector at the end of a mapping.
 fn search(inferior: &Inferior, mapping: &Mapping) -> Option<(Vec<(u64, u64)>, u64)> {
     let start = mapping.start.max(mapping.end.saturating_sub(MOST_BYTES));
     let mut bytes = vec![0; (mapping.end - start) as usize];
@@ -80,7 +83,7 @@ fn entries(inferior: &Inferior, mut at: u64) -> Vec<(u64, u64)> {
     entries
 }
 
-/// The address behind the zero word that ends the words at `at`.
+/// The address after the zero word that ends the words at `at`.
 fn behind_null(inferior: &Inferior, mut at: u64) -> Option<u64> {
     for _ in 0..LIMIT {
         let word = inferior.process.memory.word(at)?;

@@ -1,4 +1,4 @@
-//! System calls, children being made, and signals: which of them a user wants to be told of.
+//! The system calls, new children and signals at which a user wants to stop.
 
 use retake_kernel::context::{self, CAUGHT_WORDS};
 use retake_kernel::ptrace;
@@ -6,7 +6,7 @@ use retake_snapshot::{Process, in_runtime};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// From where a call is announced to where its return is, a thread consumes fewer events.
+/// More events than a thread consumes between the announcements of a call and of its return.
 const EVENTS_OF_CALL: u64 = 4;
 const BITS: u64 = u64::BITS as u64;
 
@@ -15,25 +15,26 @@ const BITS: u64 = u64::BITS as u64;
 pub(crate) enum Caught {
     /// The program is about to make this system call.
     Call(u64),
-    /// That one returns.
+    /// This call returns.
     Return(u64),
-    /// The program has made this process,
+    /// The program has made this process.
     Fork(u32),
-    /// and waited until it executed a program or ended.
+    /// The program has made this process with vfork, and waited until it executed a program or
+    /// ended.
     Vfork(u32),
 }
 
-/// What is to be caught.
+/// The events to catch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catches {
     /// A bit for each system call.
     calls: [u64; CAUGHT_WORDS],
-    /// Children that have memory of their own, and those of vfork.
+    /// Whether to catch new children, with memory of their own or made by vfork.
     pub forks: bool,
 }
 
 impl Catches {
-    /// These system calls from now on; `None`: all of them.
+    /// Catches these system calls from now on; `None` stands for all.
     pub fn set_calls(&mut self, numbers: Option<&mut dyn Iterator<Item = u64>>) {
         self.calls = [if numbers.is_none() { u64::MAX } else { 0 }; CAUGHT_WORDS];
         for number in numbers.into_iter().flatten() {
@@ -43,7 +44,7 @@ impl Catches {
         }
     }
 
-    /// No system calls any more.
+    /// Catches no system calls any more.
     pub fn clear_calls(&mut self) {
         self.calls = [0; CAUGHT_WORDS];
     }
@@ -52,7 +53,7 @@ impl Catches {
         !self.forks && self.calls == [0; CAUGHT_WORDS]
     }
 
-    /// Whether this is to be told.
+    /// Whether to stop for this.
     pub fn wants(&self, caught: Caught) -> bool {
         match caught {
             Caught::Call(number) | Caught::Return(number) => self
@@ -63,7 +64,7 @@ impl Catches {
         }
     }
 
-    /// The same, and these system calls.
+    /// Returns the same catches and these system calls.
     #[must_use]
     pub fn and_calls(mut self, numbers: &[u16]) -> Self {
         for number in numbers.iter().copied().map(u64::from) {
@@ -74,11 +75,11 @@ impl Catches {
         self
     }
 
-    /// Tells a stopped thread which calls it is to announce: these, and all once it has consumed so
-    /// many events.
+    /// Tells a stopped thread which calls to announce: the caught ones, and all calls once it has
+    /// consumed `told_from` events.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn arm(&self, process: &Process, tid: i32, told_from: Option<u64>) -> io::Result<()> {
         let base = ptrace::registers(tid)?.gs_base;
         if !in_runtime(base) {
@@ -91,7 +92,7 @@ impl Catches {
     }
 }
 
-/// What an announcement of the runtime's says was caught, if it is of that kind.
+/// The caught event that the runtime's announcement stands for, if it stands for one.
 pub(crate) fn announced(kind: u64, value: u64) -> Option<Caught> {
     Some(match kind {
         context::DEBUG_CALL => Caught::Call(value),
@@ -102,26 +103,26 @@ pub(crate) fn announced(kind: u64, value: u64) -> Option<Caught> {
     })
 }
 
-/// An announcement at which a thread stops whether anybody wants it or not, because it is a place
+/// An announcement at which a thread stops even if the user does not want it, because it is a place
 /// that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// By the program's number.
+    /// The program's ID of the thread.
     pub thread: u32,
-    /// That it has consumed there.
+    /// The number of events that the thread has consumed there.
     pub events: u64,
-    /// As the runtime has them.
+    /// The runtime's value for the kind of announcement.
     pub kind: u64,
 }
 
 impl Told {
-    /// Whether what a thread announces may be it.
+    /// Whether a thread's announcement may be this one.
     pub fn is_at(&self, process: &Process, tid: i32, kind: u64) -> bool {
         let context = process.context(tid).unwrap_or_default();
         self.kind == kind && self.thread == context.tid && self.events == context.event_count
     }
 
-    /// From so many events on the thread must announce all calls.
+    /// The number of events from which on the thread must announce all calls.
     pub fn from(self) -> u64 {
         self.events.saturating_sub(EVENTS_OF_CALL)
     }
@@ -150,7 +151,7 @@ impl Signals {
         self != Self::default() && self.with(number) == self
     }
 
-    /// Whether all of them are among others.
+    /// Whether all of these signals are in `others`.
     pub fn are_in(self, others: Self) -> bool {
         self.0 & !others.0 == 0
     }

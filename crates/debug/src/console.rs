@@ -1,7 +1,7 @@
-//! What the program printed. Each piece is shown once, the first time that the program comes there;
-//! what is run again prints nothing.
+//! The output of the program. Each piece is shown once, the first time that the program prints it.
+//! Running the same code again prints nothing.
 //!
-//! Replayed processes append to a file what they print, each piece behind a header that `console.c`
+//! Replayed processes append their output to a file. Each piece follows a header that `console.c`
 //! writes.
 
 use retake_model::event::Console as Which;
@@ -19,34 +19,34 @@ const ERROR: u32 = 2;
 /// The file that replayed processes append to.
 const INCOMING: &str = "console";
 
-/// A piece of output that is kept.
+/// A stored piece of output.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
-    /// Where it is in the kept file.
+    /// Its offset in the file of stored output.
     at: u64,
     bytes: u32,
     is_error: bool,
 }
 
-/// Gets the number of an output and an offset in it, whether it was standard error, and what was
-/// printed there.
+/// Takes a piece: the number of its output and the offset in it, whether it was standard error, and
+/// the bytes.
 type TakePiece<'a> = &'a mut dyn FnMut((u64, u64), bool, &[u8]);
 
-/// Everything that was printed so far.
+/// All output so far.
 pub(crate) struct Console {
     incoming: File,
     read: u64,
     given_back: u64,
     kept: File,
     kept_bytes: u64,
-    /// By the number of the output among all outputs, and the offset in it.
+    /// The pieces, by the output's number among all outputs and the offset in it.
     pieces: BTreeMap<(u64, u64), Piece>,
-    /// Who is told of new pieces.
+    /// The stream that gets each new piece.
     pub listener: Option<Box<dyn Write>>,
 }
 
 impl Console {
-    /// With files in `folder`. Also: what the processes are to append to.
+    /// Makes a console with files in `folder`. Also returns the file to which the processes append.
     ///
     /// # Errors
     /// The files cannot be made.
@@ -73,18 +73,18 @@ impl Console {
         ))
     }
 
-    /// What the processes of another replay are to append to: what they print again is known.
+    /// Opens the file for the processes of another replay. Output that they print again is known.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn again(folder: &Path) -> io::Result<File> {
         File::options().append(true).open(folder.join(INCOMING))
     }
 
-    /// Takes what the processes have printed meanwhile.
+    /// Reads the new output of the processes. A listener that is gone is no error.
     ///
     /// # Errors
-    /// It cannot be read or kept. That the listener is gone is no error.
+    /// The output cannot be read or stored.
     pub fn collect(&mut self) -> io::Result<()> {
         let end = self.incoming.metadata()?.len();
         while self.read + HEADER_BYTES as u64 <= end {
@@ -95,7 +95,8 @@ impl Console {
             let (descriptor, bytes) = (word(16) as u32, (word(16) >> 32) as u32);
             let start = self.read + HEADER_BYTES as u64;
             if start + u64::from(bytes) > end {
-                break; // the rest is on its way
+                // The rest has not been written yet.
+                break;
             }
             if let Entry::Vacant(place) = self.pieces.entry((ticket, offset)) {
                 place.insert(Piece { at: self.kept_bytes, bytes, is_error: descriptor == ERROR });
@@ -107,13 +108,13 @@ impl Console {
         Ok(())
     }
 
-    /// What was taken needs no room any more: a program may print much, again and again.
+    /// Frees the space of the output that was read, since a program may print much again and again.
     fn give_back(&mut self) {
         let whole = self.read - self.read % PIECE_BYTES as u64;
         if whole > self.given_back {
             let flags =
                 rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
-            // Where the file system cannot do that, the file is large until the session ends.
+            // If the file system cannot punch holes, the file stays large until the session ends.
             let _ = rustix::fs::fallocate(
                 &self.incoming,
                 flags,
@@ -146,7 +147,7 @@ impl Console {
         Ok(())
     }
 
-    /// Takes a piece that the program printed on a way that it did not take here.
+    /// Adds a piece that the program printed in a part of its run that this session skipped.
     ///
     /// # Errors
     /// As [`Console::collect`].
@@ -158,11 +159,10 @@ impl Console {
         Ok(())
     }
 
-    /// Hands over all pieces of outputs with numbers that are wanted: where they are, and whether
-    /// it was standard error.
+    /// Hands over all pieces of the wanted outputs.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The pieces cannot be read.
     pub fn each(&self, is_wanted: &dyn Fn(u64) -> bool, take: TakePiece<'_>) -> io::Result<()> {
         for (&(ticket, offset), piece) in
             self.pieces.iter().filter(|((ticket, _), _)| is_wanted(*ticket))
@@ -181,7 +181,7 @@ impl Console {
     /// Hands over the outputs with numbers up to `last`, of one kind or both.
     ///
     /// # Errors
-    /// They cannot be read, or what `take` says.
+    /// The outputs cannot be read.
     pub fn printed(
         &self,
         last: u64,
@@ -196,7 +196,7 @@ impl Console {
     }
 }
 
-/// Output as text: gdb's scripts take nothing else. Bytes that are none become `\xaa`.
+/// Output as text, because gdb's scripts accept nothing else. Invalid bytes become `\xaa`.
 pub(crate) fn readable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -237,7 +237,7 @@ mod tests {
         for piece in &pieces {
             file.write_all(piece).unwrap();
         }
-        // Half of one is there.
+        // Half of a piece is there.
         file.write_all(&record(5, 1, 0, "later")[..26]).unwrap();
         console.collect().unwrap();
         let text = |last: u64, which: Option<Which>| {

@@ -1,9 +1,9 @@
-//! While the process goes forwards on one core, a copy goes through each stretch behind it on
-//! another, to find which instructions that executed. So going backwards need not go through
-//! stretches that did not come to a breakpoint.
+//! Finds out which instructions each stretch executed. While the process goes forwards on one core,
+//! a copy goes through the stretches behind it on another core. Going backwards can then skip
+//! stretches that did not reach a breakpoint.
 //!
-//! The copy has traps for text. What it says counts only if it ends where the process did, to the
-//! last byte of memory.
+//! The copy has traps in place of its text. Its result counts only if it ends exactly where the
+//! process did, with the same memory.
 
 use crate::catches::Signals;
 use crate::checkpoint::{Checkpoint, ran_to};
@@ -20,53 +20,54 @@ use rustix::process::{Pid, setpriority_process};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// To fill more text with traps takes too long.
+/// Filling more text than this with traps takes too long.
 const MOST_TEXT_BYTES: u64 = 64 << 20;
-/// After so many stretches in a row that it did not get through it gives up: of a program that
-/// reads its text as data, say.
+/// The number of consecutive failed stretches after which no more copies are sent. A program that
+/// reads its text as data causes such failures, for example.
 const MOST_FAILURES: u32 = 3;
-/// While traps come one upon the other they are waited for: for so long each, and so long in all.
+/// How long to wait for the next trap after one, because traps often follow each other.
+/// `LONGEST_TURN` limits the whole wait.
 const EAGER: Duration = Duration::from_micros(50);
 const LONGEST_TURN: Duration = Duration::from_millis(2);
 const NAP: Duration = Duration::from_micros(300);
-/// In hundredths of a stretch: one that missed the end makes the next look earlier, one that found
-/// it later, up to this.
+/// In hundredths of a stretch: how much earlier the next copy looks for the end if this one missed
+/// it, and how much later, up to `MOST_BLIND`, if this one found it.
 const EARLIER: u32 = 15;
 const LATER: u32 = 4;
 const MOST_BLIND: u32 = 60;
-/// It goes through no less at once, if there is so much; and no more than this part of all.
+/// The most time that a copy goes through at once: this, or 1/`SPANS` of the whole if that is more.
 const SHORTEST_SPAN: Duration = Duration::from_millis(200);
 const SPANS: u32 = 16;
-/// It takes what nobody else needs.
+/// The copy gets only CPU time that nothing else uses.
 const NICENESS: i32 = 19;
 
-/// What finds it out: the copy, if one is on its way.
+/// The search for executed instructions, with the copy if one is under way.
 pub(crate) struct Coverage {
     away: Option<Away>,
-    /// Copies at which stretches end that none got through, by number of process.
+    /// The processes of checkpoints whose stretches no copy got through.
     refused: HashSet<i32>,
     failures: u32,
-    /// In hundredths: before which part of a stretch it does not look for the end.
+    /// The hundredths of a stretch through which a copy goes before it looks for the end.
     blind: u32,
 }
 
 struct Away {
     scout: Scout,
     text: Vec<Part>,
-    /// While it is not ready to go: the number of a process that has the text as it is.
+    /// The process that has the original text, until the copy is sent off.
     original: Option<i32>,
     said: Word,
 }
 
 impl Away {
-    /// Fills its text with traps and sends it on: while the process goes forwards, for that takes
-    /// milliseconds.
+    /// Fills the copy's text with traps and sends it off. This takes milliseconds, so it happens
+    /// while the process goes forwards.
     fn set_off(&mut self, original: i32) -> Result<()> {
         let process = &mut self.scout.inferior().process;
         let text = self.text.iter().map(|part| part.start..part.end).collect();
         process.closed = Some(ClosedText::close(&process.memory, text, original)?);
         for tid in process.threads() {
-            // It may run as it does.
+            // Without the lower priority it still works.
             let _ = setpriority_process(Pid::from_raw(tid), NICENESS);
         }
         self.scout.set_off()
@@ -80,8 +81,7 @@ impl Default for Coverage {
 }
 
 impl Coverage {
-    /// Serves the copy for a moment, unless it is known before that somebody waits for something
-    /// else.
+    /// Handles the copy's traps for a moment. Returns early if `is_wanted_elsewhere` returns true.
     pub fn tend(&mut self, is_wanted_elsewhere: GiveUp) {
         let Some(away) = self.away.as_mut().filter(|away| away.said == Word::NotYet) else {
             return;
@@ -96,7 +96,7 @@ impl Coverage {
         loop {
             *said = scout.listen().unwrap_or(Word::Lost);
             if scout.traps() != traps {
-                // One trap is soon followed by another.
+                // Another trap is likely to follow soon.
                 (traps, last, patience) = (scout.traps(), Instant::now(), EAGER);
             }
             if *said != Word::NotYet
@@ -110,12 +110,12 @@ impl Coverage {
         }
     }
 
-    /// Whether a copy is on its way between this checkpoint and another one.
+    /// Whether a copy goes through a stretch that begins or ends at this checkpoint.
     pub fn needs(&self, checkpoint: &Checkpoint) -> bool {
         self.away.as_ref().is_some_and(|away| away.scout.needs(checkpoint))
     }
 
-    /// Sends no copy again through the stretches before these checkpoints.
+    /// Sends no more copies through the stretches before these checkpoints.
     fn refuse(&mut self, ends: &[Checkpoint]) {
         self.refused.extend(ends.iter().map(|one| one.snapshot.pid));
     }
@@ -129,8 +129,8 @@ impl Coverage {
         self.away.as_ref().is_some_and(|away| away.said != Word::NotYet)
     }
 
-    /// Takes what the copy has found out, and sends one through the first stretch of which nothing
-    /// is known. Whether one is on its way.
+    /// Takes the copy's result, and sends a copy through the first unknown stretch. Returns whether
+    /// one is under way.
     pub fn go_on(&mut self, replay: &mut Replay, checkpoints: &mut [Checkpoint]) -> bool {
         if self.is_away() {
             return true;
@@ -142,7 +142,7 @@ impl Coverage {
             return false;
         }
         while let Some((start, end)) = self.first_unknown(checkpoints) {
-            // A copy that cannot be made tells nothing.
+            // A failure to make a copy leaves the stretch unknown.
             self.away = self.send(replay, checkpoints, start, end).unwrap_or_default();
             if self.is_away() {
                 return true;
@@ -152,7 +152,7 @@ impl Coverage {
         false
     }
 
-    /// The same, and serves the copy while there is nothing else to do.
+    /// As `go_on`, and handles the copy's traps for a moment.
     pub fn go_on_for_a_moment(
         &mut self,
         replay: &mut Replay,
@@ -169,9 +169,9 @@ impl Coverage {
         is_away
     }
 
-    /// The checkpoints between which the first stretches are that a copy could tell something of:
-    /// as many as it may go through at once. The longer it goes, the less it costs; and the more
-    /// has to be gone through again to find what was executed in one of them.
+    /// Returns the checkpoints around the first unknown stretches, as many as one copy may go
+    /// through. A longer way is cheaper. But then more must be run again to find out what was
+    /// executed in one of its stretches.
     fn first_unknown(&self, all: &[Checkpoint]) -> Option<(usize, usize)> {
         let most = SHORTEST_SPAN.max(ran_to(all) / SPANS);
         let is_unknown = |end: &usize| {
@@ -245,12 +245,12 @@ impl Coverage {
     }
 }
 
-/// Whether a process, if it has not ended, may run on several.
+/// Whether a process may run on several cores. False if it has ended.
 fn has_cores(pid: i32) -> bool {
     Processors::of(pid).is_ok_and(|own| own.count() > 1)
 }
 
-/// Text of files, as far as the program cannot change it and it is not ours.
+/// The text of files that the program cannot change and that is not Retake's.
 fn closable<'a>(
     inferior: &'a Inferior,
     mappings: &'a [Mapping],

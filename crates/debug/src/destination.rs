@@ -4,24 +4,24 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where to go.
+/// A place to go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// Where this thread, or the current one, has consumed so many events.
+    /// Where this thread, or the current one, has consumed this many events.
     Event(Option<u32>, u64),
-    /// So long after recording began.
+    /// This long after recording began.
     Time(Duration),
     /// Before the program's first instruction.
     Begin,
     /// Before the process exits or dies.
     End,
-    /// Before it dies by a signal; there is none if it does not.
+    /// Before the process dies by a signal. There is no such place if it does not.
     Crash,
     /// A place that the user remembered, by number.
     Checkpoint(u64),
 }
 
-/// What places look like.
+/// The forms of places, for messages.
 pub const PLACES: &str = "EVENT, THREAD:EVENT, a time such as 1.5s or 20ms, begin, exit or crash";
 
 impl fmt::Display for Destination {
@@ -38,7 +38,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Units of time, in seconds. Those that others end with come first.
+/// The units of time, in seconds. A unit that is the end of another comes after it.
 const UNITS: [(&str, f64); 5] =
     [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("min", 60.0), ("s", 1.0)];
 

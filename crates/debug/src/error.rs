@@ -12,13 +12,13 @@ pub enum DebugError {
     /// The recording could not be read.
     #[error("cannot read the recording: {0}")]
     Recording(#[from] retake_recording::Error),
-    /// The replay did something else than the recording says.
+    /// The replay did something that the recording does not say.
     #[error("{0}")]
     Diverged(Box<retake_replay::Report>),
     /// The recording has no such process.
     #[error("no process of the recording is {0}\n  try       retake ps, which lists them")]
     NoSuchProcess(String),
-    /// There is nothing where the user wants to go.
+    /// There is no such place.
     #[error("{0}")]
     NoPlace(String),
     /// A checkpoint cannot be kept here.
@@ -30,21 +30,21 @@ pub enum DebugError {
         damaged: see retake info"
     )]
     NeverBegan(i32),
-    /// The machine does not let us trace.
+    /// The machine forbids tracing.
     #[error(
         "cannot trace the replayed process: {0}\n  likely    ptrace is forbidden here: see \
         /proc/sys/kernel/yama/ptrace_scope, or the container's seccomp profile"
     )]
     Trace(#[source] io::Error),
-    /// Something the machine refused.
+    /// The machine refused something.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// The debugger said something that cannot be understood.
+    /// The debugger sent something malformed.
     #[error("the connection to the debugger failed: {0}")]
     Protocol(String),
 }
 
-/// The result of everything here.
+/// The result of a debugging function.
 pub type Result<T> = std::result::Result<T, DebugError>;
 
 impl From<ImageError> for DebugError {

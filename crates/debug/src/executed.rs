@@ -1,17 +1,18 @@
-//! Which instructions of a stretch's text were executed.
+//! The instructions of the text that a stretch executed.
 
 use retake_kernel::maps::Mapping;
 use retake_snapshot::Ranges;
 use serde::{Deserialize, Serialize};
 
-/// Text of which it is known what was executed.
+/// Text whose executed parts are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub start: u64,
     pub end: u64,
-    /// Where its file begins.
+    /// The address that corresponds to the beginning of the file.
     origin: u64,
-    /// What the file is called in its folder, which is another one in each session: by its content.
+    /// The file's name in its folder, which is that of its content. The folder differs between
+    /// sessions.
     content: String,
 }
 
@@ -35,23 +36,23 @@ impl Part {
     }
 }
 
-/// What is known; by default nothing.
+/// What is known about the executed text; by default nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Executed {
-    /// Nothing was executed at all.
+    /// Whether nothing at all was executed.
     is_nothing: bool,
     text: Vec<Part>,
-    /// Of that.
+    /// The executed parts of that text.
     ran: Ranges,
 }
 
 impl Executed {
-    /// Nothing was executed.
+    /// For a stretch that executed nothing.
     pub fn nothing() -> Self {
         Self { is_nothing: true, ..Self::default() }
     }
 
-    /// Of this text, this.
+    /// For a stretch that executed these parts of this text.
     pub fn of(text: Vec<Part>, ran: Ranges) -> Self {
         Self { is_nothing: false, text, ran }
     }
@@ -60,7 +61,7 @@ impl Executed {
         self.is_nothing || !self.text.is_empty()
     }
 
-    /// Whether what is at an address in a mapping certainly was not executed.
+    /// Whether the code at an address in a mapping certainly was not executed.
     pub fn excludes(&self, address: u64, mapping: &Mapping) -> bool {
         let asked = Part::of(mapping);
         let is_known = self
@@ -70,7 +71,7 @@ impl Executed {
         self.is_nothing || is_known && !self.ran.touch(address, 1)
     }
 
-    /// Of two stretches, one after the other.
+    /// Joins two consecutive stretches.
     pub fn and(&self, other: &Self) -> Self {
         match (self.is_nothing, other.is_nothing) {
             (true, _) => other.clone(),

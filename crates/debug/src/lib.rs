@@ -1,29 +1,29 @@
-//! Time-travel debugging: a process of a recording is replayed under our control, and a debugger is
-//! told about it over the gdb remote protocol.
+//! Time-travel debugging. A process of a recording is replayed under our control, and a debugger
+//! sees it through the gdb remote protocol.
 //!
-//! The replayed process itself, under ptrace, and copies of it, are `retake_snapshot`'s.
+//! The crate `retake_snapshot` controls the replayed process under ptrace, and its copies.
 //!
 //! * `history`: what the recording says about the process: events, times, output, the end.
 //! * `inferior`: the process as its user sees it: running it, and what stops it.
-//! * `text`: what its text looks like without patches and stubs; `program`, `auxiliary`, `tls`: its
-//!   files, what it was told about itself, and its variables.
+//! * `text`: the text as it is without patches and stubs; `program`, `auxiliary`, `tls`: its files,
+//!   its auxiliary vector, and its thread-local variables.
 //! * `stops`, `watchpoints`, `catches`: what stops it for its user.
-//! * `replay`: a replay of which one process is debugged; `console`: what it printed.
-//! * `place`, `checkpoint`: places in it, and those that can be gone back to; `state`: comparing
-//!   two visits of one.
+//! * `replay`: a replay of which one process is debugged; `console`: its output.
+//! * `place`, `checkpoint`: places in it, and those that it can go back to; `state`: comparing two
+//!   visits of a place.
 //! * `timeline`: the checkpoints, and going forwards.
 //! * `stretch`, `executed`: what is known of the way between two checkpoints; `coverage`: finding
-//!   it out beside the process.
+//!   that out beside the process.
 //! * `scout`: a copy that goes through such a way; `progress`: how far it has come.
-//! * `travel`: going backwards, and to places; `lines`: by lines of the source.
+//! * `travel`: going backwards, and to places; `lines`: going by source lines.
 //! * `kept`: checkpoints that outlive the session.
-//! * `diversion`: throw-away copies, in which registers and memory may be changed.
-//! * `waits`: who waits for whom, where a program hangs.
-//! * `session`: all that for one user; `destination`: places as users name them.
-//! * `gdb`: the protocol.
-//! * `dap`: another one, for editors, in front of a gdb.
+//! * `diversion`: throw-away copies in which registers and memory can be changed.
+//! * `waits`: which threads wait for which, where a program hangs.
+//! * `session`: all of this for one user; `destination`: places as users name them.
+//! * `gdb`: the gdb remote protocol.
+//! * `dap`: the Debug Adapter Protocol, for editors, on top of gdb.
 //!
-//! The runtime in the process is invisible to users: a thread that is in it is shown where it
+//! Users do not see the runtime in the process. A thread that is in the runtime appears where it
 //! called it.
 
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Execution points: naming where the process is, so that the same place is known again when it is
-//! come to by another way.
+//! Execution points: naming where the process is, so that the same place can be recognised when the
+//! process reaches it in another way.
 
 use crate::catches::Told;
 use crate::error::Result;
@@ -13,28 +13,29 @@ use retake_snapshot::probe::Test;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Places in an XSAVE area.
+/// Offsets in an XSAVE area.
 const FLOATING_OFFSET: usize = 32;
 const VECTOR_OFFSET: usize = 160;
 const LEGACY_END: usize = 416;
 const EXTENSIONS_OFFSET: usize = 576;
 const VECTORS: usize = 16;
-/// More would be slower than they are of use.
+/// The most tests of a probe. More would cost more than they save.
 const MOST_TESTS: usize = 10;
 const COMPARED_REGISTERS: usize = 16;
 const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
-/// Its place among the words of a context.
+/// The stack pointer's index among the words of a context.
 pub(crate) const STACK_POINTER: usize = retake_contract::context::registers::RSP / 8;
 const FLAGS: usize = retake_contract::context::registers::EFLAGS / 8;
-/// How many words that were found to differ are looked at first.
+/// The number of words that differed before and are compared first.
 const REMEMBERED: usize = 16;
 
-/// A place in the order of all that the process did, up to what lies between two events.
+/// A place in the order of everything that the process did, except for the order between two
+/// events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark {
-    /// Which of the process's threads' turns it is; 0 before there are several.
+    /// The number of the turn; 0 before the process has several threads.
     pub turn: u64,
-    /// Events that the thread whose turn it is has consumed.
+    /// The number of events that the thread with this turn has consumed.
     pub events: u64,
 }
 
@@ -42,25 +43,25 @@ pub(crate) struct Mark {
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub mark: Mark,
-    /// The thread, by the program's number.
+    /// The program's ID of the thread.
     pub thread: u32,
-    /// Its registers: where it is in the program, or where it called the runtime from.
+    /// The thread's registers in the program, or where it called the runtime.
     words: [u64; 18],
-    /// It is in the runtime, where that announces something of this kind.
+    /// The kind of announcement, if the thread is in the runtime and announces something.
     pub announces: Option<u64>,
-    /// A copy of the process there, to compare memory with, and to go back to.
+    /// A copy of the process at this place, to compare memory with and to go back to.
     pub snapshot: Option<Rc<Snapshot>>,
-    /// Addresses of words that differed elsewhere.
+    /// Addresses of words that differed on other visits.
     differing: RefCell<Vec<u64>>,
-    /// What told other visits from it, the most useful first.
+    /// What told other visits from this place, the most useful first.
     tests: RefCell<Vec<Test>>,
 }
 
 impl Place {
-    /// Where the process is.
+    /// The place where the process is.
     ///
     /// # Errors
-    /// It cannot be looked at.
+    /// The process cannot be examined.
     pub fn here(inferior: &Inferior, snapshot: Option<Rc<Snapshot>>) -> Result<Self> {
         let context = inferior.context();
         let (words, announces) = state(inferior, &context)?;
@@ -76,30 +77,30 @@ impl Place {
         })
     }
 
-    /// The program counter there, as it is, be it in a stub.
+    /// The actual program counter, which may be in a stub.
     pub fn address(&self) -> u64 {
         self.words[PROGRAM_COUNTER]
     }
 
-    /// The stack pointer there.
+    /// The stack pointer at this place.
     pub fn stack(&self) -> u64 {
         self.words[STACK_POINTER]
     }
 
-    /// A general register there, by its place among the words of a context.
+    /// A general register at this place, by its index among the words of a context.
     pub fn register(&self, index: usize) -> u64 {
         self.words[index]
     }
 
-    /// The flags there.
+    /// The flags at this place.
     pub fn flags(&self) -> u64 {
         self.words[FLAGS]
     }
 
-    /// Whether the process is there.
+    /// Whether the process is at this place.
     ///
     /// # Errors
-    /// It cannot be looked at.
+    /// The process cannot be examined.
     pub fn is_here(&self, inferior: &Inferior) -> Result<bool> {
         let context = inferior.context();
         if context.event_count != self.mark.events || context.tid != self.thread {
@@ -114,12 +115,12 @@ impl Place {
             || (self.has_same_vectors(inferior)? && self.has_same_memory(inferior)))
     }
 
-    /// The announcement there, so that a run stops at it.
+    /// The announcement at this place, at which a run then stops.
     pub fn told(&self) -> Option<Told> {
         self.announces.map(|kind| Told { thread: self.thread, events: self.mark.events, kind })
     }
 
-    /// What probes compare to find it.
+    /// The tests with which probes find this place.
     pub fn tests(&self) -> Vec<Test> {
         self.tests.borrow().clone()
     }
@@ -154,12 +155,12 @@ impl Place {
                 return Ok(false);
             }
         }
-        // Then all of them, and the x87 registers, but not where the unit last was.
+        // Compare all of them, and the x87 registers, but not where the x87 unit last was.
         Ok(is_same(FLOATING_OFFSET..LEGACY_END)
             && mine.get(EXTENSIONS_OFFSET..) == wanted.get(EXTENSIONS_OFFSET..))
     }
 
-    /// Of all threads.
+    /// The stack pointers of all threads.
     fn stack_pointers(&self, inferior: &Inferior) -> Vec<u64> {
         let others = inferior.process.threads().filter(|tid| *tid != inferior.current);
         let others = others
@@ -168,7 +169,7 @@ impl Place {
         others.chain([self.words[STACK_POINTER]]).collect()
     }
 
-    /// Two visits of a place with the same registers are told apart by memory.
+    /// Whether the memory is that of this place. It tells visits with the same registers apart.
     fn has_same_memory(&self, inferior: &Inferior) -> bool {
         let Some(snapshot) = &self.snapshot else { return true };
         let wanted = |address: u64| {
@@ -204,7 +205,7 @@ impl Place {
     }
 }
 
-/// The current thread's registers, and what it announces if it is in the runtime.
+/// Returns the current thread's registers, and what it announces if it is in the runtime.
 fn state(inferior: &Inferior, context: &Context) -> Result<([u64; 18], Option<u64>)> {
     let real = inferior.process.registers(inferior.current)?;
     let in_runtime = in_runtime(real.rip) && real.rip != context::ENTRY_CALL;
@@ -213,15 +214,15 @@ fn state(inferior: &Inferior, context: &Context) -> Result<([u64; 18], Option<u6
     Ok((words, in_runtime.then_some(real.rdi)))
 }
 
-/// Flags that depend on how the thread was stopped.
+/// The flags that depend on how the thread was stopped.
 const RESUME_AND_TRAP: u64 = 0x10100;
 
-/// How far below a stack pointer there may be what the processor left there, which depends on more
-/// than the program.
+/// How far below a stack pointer the processor may have left data that does not depend on the
+/// program alone.
 const DEAD_BYTES: u64 = 16 << 10;
 const RED_ZONE: u64 = 128;
 
-/// What lies below stacks with these tops, where nobody reads any more.
+/// The memory below stacks with these tops that nothing reads any more.
 pub(crate) fn dead_ranges(tops: &[u64]) -> Vec<std::ops::Range<u64>> {
     tops.iter().map(|top| top.saturating_sub(DEAD_BYTES)..top.saturating_sub(RED_ZONE)).collect()
 }

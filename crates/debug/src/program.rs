@@ -1,4 +1,5 @@
-//! What a debugger asks about the program: its file, its libraries by name, its auxiliary vector.
+//! What a debugger asks about the program: its file, its libraries by name, and its auxiliary
+//! vector.
 
 use crate::auxiliary;
 use crate::inferior::Inferior;
@@ -13,7 +14,7 @@ const AT_PHDR: u64 = 3;
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 const AT_SYSINFO_EHDR: u64 = 33;
-/// More than any program's dynamic section has.
+/// The limit for tags. No program's dynamic section has that many.
 const MOST_TAGS: usize = 1 << 20;
 const LONGEST_NAME: usize = 4096;
 const MOST_LIBRARIES: usize = 4096;
@@ -21,17 +22,18 @@ const MOST_LIBRARIES: usize = 4096;
 /// The program, as it was executed.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
-    /// Its absolute path while recording, as far as that is known.
+    /// The absolute path in the recording, as far as it is known.
     pub path: String,
     /// The auxiliary vector, as bytes.
     pub auxv: Vec<u8>,
     entries: HashMap<u64, u64>,
-    /// Where the stack was at first.
+    /// The first stack pointer.
     stack: u64,
 }
 
 impl Program {
-    /// Of a process that has executed nothing of it yet, or was forked from one that has.
+    /// Describes a process that has executed nothing of the program yet, or was forked from one
+    /// that has.
     pub fn of_new(inferior: &Inferior, path: &str) -> Self {
         let (vector, stack) = auxiliary::vector(inferior);
         let words = vector.iter().flat_map(|(key, value)| [*key, *value]);
@@ -65,7 +67,7 @@ impl Program {
         inferior.text.original_at(library.dynamic)
     }
 
-    /// The stored files that the program has loaded, and what it knew them by.
+    /// The stored files that the program has loaded, with the program's names for them.
     pub fn names(&self, inferior: &Inferior) -> HashMap<PathBuf, String> {
         let Some(main) = self.main_file(inferior) else { return HashMap::new() };
         let bytes = std::fs::read(&main).unwrap_or_default();
@@ -85,14 +87,14 @@ impl Program {
         inferior.text.original_at(self.entry(AT_ENTRY)?)
     }
 
-    /// What the dynamic linker has loaded, the program itself first.
+    /// The files that the dynamic linker has loaded, the program itself first.
     pub fn loaded(&self, inferior: &Inferior) -> Vec<Library> {
         let main = self.main_file(inferior).and_then(|path| std::fs::read(path).ok());
         main.map_or_else(Vec::new, |main| self.libraries(inferior, &main))
     }
 
-    /// Where the dynamic linker stops for debuggers, and what it writes to before. `None`: there is
-    /// none yet, or it has several such places.
+    /// Where the dynamic linker stops for debuggers, and the address of the state that it writes
+    /// before. `None` if there is no linker yet, or it has several such places.
     pub fn linker_stop(&self, inferior: &Inferior) -> Option<(u64, u64)> {
         const STOP: u64 = 16;
         const ONE_LIST: u64 = 1;
@@ -105,7 +107,7 @@ impl Program {
             .map(|stop| (stop, state))
     }
 
-    /// Where the dynamic linker keeps what debuggers ask for.
+    /// Where the dynamic linker keeps its data for debuggers.
     fn linker_state(&self, inferior: &Inferior, main: &[u8]) -> Option<u64> {
         let mut dynamic = dynamic_section(main, self.entry(AT_PHDR)?)?;
         for _ in 0..MOST_TAGS {
@@ -120,7 +122,7 @@ impl Program {
         None
     }
 
-    /// What memory without a file is there for, in the kernel's words.
+    /// The kernel's name for the purpose of a mapping without a file.
     pub fn role(&self, mapping: &Mapping) -> Option<&'static str> {
         let has = |address: u64| (mapping.start..mapping.end).contains(&address);
         match self.entry(AT_SYSINFO_EHDR) {
@@ -134,7 +136,7 @@ impl Program {
         self.entries.get(&key).copied().filter(|value| *value != 0)
     }
 
-    /// What the dynamic linker has loaded, from its own list.
+    /// The files in the dynamic linker's own list.
     fn libraries(&self, inferior: &Inferior, main: &[u8]) -> Vec<Library> {
         let process = &inferior.process;
         let mut libraries = Vec::new();
@@ -157,19 +159,19 @@ impl Program {
     }
 }
 
-/// A loaded file, as the dynamic linker lists it.
+/// A loaded file in the dynamic linker's list.
 #[derive(Debug)]
 pub(crate) struct Library {
     name: String,
-    /// Where its dynamic section is: in memory that shows the file.
+    /// The address of its dynamic section, which is in memory that shows the file.
     pub dynamic: u64,
-    /// Where its entry in the list is.
+    /// The address of its entry in the list.
     pub link_map: u64,
-    /// How far from the addresses in the file it is.
+    /// The distance from the addresses in the file.
     pub bias: u64,
 }
 
-/// Debuggers look for libraries by several paths; the last part is the same.
+/// Finds a library by the last part of its path: debuggers look for libraries in several folders.
 fn same_file_name<'a>(libraries: &'a [Library], name: &str) -> Option<&'a Library> {
     let wanted = Path::new(name).file_name()?;
     libraries.iter().find(|library| Path::new(&library.name).file_name() == Some(wanted))
@@ -190,7 +192,7 @@ fn interpreter(elf: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name.strip_suffix(&[0]).unwrap_or(name)).into_owned())
 }
 
-/// Where the dynamic section of the program is, whose headers are at `headers`.
+/// The address of the dynamic section of the program whose program headers are at `headers`.
 fn dynamic_section(elf: &[u8], headers: u64) -> Option<u64> {
     let header = FileHeader64::<LittleEndian>::parse(elf).ok()?;
     let segments = header.program_headers(LittleEndian, elf).ok()?;

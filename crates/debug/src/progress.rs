@@ -1,8 +1,8 @@
-//! How far a copy has come in a stretch without events: counters of the program's own tell.
+//! Tells how far a copy has come in a stretch without events, from counters of the program.
 //!
-//! A long computation nearly always counts something, in a register or near the top of its stack.
-//! What has grown as time has from checkpoint to checkpoint is taken for such a counter. It only
-//! says when to look for a place, not where that is; so it does no harm if it was none.
+//! A long computation nearly always counts something, in a register or near the top of its stack. A
+//! value that has grown with time from checkpoint to checkpoint is taken for such a counter. It
+//! only tells when to look for a place, not where the place is. So a wrong guess does no harm.
 
 use crate::checkpoint::Checkpoint;
 use crate::inferior::Inferior;
@@ -10,45 +10,45 @@ use crate::place::{Place, STACK_POINTER};
 use retake_kernel::memory;
 use std::time::Duration;
 
-/// Fewer checkpoints do not tell what grows with time.
+/// The fewest checkpoints that show what grows with time.
 const FEWEST_POINTS: usize = 3;
 const MOST_POINTS: usize = 6;
-/// Stacks are looked at from a little below their top, for what called functions have there, up to
-/// so far above.
+/// The memory examined for counters: from a little below the stack's top, where called functions
+/// have data, up to this far above.
 const BELOW_BYTES: u64 = 128;
 const ABOVE_BYTES: u64 = 2048;
-/// The machine's speed changes, so a counter need not grow evenly.
+/// How unevenly a counter may grow, since the machine's speed changes.
 const MOST_UNEVEN: f64 = 2.5;
-/// So many counters are asked, for not each of them goes on as before.
+/// The number of counters used. Not every one of them goes on as before.
 const MOST_COUNTERS: usize = 5;
 const WORD: usize = 8;
 
-/// Where a counter is.
+/// The location of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counter {
     Register(usize),
-    /// Its address.
+    /// The address of a word.
     Word(u64),
 }
 
 /// Counters that grow on the way to a place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
-    /// Each with its value at the place.
+    /// Each counter with its value at the place.
     counters: Vec<(Counter, u64)>,
-    /// Their values where the way began.
+    /// The values at the beginning of the way.
     begin: Vec<Option<u64>>,
 }
 
-/// Registers and memory around a stack's top.
+/// Registers and the memory around a stack's top.
 struct Sample {
     registers: [u64; STACK_POINTER],
     words: Vec<u64>,
 }
 
 impl Progress {
-    /// For the way to the checkpoint with this number, from where its thread comes from its last
-    /// event.
+    /// Finds counters for the way to the checkpoint with this number. The way begins where the
+    /// thread returned from its last event.
     pub fn to(all: &[Checkpoint], end: usize) -> Self {
         let there = &all[end].place;
         let is_of_stretch = |one: &&Checkpoint| {
@@ -85,14 +85,14 @@ impl Progress {
         }
     }
 
-    /// The way begins where the copy is.
+    /// Reads the counters at the beginning of the way, where the copy is.
     pub fn begin(&mut self, copy: &Inferior, here: &Place) {
         self.begin =
             self.counters.iter().map(|(counter, _)| value_in(*counter, copy, here)).collect();
     }
 
-    /// Which part of the way lies behind the copy, in the middle of what the counters say; more
-    /// than 1: it is beyond the place. `None`: they do not say.
+    /// The part of the way that the copy has gone, as the median of the counters. More than 1 means
+    /// that it is beyond the place. `None` if the counters do not tell.
     pub fn part(&self, copy: &Inferior, here: &Place) -> Option<f64> {
         let part = |((counter, end), begin): (&(Counter, u64), &Option<u64>)| {
             let (now, begin) = (value_in(*counter, copy, here)?, (*begin)?);
@@ -132,7 +132,7 @@ fn value_in(counter: Counter, copy: &Inferior, here: &Place) -> Option<u64> {
     }
 }
 
-/// How much faster a value grows at one time than at another; `None`: it is no counter.
+/// The ratio of a value's fastest growth to its slowest; `None` if it is no counter.
 fn unevenness(values: &[u64], ran: &[Duration]) -> Option<f64> {
     let grown = values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]) as i64 as f64);
     let speeds: Vec<f64> =

@@ -1,5 +1,5 @@
-//! The replay of one recording, of which one process is debugged: running it, and putting it where
-//! a checkpoint was made.
+//! The replay of a recording of which one process is debugged: running that process, and putting it
+//! where a checkpoint was made.
 
 use crate::checkpoint::Checkpoint;
 use crate::console::Console;
@@ -22,10 +22,9 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A thread that is on its way to where it will wait gets there within this time, also where the
-/// machine has much else to do.
+/// How long a thread may take to reach the place where it will wait, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-/// So often threads may have something to tell before they all wait.
+/// How often threads may report something before all of them wait.
 const MOST_NEWS: usize = 100;
 
 /// A replay, stopped somewhere.
@@ -35,19 +34,19 @@ pub(crate) struct Replay {
     /// What the recording says about the process.
     pub history: History,
     pub console: Console,
-    /// What users are to be told beside where the program stopped, a line each.
+    /// Remarks for the user besides the place where the program stopped, a line each.
     pub remarks: String,
-    /// Counts every change of where the process is.
+    /// Counts every change of the process's place.
     pub moves: u64,
-    /// The last stop, if it was for something that the runtime announced.
+    /// The last stop, if the runtime announced it.
     pub announced: Option<Stop>,
-    /// What happened since the last checkpoint that is certainly not behind us, up to the last
-    /// copy.
+    /// What happened since the base, the last checkpoint that is certainly not after this place.
+    /// The writes are known up to the last copy.
     pub since: Past,
-    /// How long it has gone on since it was time for a checkpoint, with whatever stopped it on the
-    /// way.
+    /// How long the process has gone on since the last checkpoint was due, including all stops on
+    /// the way.
     pub went_on: Duration,
-    /// All processes of it; `None`: it has ended.
+    /// All processes of the replay; `None` if it has ended.
     pub running: Option<Running>,
     folder: PathBuf,
 }
@@ -76,8 +75,8 @@ impl Replay {
         })
     }
 
-    /// The process, which is about to execute its next program, does that: nothing of it has been
-    /// executed then. There may be no copies of it any more.
+    /// Lets the process, which is about to execute its next program, do that. The new program has
+    /// executed nothing yet. No copies of the process may exist any more.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -93,8 +92,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Replays the recording anew, up to the beginning of another program of the process. There may
-    /// be no copies of it any more.
+    /// Replays the recording anew, up to the beginning of another program of the process. No copies
+    /// of the process may exist any more.
     ///
     /// # Errors
     /// As [`Replay::start`].
@@ -106,8 +105,8 @@ impl Replay {
         Ok(())
     }
 
-    /// From here on it is about this program. What users want to be told of stays, but for what has
-    /// addresses.
+    /// Switches to this program. The user's catchpoints and passed signals stay; what has addresses
+    /// goes.
     fn enter(&mut self, history: History, inferior: Inferior) {
         let before = std::mem::replace(&mut self.inferior, inferior);
         self.inferior.stops.catches = before.stops.catches;
@@ -120,7 +119,7 @@ impl Replay {
         self.went_on = Duration::ZERO;
     }
 
-    /// Ends all its processes.
+    /// Ends all processes of the replay.
     pub fn end(&mut self) {
         self.inferior.process.end();
         if let Some(running) = self.running.take() {
@@ -137,7 +136,7 @@ impl Replay {
     pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
         let counted = self.inferior.planting.remaining;
         let stop = self.with_divergence(give_up, Inferior::resume)?;
-        // Where breakpoints are counted instead of stopping, it is not known which were hit.
+        // If breakpoints are counted instead of stopping, it is unknown which of them were hit.
         let is_known = self.inferior.planting.remaining == counted;
         self.note(if is_known { Unhit::of_run(&self.inferior) } else { Unhit::default() });
         self.checked(stop)
@@ -154,7 +153,7 @@ impl Replay {
         self.checked(stop)
     }
 
-    /// The process ran.
+    /// Records that the process ran.
     fn note(&mut self, unhit: Unhit) {
         let ran = Past {
             unhit,
@@ -185,7 +184,7 @@ impl Replay {
 
     // ---- where it is ----
 
-    /// It is elsewhere now.
+    /// Records that the process is at another place.
     pub fn moved(&mut self) {
         self.moves += 1;
     }
@@ -196,7 +195,7 @@ impl Replay {
         Mark { turn: context.turn, events: context.event_count }
     }
 
-    /// How long the process has computed.
+    /// The CPU time of the process.
     pub fn computed(&self) -> Duration {
         retake_kernel::process::computed(self.inferior.process.pid)
     }
@@ -208,18 +207,18 @@ impl Replay {
         Some(StreamId(header.slots[slot].stream.load(Relaxed)))
     }
 
-    /// The current thread's stream, and how many events it has consumed.
+    /// The current thread's stream, and the number of events that it has consumed.
     pub fn here(&self) -> Option<Consumed> {
         let stream = self.stream_of(self.inferior.current)?;
         Some((stream, self.inferior.context().event_count))
     }
 
-    /// The same of any thread, by the kernel's number.
+    /// The stream of any thread, by the kernel's ID, and the number of events that it has consumed.
     pub fn consumed(&self, tid: i32) -> Option<Consumed> {
         Some((self.stream_of(tid)?, self.inferior.process.context(tid)?.event_count))
     }
 
-    /// The same of all live threads.
+    /// The streams of all live threads, and the numbers of events that they have consumed.
     fn living(&self) -> Vec<Consumed> {
         let threads = self.inferior.threads().into_iter();
         threads
@@ -229,10 +228,10 @@ impl Replay {
             .collect()
     }
 
-    /// Hands over what the process, and those it comes from, printed up to here.
+    /// Hands over what the process and its ancestors printed up to here.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The output cannot be read.
     pub fn printed(&mut self, which: Option<Which>, take: &mut dyn FnMut(&[u8])) -> Result<()> {
         self.console.collect()?;
         let turn = self.inferior.context().turn;
@@ -243,7 +242,7 @@ impl Replay {
 
     // ---- checkpoints ----
 
-    /// A checkpoint of here, if a copy can be made.
+    /// Makes a checkpoint here, if a copy can be made.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -251,7 +250,7 @@ impl Replay {
         self.checkpoint_within(PATIENCE)
     }
 
-    /// The same, if its threads come to rest within this time.
+    /// As [`Replay::checkpoint`], if the threads come to rest within this time.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -285,8 +284,8 @@ impl Replay {
         Ok(None)
     }
 
-    /// Puts the process where a checkpoint was made. Which of the time line's is the last before
-    /// it, the caller knows.
+    /// Puts the process where a checkpoint was made. The caller knows which checkpoint of the time
+    /// line is the last before it.
     ///
     /// # Errors
     /// The process cannot be made.
@@ -323,7 +322,7 @@ fn begin(history: &History, output: File, folder: &Path) -> Result<(Running, Inf
     }
 }
 
-/// Takes hold of the process where its program begins.
+/// Attaches to the process at the beginning of its program.
 fn hold(running: &Running, history: &History) -> Result<Inferior> {
     let target = &history.target;
     let Some(held) = running.wait_for_wanted() else {
@@ -343,15 +342,15 @@ fn hold(running: &Running, history: &History) -> Result<Inferior> {
     }
 }
 
-/// What runs a process.
+/// Something that runs a process.
 pub(crate) trait Runs {
     /// The process.
     fn inferior_mut(&mut self) -> &mut Inferior;
 
-    /// Does something without the user's breakpoints, watchpoints and catchpoints.
+    /// Runs `act` without the user's breakpoints, watchpoints and catchpoints.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of `act`.
     fn quietly<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let users = std::mem::take(&mut self.inferior_mut().stops);
         let result = act(self);

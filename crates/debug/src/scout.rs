@@ -1,10 +1,10 @@
-//! A copy of the process that goes from one checkpoint to the next, beside the process, to see what
-//! there is on the way.
+//! A copy of the process that goes from one checkpoint to the next beside the process, to see what
+//! stops it on the way.
 //!
-//! To look for the end of a stretch slows a loop down in which it lies. So a copy looks only near
-//! it: when a counter of the program's says so, or else when it has computed for a good part of the
-//! time that the stretch took. One that has missed the end is found out by its counter, or its
-//! time, and another one may be sent that looks earlier.
+//! Looking for the end of a stretch slows down a loop in which the end lies. So a copy looks only
+//! near the end: when a counter of the program says so, or otherwise when it has computed for a
+//! good part of the stretch's time. A copy that has missed the end is noticed by its counter or its
+//! time. Then another copy can be sent that looks earlier.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
@@ -20,51 +20,52 @@ use retake_snapshot::{ClosedText, Ranges, Snapshot};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// In hundredths: this part of a stretch is gone through without looking for its end, or where the
-/// copy is. The processor may be faster now than it was.
+/// The hundredths of a stretch that a copy goes through before it looks for the end, or where it
+/// is. The processor may be faster now than it was.
 pub(crate) const BLIND: u32 = 40;
-/// And this by one that is sent after one that was too fast.
+/// The same for a copy that is sent after one that missed the end.
 pub(crate) const LESS_BLIND: u32 = 5;
-/// One that looks for so many times as long as what is left of the stretch should take has missed
-/// the end: to look takes some times as long as not to.
+/// A copy has missed the end if it has looked for this many times as long as the rest of the
+/// stretch should take. Looking takes some times as long as running.
 const LOST: u32 = 4;
-/// But not before this: of a short stretch it is hardly known how long it took.
+/// The shortest time after which a copy counts as lost. The duration of a short stretch is hardly
+/// known.
 const LEAST_LOST: Duration = Duration::from_millis(20);
-/// With a counter it looks for the end behind this part of the way, and aims at this one: naps and
-/// other programs make it come later.
+/// With a counter, the part of the way after which the copy looks for the end, and the part that it
+/// aims at: naps and other programs make it later.
 const NEAR: f64 = 0.85;
 const AIM: f64 = 0.92;
-/// Counters that say less, or more than this, are none.
+/// A counter that says less than this, or more than `MOST_PART`, is none.
 const LEAST_PART: f64 = 0.05;
 const MOST_PART: f64 = 4.0;
-/// And one that is not at the end when the copy has computed for so many times as long as the
-/// stretch took.
+/// A counter is none either if it is not at the end after this many times the stretch's duration.
 const SLOWEST: u32 = 2;
-/// One that gets nowhere for so long, waits for something that does not come.
+/// A copy that makes no progress for this long waits for something that does not come.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// What it costs to put instructions back that are executed for the first time.
+/// The cost of putting instructions back when they are executed for the first time.
 const OPENING: Duration = Duration::from_micros(4);
 
-/// Where it is on its way.
+/// The stage of a copy's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leg {
-    /// Before the events that the stretch ends behind.
+    /// Before the last events of the stretch.
     ToEvents,
-    /// Behind them, and too far from the end to look for it.
+    /// After those events, but too far from the end to look for it.
     Blind,
     Looking,
 }
 
-/// Where a copy is to go.
+/// The way of a copy.
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
-    /// A checkpoint, or a place a little further.
+    /// The end: a checkpoint, or a place a little further.
     pub place: Place,
-    /// It is where the thread comes from the last event.
+    /// Whether the end is where the thread returns from its last event.
     pub is_at_event: bool,
     /// How long the process took.
     pub ran: Duration,
-    /// In hundredths of what is left of that behind the events: when the copy looks where it is.
+    /// When the copy looks where it is, in hundredths of the time that the process took after the
+    /// events.
     pub blind: u32,
     pub progress: Progress,
 }
@@ -74,25 +75,25 @@ pub(crate) struct Scout {
     inferior: Inferior,
     way: Way,
     leg: Leg,
-    /// How long it had computed when it came behind the events.
+    /// How long it had computed when it came past the events.
     behind_events: Duration,
-    /// When it has computed for so long it looks where it is.
+    /// The CPU time at which it looks where it is.
     look_at: Duration,
-    /// How long it had computed when that was asked last, and since when.
+    /// The CPU time that was seen last, and since when it is the same.
     seen: (Duration, Instant),
-    /// The checkpoints between which the way is.
+    /// The checkpoints at the ends of the way.
     ends: [Rc<Snapshot>; 2],
     _slots: CopySlots,
 }
 
-/// What a scout says.
+/// The state that a scout reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Word {
     NotYet,
-    /// It is at the end, and nothing stopped it.
+    /// The copy is at the end, and nothing stopped it.
     Through,
     Stopped,
-    /// It has missed the end.
+    /// The copy has missed the end.
     Lost,
 }
 
@@ -103,7 +104,8 @@ impl Drop for Scout {
 }
 
 impl Scout {
-    /// `inferior` is a copy of the first of two checkpoints, and is to go to the end of the way.
+    /// Makes a scout from `inferior`, a copy of the first of two checkpoints, which is to go to the
+    /// end of the way.
     pub fn new(
         inferior: Inferior,
         slots: CopySlots,
@@ -125,12 +127,12 @@ impl Scout {
         }
     }
 
-    /// In hundredths: before which part of the way it does not look where it is.
+    /// The hundredths of the way that the copy goes before it looks where it is.
     pub fn blind(&self) -> u32 {
         self.way.blind
     }
 
-    /// The numbers of the checkpoints between which its way is, if they are still there.
+    /// The numbers of the checkpoints at the ends of its way, if they still exist.
     pub fn ends(&self, all: &[Checkpoint]) -> Option<(usize, usize)> {
         let [start, end] = self
             .ends
@@ -144,12 +146,12 @@ impl Scout {
         self.ends.iter().any(|own| Rc::ptr_eq(own, &checkpoint.snapshot))
     }
 
-    /// How often it came to text that it had not executed before.
+    /// How often the copy came to text that it had not executed before.
     pub fn traps(&self) -> u64 {
         self.inferior.process.closed.as_ref().map_or(0, ClosedText::traps)
     }
 
-    /// What of its text, which was closed, it has executed; `None`: that is not certain.
+    /// The parts of its closed text that the copy has executed; `None` if that is uncertain.
     pub fn opened(&self) -> Option<Ranges> {
         let process = &self.inferior.process;
         let closed = process.closed.as_ref();
@@ -161,10 +163,10 @@ impl Scout {
         &mut self.inferior
     }
 
-    /// Sends it on.
+    /// Sends the copy on.
     ///
     /// # Errors
-    /// It is gone.
+    /// The copy is gone.
     pub fn set_off(&mut self) -> Result<()> {
         if self.leg == Leg::ToEvents && self.is_behind_events() {
             self.begin_last_leg()?;
@@ -187,7 +189,8 @@ impl Scout {
         if self.behind_events >= self.look_at { self.look() } else { Ok(()) }
     }
 
-    /// From here on it looks for the end. What is known of where that is has been executed then.
+    /// Looks for the end from here on. The instructions that a probe at the end displaces count as
+    /// executed.
     fn look(&mut self) -> Result<()> {
         self.leg = Leg::Looking;
         let address = self.way.place.address();
@@ -204,7 +207,7 @@ impl Scout {
         context.tid == self.way.place.thread && context.event_count >= self.way.place.mark.events
     }
 
-    /// How long it has computed for the program.
+    /// The CPU time that the copy used for the program itself.
     fn computed(&self) -> Duration {
         computed(self.inferior.process.pid).saturating_sub(OPENING * self.openings())
     }
@@ -213,10 +216,10 @@ impl Scout {
         u32::try_from(self.traps()).unwrap_or(u32::MAX)
     }
 
-    /// What it has to say by now.
+    /// Handles what the copy did, and reports its state.
     ///
     /// # Errors
-    /// It is gone.
+    /// The copy is gone.
     pub fn listen(&mut self) -> Result<Word> {
         while let Some(stop) = self.inferior.look()? {
             match self.judge(stop)? {
@@ -242,8 +245,8 @@ impl Scout {
         }
     }
 
-    /// Stops it, and sends it on: with or without looking for the end, depending on how far it has
-    /// come.
+    /// Stops the copy to see how far it has come, and sends it on. It then looks for the end or
+    /// not, depending on that.
     fn look_around(&mut self) -> Result<Word> {
         if self.inferior.settle()?.is_some() {
             return Ok(Word::Stopped);
@@ -257,7 +260,8 @@ impl Scout {
         let part = self.way.progress.part(&self.inferior, &Place::here(&self.inferior, None)?);
         let took = self.computed().saturating_sub(self.behind_events);
         match part.filter(|part| (LEAST_PART..MOST_PART).contains(part)) {
-            // One that looked so early has hardly missed it: what says so is no counter.
+            // A copy that began to look so early has hardly missed the end, so this counter is
+            // none.
             Some(part) if part > 1.0 && self.way.blind > LESS_BLIND => return Ok(Word::Lost),
             Some(part) if part < NEAR && took < self.way.ran * SLOWEST => {
                 self.look_at = self.behind_events + took.mul_f64(AIM / part);
@@ -270,7 +274,7 @@ impl Scout {
 
     fn judge(&mut self, stop: Stop) -> Result<Word> {
         if self.leg == Leg::ToEvents {
-            // A thread that comes from a call has come to a breakpoint there too.
+            // A thread that returns from a call to a breakpoint has reached that breakpoint, too.
             return Ok(match stop {
                 Stop::Step if self.way.place.is_here(&self.inferior)? => Word::Through,
                 Stop::Step if !self.way.is_at_event && !self.inferior.is_at_breakpoint()? => {
@@ -286,7 +290,7 @@ impl Scout {
         if stop != Stop::Breakpoint || inferior.process.stopped_at_probe != Some(Why::Place) {
             return Ok(Word::Stopped);
         }
-        // The comparison has changed the flags, which nobody looks at.
+        // The comparison has changed the flags, which are dead at this place.
         let registers = inferior.process.registers(inferior.current)?;
         ptrace::set_registers(
             inferior.current,
@@ -300,8 +304,8 @@ impl Scout {
     }
 }
 
-/// A copy that is to go from one checkpoint to another, if one can do that beside the process, and
-/// the end of its way can be found.
+/// Makes a copy that is to go from one checkpoint to another. Returns `None` if no copy can run
+/// beside the process, or it could not find the end of its way.
 ///
 /// # Errors
 /// The copy cannot be made.

@@ -1,5 +1,4 @@
-//! A debugging session: a replay of one recording, stopped somewhere, and what its user does with
-//! it.
+//! A debugging session: a replay of one recording, stopped somewhere, and the actions of its user.
 
 use crate::destination::Destination;
 use crate::diversion::Changes;
@@ -21,12 +20,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Who was killed comes to a call within this time, or computes.
+/// How long a process that was killed may take to come to a call. If it takes longer, it was
+/// computing.
 const LONGEST_TO_CALL: Duration = Duration::from_secs(5);
 
 /// A process of a recording, under our control.
 pub struct Session {
-    /// What its user changed, until the program goes on.
+    /// The user's changes, until the program goes on.
     pub(crate) changes: Changes,
     pub(crate) gone_over: GoneOver,
     pub(crate) travel: Travel,
@@ -34,8 +34,8 @@ pub struct Session {
 
 impl Session {
     /// Replays the recording up to where the program of `target` has executed nothing yet. `folder`
-    /// is for files of this session. Other threads of this process may do nothing but wait
-    /// meanwhile.
+    /// is for files of this session. Meanwhile, other threads of this process may do nothing but
+    /// wait.
     ///
     /// # Errors
     /// See [`DebugError`](crate::DebugError).
@@ -50,7 +50,7 @@ impl Session {
         })
     }
 
-    /// What it does with kept checkpoints, from here on: nothing, unless told otherwise.
+    /// Sets how the session uses kept checkpoints from here on. By default it does not.
     #[must_use]
     pub fn with_kept(mut self, keeping: Keeping) -> Self {
         self.travel.kept.keeping = keeping;
@@ -73,28 +73,27 @@ impl Session {
         &self.replay().inferior
     }
 
-    // ---- what there is to say ----
+    // ---- information ----
 
-    /// What the program was executed by, as it was called while recording.
+    /// The path by which the program was executed in the recording.
     pub fn program_path(&self) -> &str {
         &self.replay().program.path
     }
 
-    /// The stored files that the program has loaded, and what it knew them by.
+    /// The stored files that the program has loaded, with the program's names for them.
     pub fn loaded_files(&self) -> HashMap<PathBuf, String> {
         self.replay().program.names(self.inferior())
     }
 
-    /// What users are to be told, a line each; it is not told again.
+    /// Takes the remarks for the user, a line each.
     pub fn take_remarks(&mut self) -> String {
         std::mem::take(&mut self.replay_mut().remarks)
     }
 
-    /// Writes what the program, and those it comes from, wrote to standard output and error up to
-    /// here.
+    /// Writes what the program and its ancestors wrote to standard output and error up to here.
     ///
     /// # Errors
-    /// It cannot be read, or written.
+    /// The output cannot be read or written.
     pub fn write_output(&mut self, out: &mut dyn Write, err: &mut dyn Write) -> Result<()> {
         let mut result = Ok(());
         let replay = self.replay_mut();
@@ -107,7 +106,7 @@ impl Session {
         Ok(result.and_then(|()| out.flush()).and_then(|()| err.flush())?)
     }
 
-    /// Where the process is, in words: the thread, and its next event.
+    /// Describes where the process is: the thread, and its next event.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -119,7 +118,7 @@ impl Session {
         Ok(format!("thread {}, event {}{where_to}: {next}", context.tid, context.event_count))
     }
 
-    /// The events before and after here, of the current thread.
+    /// Describes the events of the current thread before and after this place.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -130,8 +129,8 @@ impl Session {
         self.replay().history.events_around(here, before, after)
     }
 
-    /// What the kernel said about the signal that the program is about to get; `None`: it gets
-    /// none here.
+    /// The kernel's information about the signal that the program is about to get; `None` if it
+    /// gets none here.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -144,7 +143,7 @@ impl Session {
         }
     }
 
-    /// What a thread, by the program's number, is called here.
+    /// The name here of a thread, by the program's ID.
     pub(crate) fn thread_name(&self, thread: u32) -> &str {
         let inferior = self.inferior();
         let tid = inferior.thread(thread);
@@ -153,7 +152,7 @@ impl Session {
         self.replay().history.thread_name(thread, events)
     }
 
-    /// Where its thread-local variables are.
+    /// Finds thread-local variables.
     pub(crate) fn locals(&self) -> Locals<'_> {
         let replay = self.replay();
         Locals { program: &replay.program, inferior: &replay.inferior, changes: &self.changes }
@@ -161,7 +160,7 @@ impl Session {
 
     // ---- going to places ----
 
-    /// Puts the process where the user wants it, before a debugger comes.
+    /// Moves the process to where the user wants it, before a debugger connects.
     ///
     /// # Errors
     /// There is no such place, the replay diverged, or the process cannot be controlled.
@@ -180,7 +179,7 @@ impl Session {
         kept.leave(timeline, destination, since.elapsed())
     }
 
-    /// The same place in terms of events; says if there is none.
+    /// Converts a place to one in terms of events.
     ///
     /// # Errors
     /// There is no such place.
@@ -192,7 +191,7 @@ impl Session {
         self.replay().history.exact(destination)
     }
 
-    /// Goes to a place that [`Session::exact`] gave.
+    /// Goes to a place that [`Session::exact`] returned.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -222,8 +221,8 @@ impl Session {
         }
     }
 
-    /// Goes to the last event of a process that was killed, and on to the call in which it was, if
-    /// it comes to one soon: it may have been killed while it computed.
+    /// Goes to the last event of a process that was killed. Then goes on to the call in which it
+    /// was killed, if it soon comes to one: it may have been killed while it computed.
     fn go_on_from_last_event(
         &mut self,
         (thread, events): (u32, u64),
@@ -251,7 +250,7 @@ impl Session {
         })
     }
 
-    /// Goes on for about so long, unless the program ends before; whether it does.
+    /// Goes on for about this long, unless the program ends before. Returns whether it ends.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -272,8 +271,8 @@ impl Session {
 
     // ---- from one program of the process to another ----
 
-    /// The process, which is about to execute its next program, does that: nothing of it has been
-    /// executed then.
+    /// Lets the process, which is about to execute its next program, do that. The new program has
+    /// executed nothing yet.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -282,15 +281,15 @@ impl Session {
         if !history.target.is_replaced() {
             return Err(crate::DebugError::NeverBegan(history.target.pid));
         }
-        // Copies are of a program that is gone.
+        // The copies are of a program that is gone.
         self.travel.clear();
         self.replay_mut().follow_exec()?;
         self.forget();
         Ok(())
     }
 
-    /// Goes back to the end of the program before this one: where the process is about to execute
-    /// this. The recording is replayed anew up to there.
+    /// Goes back to the end of the program before this one, where the process is about to execute
+    /// this one. Replays the recording anew up to there.
     ///
     /// # Errors
     /// As [`Session::start`].
@@ -306,7 +305,7 @@ impl Session {
         Ok(self.replay_mut().console.collect()?)
     }
 
-    /// What is known has addresses of another program.
+    /// Forgets what has addresses of another program.
     fn forget(&mut self) {
         self.gone_over = GoneOver::default();
         self.travel.kept.forget();
@@ -314,12 +313,12 @@ impl Session {
 
     // ---- kept checkpoints ----
 
-    /// Keeps a checkpoint where the process is, because the user wishes so; `after`: how long
-    /// replay took to come here. If there is one for that very place already, it is that.
+    /// Keeps a checkpoint where the process is, for the user. `after` is how long replay took to
+    /// come here. If the user has kept one for this very place before, returns that one.
     ///
     /// # Errors
-    /// `CannotKeep`: no copy can be made here, or another session could not make the same of it. No
-    /// space.
+    /// `CannotKeep` if no copy can be made here, or if another session could not restore it. There
+    /// is no space.
     pub fn keep_here(
         &mut self,
         destination: Option<Destination>,
@@ -330,10 +329,10 @@ impl Session {
         kept.keep_here(&mut timeline.replay, destination, after)
     }
 
-    /// Writes down what is known of the ways to the checkpoints that it has left.
+    /// Writes what is known about the ways to the checkpoints that this session has left.
     ///
     /// # Errors
-    /// No space.
+    /// There is no space.
     pub(crate) fn keep_past(&mut self) -> Result<()> {
         let Travel { kept, timeline, .. } = &mut self.travel;
         kept.keep_past(timeline)

@@ -1,5 +1,4 @@
-//! All that the program could see of itself, as one number: to compare two visits of the same
-//! place.
+//! A hash of everything that the program could see of itself, to compare two visits of a place.
 
 use crate::error::Result;
 use crate::inferior::Inferior;
@@ -13,8 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 const PIECE_BYTES: usize = 1 << 20;
 const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 
-/// A hash of the registers of all threads and of all writable memory, but for what lies just
-/// below the stacks.
+/// Hashes the registers of all threads and all writable memory, except for the memory just below
+/// the stacks.
 ///
 /// # Errors
 /// The process is gone.
@@ -25,7 +24,7 @@ pub(crate) fn hash_of_state(inferior: &Inferior) -> Result<u64> {
         let words = words_of(&inferior.registers(tid)?);
         tops.push(words[STACK_POINTER]);
         hash.update(&known.to_le_bytes());
-        // Flags show how the thread was stopped.
+        // Leave the flags out: they depend on how the thread was stopped.
         words[..=PROGRAM_COUNTER].iter().for_each(|word| hash.update(&word.to_le_bytes()));
     }
     let pid = inferior.process.pid;
@@ -38,8 +37,8 @@ pub(crate) fn hash_of_state(inferior: &Inferior) -> Result<u64> {
     };
     let mut end = 0;
     for mapping in maps::of_process(pid)?.iter().filter(is_seen) {
-        // Whether mappings that touch are one is the kernel's business; in copies of the
-        // process they often are not.
+        // Treat adjacent mappings as one. Whether they are one is up to the kernel, and in copies
+        // of the process they often are not.
         if mapping.start != end {
             hash.update(&mapping.start.to_le_bytes());
         }
@@ -62,8 +61,8 @@ pub(crate) fn hash_of_state(inferior: &Inferior) -> Result<u64> {
     Ok(hash.digest())
 }
 
-/// Reads memory. To read pages that nobody has touched would give them to the process: those of
-/// anonymous memory are zeros.
+/// Reads memory. Untouched anonymous pages are not read, because that would allocate them; they are
+/// zeros.
 fn read(
     pid: i32,
     pagemap: &Pagemap,

@@ -1,4 +1,4 @@
-//! What stops the process for its user: to be taken away for a while, or added to.
+//! What stops the process for its user. It can be removed for a while, or added to.
 
 use crate::catches::Catches;
 use crate::text::Text;
@@ -9,32 +9,32 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stops {
     pub breakpoints: BTreeSet<u64>,
-    /// Agent expressions, of which one must hold at a breakpoint.
+    /// Agent expressions for a breakpoint, one of which must hold.
     pub conditions: BTreeMap<u64, Vec<Vec<u8>>>,
     pub watchpoints: Watchpoints,
     pub catches: Catches,
 }
 
 impl Stops {
-    /// Breakpoints alone.
+    /// Makes breakpoints alone.
     pub fn at(addresses: &BTreeSet<u64>) -> Self {
         Self { breakpoints: addresses.clone(), ..Self::default() }
     }
 
-    /// And these breakpoints, which have no conditions.
+    /// Adds these breakpoints, which have no conditions.
     pub fn and(mut self, addresses: BTreeSet<u64>) -> Self {
         self.conditions.retain(|address, _| !addresses.contains(address));
         self.breakpoints.extend(addresses);
         self
     }
 
-    /// The conditions of a breakpoint; none: it stops each time.
+    /// The conditions of a breakpoint. If there are none, it stops each time.
     pub fn conditions_at(&self, address: u64) -> &[Vec<u8>] {
         self.conditions.get(&address).map_or(&[], Vec::as_slice)
     }
 
-    /// The breakpoints for which the processor itself watches, because a trap would be written
-    /// over: as many as it has room for.
+    /// The breakpoints that the processor watches, as many as it has room for. The program would
+    /// overwrite traps there.
     pub fn watched_code(&self, text: &Text) -> Vec<u64> {
         let addresses = self.breakpoints.iter().copied();
         addresses
@@ -43,13 +43,13 @@ impl Stops {
             .collect()
     }
 
-    /// Whether it depends on what the program maps where it stops.
+    /// Whether the stops depend on what the program maps.
     pub fn heed_mappings(&self, text: &Text) -> bool {
         self.watchpoints.iter().next().is_some()
             || self.breakpoints.iter().any(|address| !text.is_lasting_code(*address))
     }
 
-    /// Where the process stops for the breakpoints.
+    /// The addresses where the process stops for the breakpoints.
     pub fn places(&self, text: &Text) -> Vec<u64> {
         self.breakpoints.iter().flat_map(|&address| text.places(address)).collect()
     }

@@ -1,4 +1,4 @@
-//! What is known of a stretch of the program's way, so that going backwards can pass over it.
+//! What is known about a stretch of the program's way. Going backwards uses it to skip stretches.
 
 use crate::catches::Signals;
 use crate::executed::Executed;
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Agent expressions, of which one must hold; empty: none need hold.
+/// Agent expressions, one of which must hold. If there are none, there is no condition.
 type Conditions = Vec<Vec<u8>>;
 
-/// What is known of a stretch.
+/// What is known about a stretch.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Past {
-    /// What it wrote to; `None`: not known.
+    /// The memory that it wrote to; `None` if that is unknown.
     pub writes: Option<Ranges>,
     /// The signals that it got, as far as it was run forwards.
     pub signals: Signals,
-    /// Breakpoints that it did not come to.
+    /// Breakpoints that it did not reach.
     #[serde(skip)]
     pub unhit: Unhit,
     /// The instructions that it executed.
     pub executed: Executed,
-    /// How long it computed, as far as that is known.
+    /// Its CPU time, as far as that is known.
     pub ran: Duration,
 }
 
 impl Past {
-    /// Of a stretch without an instruction.
+    /// For a stretch without an instruction.
     pub fn nothing() -> Self {
         let unhit = Unhit { is_all: true, ..Unhit::default() };
         Self {
@@ -39,7 +39,7 @@ impl Past {
         }
     }
 
-    /// Of two stretches, one after the other.
+    /// Joins two consecutive stretches.
     pub fn and(&self, other: &Self) -> Self {
         let writes =
             self.writes.clone().zip(other.writes.as_ref()).map(|(one, other)| one.and(other));
@@ -53,26 +53,26 @@ impl Past {
     }
 }
 
-/// Breakpoints that were there all the time and did not stop the program.
+/// Breakpoints that were set all the time and did not stop the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unhit {
-    /// All that there could be: nothing was executed.
+    /// Whether the stretch executed nothing, so that no breakpoint could stop it.
     is_all: bool,
     known: BTreeMap<u64, Conditions>,
 }
 
 impl Unhit {
-    /// Of a run with the breakpoints that are set, which ended where the process is.
+    /// Takes the breakpoints of a run that ended where the process is.
     pub fn of_run(inferior: &Inferior) -> Self {
         let mut this = Self::default();
         this.add(inferior);
-        // Whether it was the breakpoint that ended it does not matter.
+        // The breakpoint here may have ended the run, or not.
         let here = inferior.program_counter().unwrap_or(0);
         this.known.remove(&here);
         this
     }
 
-    /// A run with the breakpoints that are set came to none of them.
+    /// Adds the breakpoints that are set, none of which stopped a run.
     pub fn add(&mut self, inferior: &Inferior) {
         let conditions =
             |address: &u64| inferior.stops.conditions.get(address).cloned().unwrap_or_default();
@@ -83,13 +83,13 @@ impl Unhit {
         }
     }
 
-    /// Whether a breakpoint certainly does not stop the program there.
+    /// Whether a breakpoint certainly did not stop the program.
     pub fn has(&self, address: u64, conditions: &[Vec<u8>]) -> bool {
         self.is_all
             || self.known.get(&address).is_some_and(|known| known.is_empty() || known == conditions)
     }
 
-    /// Both are known of the same stretch.
+    /// Adds what `other` knows about the same stretch.
     pub fn or(&mut self, other: &Self) {
         self.is_all |= other.is_all;
         for (address, conditions) in &other.known {
@@ -134,7 +134,8 @@ mod tests {
     fn what_two_stretches_did_not_hit() {
         let one = unhit(&[(1, b""), (2, b"x"), (3, b"x")]);
         let other = unhit(&[(1, b"x"), (2, b""), (4, b"")]);
-        // Where only a condition did not hold, it is that condition that does not stop the program.
+        // If only a condition did not hold, the breakpoint is known not to stop the program with
+        // that condition only.
         assert_eq!(one.and(&other), unhit(&[(2, b"x")]));
         assert_eq!(other.and(&one), unhit(&[(1, b"x")]));
         assert_eq!(Past::nothing().unhit.and(&one), one);

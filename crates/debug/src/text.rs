@@ -1,4 +1,4 @@
-//! What a process's text looks like to its user: the files as they were, without our patches and
+//! The text of a process as its user sees it: the files as they were, without our patches and
 //! stubs.
 
 use object::LittleEndian;
@@ -12,23 +12,23 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// A file's data may have lost its name to anonymous memory; mappings of the file that have it are
-/// not far.
+/// The number of mappings around an address that are searched for the file's name. Anonymous memory
+/// may have replaced the mapping of the file's data, but other mappings of the file are near.
 const NEAR_MAPPINGS: usize = 3;
-/// What a program maps lies between these addresses.
+/// The range of addresses in which programs map memory.
 const LOWEST_MAPPED: u64 = 0x10000;
 const HIGHEST_MAPPED: u64 = 0x7fff_ffff_f000;
-/// Within a page.
+/// The mask of an offset in a page.
 const PAGE: u64 = 0xfff;
 
-/// A file, and the patched image that the recording has of it.
+/// A file, and its patched image in the recording.
 #[derive(Debug)]
 struct PatchedFile {
     bytes: Vec<u8>,
     image: Image,
 }
 
-/// One patched file as it is mapped.
+/// A mapped file with patches.
 #[derive(Debug, Clone)]
 struct Patched {
     file: Rc<PatchedFile>,
@@ -40,28 +40,28 @@ impl Patched {
         &self.file.image
     }
 
-    /// Whether an address is in it.
+    /// Whether an address is in the file's mapping.
     fn has(&self, address: u64) -> bool {
         let (low, high) = (self.image().low, self.image().high);
         (low..high).contains(&address.wrapping_sub(self.bias))
     }
 }
 
-/// The text of a process. To be refreshed when mappings may have changed.
+/// The text of a process. Refresh it when mappings may have changed.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Text {
-    /// By stored file; `None` where its own text is used.
+    /// The patched files, by stored file; `None` if the file is used unpatched.
     known: HashMap<PathBuf, Option<Rc<PatchedFile>>>,
     mappings: Vec<Mapping>,
-    /// Where anything was mapped whenever the mappings were looked at, but for our own stubs.
+    /// All addresses that have been seen mapped so far, except for our own stubs.
     taken: Ranges,
     patched: Vec<Patched>,
-    /// Where in padding a jump is, and the patched place that leads there.
+    /// The addresses of jumps in padding, and the patched places that lead there.
     pads: HashMap<u64, u64>,
 }
 
 impl Text {
-    /// Looks at the mappings again.
+    /// Reads the mappings again.
     pub fn refresh(&mut self, pid: i32) {
         let Ok(mappings) = maps::of_process(pid) else { return };
         if mappings == self.mappings {
@@ -97,13 +97,13 @@ impl Text {
         self.mappings = mappings;
     }
 
-    /// Where the program has or had something, or will have, as far as that was seen.
+    /// The addresses where the program is known to map something at any time.
     pub fn taken(&self) -> &Ranges {
         &self.taken
     }
 
-    /// The stored file that shows at an address, or near it the one that was patched for what shows
-    /// there.
+    /// The stored file that is mapped at an address, or a little below it. For a patched file, this
+    /// is the original.
     pub fn original_at(&self, address: u64) -> Option<PathBuf> {
         if let Some(patched) = self.patched.iter().find(|patched| patched.has(address)) {
             let known = self.known.iter().find(|(_, file)| {
@@ -119,7 +119,7 @@ impl Text {
             .map(|mapping| PathBuf::from(&mapping.name))
     }
 
-    /// Which part of its file the user sees at the beginning of a mapping.
+    /// The offset in the file that the user sees at the beginning of a mapping.
     pub fn file_offset(&self, mapping: &Mapping) -> u64 {
         let found = self.patched.iter().find_map(|patched| {
             let address = mapping.start.wrapping_sub(patched.bias);
@@ -136,19 +136,20 @@ impl Text {
         &self.mappings
     }
 
-    /// The mapping that has an address.
+    /// The mapping that contains an address.
     pub fn mapping(&self, address: u64) -> Option<&Mapping> {
         self.mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))
     }
 
-    /// Whether nothing is there, but the program may map something.
+    /// Whether nothing is mapped at an address, but the program may map something there.
     pub fn may_be_mapped(&self, address: u64) -> bool {
         (LOWEST_MAPPED..HIGHEST_MAPPED).contains(&address)
             && !in_runtime(address)
             && self.mapping(address).is_none()
     }
 
-    /// Whether there is code of a file that the program can write to in no way: a trap in it stays.
+    /// Whether an address has code of a file that the program has no way to write to, so that a
+    /// trap there stays.
     pub fn is_lasting_code(&self, address: u64) -> bool {
         let is_files = |mapping: &Mapping| {
             mapping.executable && !mapping.writable && !mapping.name.is_empty() && !mapping.shared
@@ -157,14 +158,15 @@ impl Text {
             || self.patched.iter().any(|patched| patched.has(address))
     }
 
-    /// Whether the program can write code there, by this mapping or another one.
+    /// Whether the program can write to the code at an address, through this mapping or another
+    /// one.
     pub fn is_writable_code(&self, address: u64) -> bool {
         let mapping = self.mapping(address).filter(|mapping| mapping.executable);
         mapping.is_some_and(|mapping| mapping.writable || mapping.shared)
             && !self.is_lasting_code(address)
     }
 
-    /// Whether a thread there is in one of our stubs.
+    /// Whether an address is in one of our stubs.
     pub fn is_stub(&self, address: u64) -> bool {
         self.pads.contains_key(&address)
             || self.patched.iter().any(|patched| {
@@ -173,7 +175,7 @@ impl Text {
             })
     }
 
-    /// Where the user sees a thread whose program counter is `address`.
+    /// The program counter that the user sees for a thread at `address`.
     pub fn shown(&self, address: u64) -> u64 {
         let found = self.patched.iter().find_map(|patched| {
             let text = patched.image().text_address(address.wrapping_sub(patched.bias))?;
@@ -182,16 +184,16 @@ impl Text {
         found.or_else(|| self.pads.get(&address).copied()).unwrap_or(address)
     }
 
-    /// Whether a step between two addresses is none to the user: within a stub, or out of it, with
-    /// the same instruction to come.
+    /// Whether a step between two addresses is none for the user: it goes through a stub, or out of
+    /// it, and the same instruction comes next.
     pub fn is_same_instruction(&self, from: u64, to: u64) -> bool {
         (self.is_stub(from) || self.is_stub(to)) && self.shown(from) == self.shown(to)
     }
 
-    /// Where a thread must be stopped so that the user sees it at `address`: nowhere, where nothing
-    /// can be executed. (A function that was called from the debugger and never returned leaves it
-    /// a breakpoint on the stack; on the time line there is data, and a trap in it would change
-    /// that.)
+    /// The addresses where a thread must be stopped so that the user sees it at `address`. There
+    /// are none if nothing can be executed there. (A function that was called from the debugger and
+    /// never returned leaves the debugger a breakpoint on the stack. On the time line there is
+    /// data, which a trap would change.)
     pub fn places(&self, address: u64) -> Vec<u64> {
         let mut places = Vec::new();
         if self.mapping(address).is_some_and(|mapping| !mapping.executable) {
@@ -217,13 +219,13 @@ impl Text {
         places
     }
 
-    /// Whether a thread that the user sees at `shown` is where a trap would stop it for that.
+    /// Whether a trap for `shown` stops a thread that is at `real`.
     pub fn stops_at(&self, shown: u64, real: u64) -> bool {
         in_runtime(real) || self.places(shown).contains(&real)
     }
 
-    /// Reads memory of a process with this text as the program would see it without us; returns how
-    /// many bytes are there.
+    /// Reads the memory of a process with this text as the program would see it without us. Returns
+    /// how many bytes could be read.
     pub fn read(&self, process: &Process, address: u64, bytes: &mut [u8]) -> usize {
         if in_runtime(address) || self.is_stub(address) || process.memory.is_probe_page(address) {
             return 0;
@@ -233,7 +235,7 @@ impl Text {
         count
     }
 
-    /// Replaces what was read at `address` by what the user is to see of it.
+    /// Replaces patched bytes that were read at `address` by the original ones.
     fn unpatch(&self, address: u64, bytes: &mut [u8]) {
         for patched in &self.patched {
             for segment in &patched.image().segments {
@@ -283,16 +285,17 @@ impl Text {
     }
 }
 
-/// Where in the stub of a site a thread must be stopped so that the user sees it at a link-time
-/// address, and whether nobody executes what is at that address itself. Where a section begins, a
-/// thread is stopped once it is in it: a step over that does not wait for other threads.
+/// Returns where in a site's stub a thread must be stopped so that the user sees it at a link-time
+/// address, and whether the code at that address itself is never executed. At the beginning of a
+/// section, the thread is stopped inside the section: a step over that does not wait for other
+/// threads.
 fn place_in(site: &Site, wanted: u64) -> (Option<u32>, bool) {
     let behind = wanted.checked_sub(site.patch_address);
     let is_in_patch = behind.is_some_and(|bytes| bytes < u64::from(site.patch_length));
     let mut points = site.stub.points.iter().filter(|point| point.text_address == wanted);
     let point = match site.kind {
         SiteKind::SectionBegin => points.next_back(),
-        // The jump to the stub is a place as good.
+        // The jump to the stub is just as good a place.
         _ if behind == Some(0) => None,
         _ => points.next(),
     };
@@ -300,7 +303,7 @@ fn place_in(site: &Site, wanted: u64) -> (Option<u32>, bool) {
     (point.map(|point| point.offset), is_covered)
 }
 
-/// Whether it is as the pages that probes' stubs are in.
+/// Whether a mapping looks like those for the stubs of probes.
 fn is_stub_page(mapping: &Mapping) -> bool {
     mapping.shared
         && mapping.writable
@@ -308,7 +311,7 @@ fn is_stub_page(mapping: &Mapping) -> bool {
         && mapping.name.starts_with("/dev/zero")
 }
 
-/// For each stored file that is mapped, one of its mappings.
+/// Returns one mapping of each stored file that is mapped.
 fn first_of_each_file(mappings: &[Mapping]) -> Vec<&Mapping> {
     let mut seen = HashSet::new();
     mappings
@@ -317,7 +320,7 @@ fn first_of_each_file(mappings: &[Mapping]) -> Vec<&Mapping> {
         .collect()
 }
 
-/// Where an ELF file is loaded, seen from one of its mappings; `None` for other files.
+/// The load bias of an ELF file, from one of its mappings; `None` for other files.
 fn bias_of(bytes: &[u8], mapping: &Mapping) -> Option<u64> {
     let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
     let segments = header.program_headers(LittleEndian, bytes).ok()?;
@@ -330,8 +333,8 @@ fn bias_of(bytes: &[u8], mapping: &Mapping) -> Option<u64> {
         .map(|(_, address)| mapping.start.wrapping_sub(address))
 }
 
-/// The image of a file that the process has mapped, if it has one. Which one it is, only the
-/// contents say.
+/// Finds the image of a file that the process has mapped, if it has one. Only its contents tell
+/// which image it is.
 fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<PatchedFile> {
     let bytes = std::fs::read(path).ok()?;
     let bias = bias_of(&bytes, first)?;
@@ -353,8 +356,8 @@ fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<Patc
     None
 }
 
-/// Whether a process has this very image mapped: its stubs, by content. They say all that was
-/// rewritten; of the text only pages lie over the file.
+/// Whether a process has this very image mapped. The contents of the stubs tell, since they depend
+/// on everything that was rewritten; of the text, only some pages cover the file.
 fn is_mapped(image: &Image, bias: u64, mappings: &[Mapping]) -> bool {
     let start = image.stub_address.wrapping_add(bias);
     let found = mappings.iter().find(|mapping| mapping.start == start);
@@ -363,7 +366,7 @@ fn is_mapped(image: &Image, bias: u64, mappings: &[Mapping]) -> bool {
         .is_some_and(|content| content == ContentId::of(&image.stubs))
 }
 
-/// The content that a stored file's name stands for.
+/// The content that the name of a stored file stands for.
 fn content_of(name: &str) -> Option<ContentId> {
     name.rsplit('/').next()?.parse().ok()
 }

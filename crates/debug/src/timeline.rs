@@ -1,4 +1,4 @@
-//! The time line of a replay: checkpoints along the way, and where among them the process is.
+//! The time line of a replay: its checkpoints, and where among them the process is.
 
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::coverage::Coverage;
@@ -10,35 +10,35 @@ use crate::stretch::Past;
 use retake_snapshot::in_runtime;
 use std::time::{Duration, Instant};
 
-/// Between two checkpoints, at first: as much is executed again at most to go back a little.
+/// The first interval between checkpoints. Going back a little runs at most this much again.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Later this part of the whole way.
+/// Later, the interval is this part of the whole way.
 const PART_OF_WAY: u32 = 40;
-/// Going on is worth more than one more checkpoint.
+/// How long to wait for threads when a checkpoint is made. Going on matters more.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(20);
-/// A place for a probe is not far.
+/// The most steps to a place where a probe fits.
 const MOST_STEPS_TO_PROBE: usize = 40;
-/// Nor is one where it costs little.
+/// The most steps to a place where a probe is cheap.
 const MOST_STEPS_TO_QUICK_PROBE: usize = 12;
-/// Without an event for so long, a checkpoint is made anywhere.
+/// In writable code, how long to run on to an event before a checkpoint is made anywhere.
 const LONGEST_WAY_TO_EVENT: Duration = Duration::from_secs(1);
-/// One that comes sooner is where it is made, wherever the program is.
+/// In other code, the same: an event that comes within this time is where the checkpoint is made.
 const SHORT_WAY_TO_EVENT: Duration = Duration::from_millis(40);
-/// With more, some are given up.
+/// The number of checkpoints above which some are given up.
 const MOST_CHECKPOINTS: usize = 64;
-/// Until there are so many.
+/// The number of checkpoints that are left then.
 const FEW_CHECKPOINTS: usize = 48;
-/// Of them, so many of the latest stay as they are.
+/// The number of latest checkpoints that are never given up.
 const LATEST: usize = 16;
-/// What stops so soon is not made to wait for what follows.
+/// A run that stops within this time does not wait for the handling of a copy.
 const UNDISTURBED: Duration = Duration::from_millis(1);
 
-/// The checkpoints, in order, and the replay whose they are.
+/// The checkpoints in order, and the replay that they belong to.
 pub(crate) struct Timeline {
     pub checkpoints: Vec<Checkpoint>,
-    /// The last that is certainly not behind us.
+    /// The last checkpoint that is certainly not after the process's place.
     pub base: usize,
-    /// What goes through the stretches between them while the process goes on.
+    /// The search for the executed instructions of the stretches, while the process goes on.
     coverage: Coverage,
     pub replay: Replay,
 }
@@ -50,12 +50,12 @@ impl Runs for Timeline {
 }
 
 impl Timeline {
-    /// Of a replay that is at its beginning.
+    /// Makes the time line of a replay that is at its beginning.
     pub fn new(replay: Replay) -> Self {
         Self { checkpoints: Vec::new(), base: 0, coverage: Coverage::default(), replay }
     }
 
-    /// Gives all checkpoints up, and the copies of the process with them.
+    /// Gives up all checkpoints, with their copies of the process.
     pub fn clear(&mut self) {
         self.checkpoints.clear();
         self.base = 0;
@@ -64,7 +64,7 @@ impl Timeline {
 
     // ---- forwards ----
 
-    /// Goes on until something stops the program, leaving checkpoints behind.
+    /// Goes on until something stops the program, and leaves checkpoints behind.
     ///
     /// # Errors
     /// As [`Replay::resume`].
@@ -89,7 +89,7 @@ impl Timeline {
         }
     }
 
-    /// Goes on until something stops the program; `None`: it is time for a checkpoint.
+    /// Goes on until something stops the program; `None` if a checkpoint is due.
     fn forward_with_coverage(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
         let whole = ran_to(&self.checkpoints);
         let interval = INTERVAL.max(whole / PART_OF_WAY);
@@ -109,8 +109,8 @@ impl Timeline {
         }
     }
 
-    /// Goes on until something stops the program; `None`: nothing has for so long, or what follows
-    /// wants to be sent on.
+    /// Goes on until something stops the program; `None` if nothing has within `limit`, or a copy
+    /// has come to its end.
     fn forward_for(&mut self, limit: Duration, give_up: GiveUp) -> Result<Option<Stop>> {
         let (since, before) = (Instant::now(), self.replay.computed());
         let mut is_asked = false;
@@ -129,9 +129,9 @@ impl Timeline {
         Ok((stop != Stop::Interrupted || is_asked).then_some(stop))
     }
 
-    /// To where the thread comes from its next event, if it has one soon, which `Stop::Step` says:
-    /// such a place is found again without being looked for. Code that the program writes it may
-    /// also move, and a trap with it: so there an event is worth a longer way.
+    /// Goes on to where the thread returns from its next event, if it soon has one; the result is
+    /// then `Stop::Step`. Such a place is found again without a search. The program may also move
+    /// code that it writes, and a trap with it. So an event is worth a longer way there.
     fn forward_to_event(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
         let longest = if self.replay.inferior.is_in_writable_code()? {
             LONGEST_WAY_TO_EVENT
@@ -145,7 +145,7 @@ impl Timeline {
         stop
     }
 
-    /// A few instructions further, to where the place can be looked for without stopping at each
+    /// Goes on by a few instructions, to a place that can be searched for without stopping at each
     /// visit.
     fn forward_to_probe(&mut self, give_up: GiveUp) -> Result<Option<Stop>> {
         let inferior = &self.replay.inferior;
@@ -175,7 +175,7 @@ impl Timeline {
         Ok(None)
     }
 
-    /// One instruction forwards.
+    /// Goes one instruction forwards.
     ///
     /// # Errors
     /// As [`Replay::step`].
@@ -194,7 +194,7 @@ impl Timeline {
         while let Some(next) =
             self.checkpoints.get_mut(self.base + 1).filter(|next| next.place.mark < mark)
         {
-            // What was not come to on the way to here, was not on the way to there, nor from there.
+            // A breakpoint that was not reached on the whole way was reached on neither part of it.
             let unhit = std::mem::take(&mut self.replay.since).unhit;
             next.since.unhit.or(&unhit);
             self.base += 1;
@@ -202,14 +202,13 @@ impl Timeline {
         }
     }
 
-    /// The checkpoint with this number is the last that is not behind us, and where we came from is
-    /// not known.
+    /// Makes this checkpoint the base. How the process came here from it is unknown.
     pub fn rebase(&mut self, index: usize) {
         self.base = index;
         self.replay.since = Past::default();
     }
 
-    /// So is the last one that is certainly before a mark.
+    /// Makes the last checkpoint that is certainly before a mark the base.
     pub fn rebase_before(&mut self, mark: Mark) {
         self.rebase(self.last_before(mark));
     }
@@ -219,10 +218,11 @@ impl Timeline {
         self.checkpoints.iter().rposition(|one| one.place.mark < mark).unwrap_or(0)
     }
 
-    /// The last checkpoint that is not `end` itself. The process is there then, or before it.
+    /// Returns the last checkpoint that is not `end` itself. Afterwards the process is at `end` or
+    /// before it.
     ///
     /// # Errors
-    /// The process cannot be looked at.
+    /// The process cannot be examined.
     pub fn index_before(&mut self, end: &Place) -> Result<Option<usize>> {
         for index in (0..=self.base).rev() {
             let Some(checkpoint) = self.checkpoints.get(index) else { continue };
@@ -239,7 +239,7 @@ impl Timeline {
 
     // ---- making checkpoints ----
 
-    /// Makes the first checkpoint before the process moves. False: none can be made.
+    /// Makes the first checkpoint before the process moves. Returns false if none can be made.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -251,12 +251,12 @@ impl Timeline {
     }
 
     fn add_checkpoint(&mut self, is_at_event: bool) -> Result<()> {
-        // Without the first there is no way back at all.
+        // The first checkpoint is worth waiting for: without it there is no way back at all.
         let patience = if self.checkpoints.is_empty() { PATIENCE } else { LITTLE_PATIENCE };
         let Some(fresh) = self.replay.checkpoint_within(patience)? else { return Ok(()) };
         let fresh = Checkpoint { is_at_event, ..fresh };
         let at = (self.base + 1).min(self.checkpoints.len());
-        // Whether those of the same mark come before or after it, nobody knows.
+        // It is unknown whether checkpoints with the same mark come before or after this one.
         let same = self.checkpoints[at..]
             .iter()
             .take_while(|other| other.place.mark <= fresh.place.mark)
@@ -270,8 +270,8 @@ impl Timeline {
         Ok(())
     }
 
-    /// Adds one that is known to come right after the base and not after the place that the process
-    /// is to go to.
+    /// Adds a checkpoint that is known to come right after the base and not after the place where
+    /// the process is to go.
     pub fn insert_checkpoint(&mut self, fresh: &Checkpoint) {
         let at = (self.base + 1).min(self.checkpoints.len());
         self.checkpoints.insert(at, fresh.clone());
@@ -279,7 +279,7 @@ impl Timeline {
         self.limit_checkpoints();
     }
 
-    /// The process is where this checkpoint is.
+    /// Records that the process is at this checkpoint.
     pub fn stand_at(&mut self, index: usize) {
         self.base = index;
         self.replay.since = Past::nothing();
@@ -291,8 +291,8 @@ impl Timeline {
         }
     }
 
-    /// The first one stays, and so do the latest. Of the others those go that leave the shortest
-    /// stretch behind, so that all are about as long.
+    /// Gives up checkpoints, but not the first and the latest ones. The ones that leave the
+    /// shortest stretches go first, so that all stretches become about equally long.
     fn thin_out(&mut self) {
         while self.checkpoints.len() > FEW_CHECKPOINTS {
             let all = &self.checkpoints;
@@ -333,7 +333,7 @@ impl Timeline {
     /// Whether the debugged program has executed nothing yet, as far as checkpoints tell.
     ///
     /// # Errors
-    /// The process cannot be looked at.
+    /// The process cannot be examined.
     pub fn is_at_begin(&self) -> Result<bool> {
         let first = self.checkpoints.first();
         first.map_or(Ok(true), |first| first.place.is_here(&self.replay.inferior))
@@ -341,7 +341,8 @@ impl Timeline {
 
     // ---- what was executed on the way ----
 
-    /// Finds out more of it, while there is nothing else to do. Whether there is more to find out.
+    /// Finds out more about executed instructions while there is nothing else to do. Returns
+    /// whether there is more to find out.
     pub fn follow_for_a_moment(&mut self, is_wanted_elsewhere: GiveUp) -> bool {
         self.coverage.go_on_for_a_moment(
             &mut self.replay,
@@ -350,7 +351,7 @@ impl Timeline {
         )
     }
 
-    /// Of how many stretches it is known, in words.
+    /// Tells of how many stretches the executed instructions are known.
     pub fn followed(&self) -> String {
         let stretches = self.checkpoints.iter().skip(1);
         let known = stretches.clone().filter(|one| one.since.executed.is_known()).count();

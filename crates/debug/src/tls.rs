@@ -1,8 +1,8 @@
-//! Thread-local variables: where a module's are for a thread, as the C libraries lay them out.
+//! Thread-local variables: where a thread has those of a module, in the layout of the C libraries.
 //!
-//! Modules that are there from the start lie at fixed distances below the thread pointer; others
-//! are found through the thread's table of modules. What its dynamic linker keeps of a module,
-//! glibc says in data meant for debuggers; musl numbers modules in the order of its list.
+//! Modules loaded at the start lie at fixed distances below the thread pointer. Others are found
+//! through the thread's table of modules. For the dynamic linker's data about a module, glibc has
+//! descriptions for debuggers. In musl, modules are numbered in the order of the list.
 
 use crate::diversion::Changes;
 use crate::inferior::Inferior;
@@ -13,17 +13,17 @@ use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
 type Elf = FileHeader64<LittleEndian>;
 
-/// Of the thread control block, and in both libraries: the address of the thread's table.
+/// The offset in the thread control block of the address of the thread's table, in both libraries.
 const TABLE: u64 = 8;
-/// Where glibc's dynamic linker says what a module's number is, and how far below the thread
-/// pointer its variables begin.
+/// The symbols with which glibc's dynamic linker describes where a module's number is, and where
+/// the distance of its variables below the thread pointer is.
 const NUMBER_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_modid";
 const DISTANCE_SYMBOL: &[u8] = b"_thread_db_link_map_l_tls_offset";
-/// Such a description is three 4-byte numbers: bits, elements, offset.
+/// Such a description has three 4-byte numbers: bits, elements, offset. This is where the last is.
 const DESCRIBED_OFFSET: u64 = 8;
 const DESCRIPTION_BYTES: u64 = 12;
 
-/// The process, and whatever its user sees of it.
+/// The process, and the user's view of it.
 pub(crate) struct Locals<'a> {
     pub program: &'a Program,
     pub inferior: &'a Inferior,
@@ -31,9 +31,9 @@ pub(crate) struct Locals<'a> {
 }
 
 impl Locals<'_> {
-    /// The address of a thread-local variable, `offset` bytes into those of the module whose link
-    /// map is at `module`; 0 there: of a program without dynamic linker. `None`: the thread has
-    /// none of that module yet.
+    /// The address of the thread-local variable at `offset` among those of a module. `module` is
+    /// the address of its link map, or 0 for a program without a dynamic linker. `None` if the
+    /// thread has no variables of that module yet.
     pub fn address(&self, thread: u32, offset: u64, module: u64) -> Option<u64> {
         let pointer = self.changes.registers(self.inferior, thread).ok()?.0.fs_base;
         if pointer == 0 {
@@ -47,7 +47,7 @@ impl Locals<'_> {
         Some(start.wrapping_add(offset))
     }
 
-    /// How far below the thread pointer the variables of the program itself begin.
+    /// The distance below the thread pointer at which the program's own variables begin.
     fn static_bytes(&self) -> Option<u64> {
         let file = self.program.main_file(self.inferior)?;
         let (bytes, align) = thread_local_segment(&std::fs::read(file).ok()?)?;
@@ -97,8 +97,8 @@ impl Locals<'_> {
         None
     }
 
-    /// Offsets in a link map of glibc's: of the module's number, and of its distance. `None`: this
-    /// is not glibc.
+    /// The offsets in glibc's link map of a module's number and of its distance; `None` if this is
+    /// not glibc.
     fn glibc_offsets(&self) -> Option<(u64, u64)> {
         self.program.loaded(self.inferior).iter().find_map(|library| {
             let elf = std::fs::read(self.inferior.text.original_at(library.dynamic)?).ok()?;
@@ -119,7 +119,7 @@ impl Locals<'_> {
     }
 }
 
-/// Bytes and alignment of a file's thread-local variables.
+/// The size and the alignment of a file's thread-local variables.
 fn thread_local_segment(elf: &[u8]) -> Option<(u64, u64)> {
     let header = Elf::parse(elf).ok()?;
     let segments = header.program_headers(LittleEndian, elf).ok()?;
@@ -127,7 +127,7 @@ fn thread_local_segment(elf: &[u8]) -> Option<(u64, u64)> {
     Some((segment.p_memsz(LittleEndian), segment.p_align(LittleEndian).max(1)))
 }
 
-/// The value of a symbol that a file offers to others.
+/// The value of a symbol that a file exports.
 fn dynamic_symbol(elf: &[u8], name: &[u8]) -> Option<u64> {
     let sections = Elf::parse(elf).ok()?.sections(LittleEndian, elf).ok()?;
     let symbols = sections.symbols(LittleEndian, elf, object::elf::SHT_DYNSYM).ok()?;

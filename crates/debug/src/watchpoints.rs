@@ -1,5 +1,5 @@
-//! Watchpoints, in the processor's four debug registers. Longer ones take several. What they leave
-//! is for breakpoints where a trap would be written over.
+//! Watchpoints, in the processor's four debug registers. A long watchpoint takes several. The
+//! remaining registers serve breakpoints where the program would overwrite a trap.
 
 use retake_kernel::ptrace;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 const COUNT: usize = 4;
 const CONTROL: usize = 7;
 
-/// What sets a watchpoint off. The processor cannot watch reading alone.
+/// The accesses that hit a watchpoint. The processor cannot watch reads alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Write,
@@ -24,13 +24,13 @@ pub(crate) struct Watchpoint {
 }
 
 impl Watchpoint {
-    /// Only writing sets it off.
+    /// Whether only writes hit the watchpoint.
     pub fn is_for_writing(&self) -> bool {
         self.access == Access::Write
     }
 }
 
-/// All of them, and how they are spread over the registers.
+/// All watchpoints.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Watchpoints {
     all: Vec<Watchpoint>,
@@ -44,7 +44,7 @@ struct Piece {
 }
 
 impl Watchpoints {
-    /// Adds one; false if the processor has no room for it.
+    /// Adds a watchpoint. Returns false if the processor has no room for it.
     pub fn add(&mut self, watchpoint: Watchpoint) -> bool {
         self.all.push(watchpoint);
         let fits = self.pieces().len() <= COUNT && watchpoint.bytes > 0;
@@ -54,13 +54,13 @@ impl Watchpoints {
         fits
     }
 
-    /// Removes one; whether it was there.
+    /// Removes a watchpoint. Returns whether it was there.
     pub fn remove(&mut self, watchpoint: Watchpoint) -> bool {
         let found = self.all.iter().position(|one| *one == watchpoint);
         found.map(|index| self.all.remove(index)).is_some()
     }
 
-    /// All of them.
+    /// All watchpoints.
     pub fn iter(&self) -> impl Iterator<Item = &Watchpoint> {
         self.all.iter()
     }
@@ -81,22 +81,22 @@ impl Watchpoints {
         pieces
     }
 
-    /// How many registers they leave.
+    /// The number of registers that are left.
     pub fn left(&self) -> usize {
         COUNT.saturating_sub(self.pieces().len())
     }
 
-    /// Sets the debug registers of a stopped thread; those that are left, for the execution of what
-    /// is at these addresses.
+    /// Sets the debug registers of a stopped thread. The remaining registers watch the execution of
+    /// these addresses.
     ///
     /// # Errors
-    /// It is gone, or an address is the kernel's.
+    /// The thread is gone, or an address belongs to the kernel.
     pub fn arm(&self, tid: i32, code: &[u64]) -> io::Result<()> {
         ptrace::set_debug_register(tid, CONTROL, 0)?;
         let (mut control, pieces) = (0, self.pieces());
         for (index, address) in (pieces.len()..COUNT).zip(code) {
             ptrace::set_debug_register(tid, index, *address)?;
-            // Of execution both the access and the length are 0.
+            // For execution, the access and the length are both 0.
             control |= 1 << (2 * index);
         }
         for (index, piece) in pieces.iter().enumerate().take(COUNT) {
@@ -119,8 +119,8 @@ impl Watchpoints {
     }
 }
 
-/// What the control register says of one watched address: that it is watched, for which accesses,
-/// and its length.
+/// The bits of the control register for one watched address: its enable bit, the accesses, and the
+/// length.
 fn control_of(index: usize, access: Access, bytes: u64) -> u64 {
     let access = if access == Access::Write { 1 } else { 3 };
     let length = match bytes {

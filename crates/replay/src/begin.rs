@@ -1,5 +1,5 @@
-//! Replays that begin at an image of a recorded process: the first process, before it executes
-//! anything, is turned into what the image says, and goes on by itself.
+//! Replays that begin at an image of a recorded process. The first process is restored from the
+//! image before it executes anything, and then runs by itself.
 
 use crate::{Held, Outcome, Purpose, ReplayError, Request, Running, Status, Wanted, finish_or_end};
 use retake_kernel::shared::OPTION_DEBUG;
@@ -9,13 +9,13 @@ use retake_snapshot::image::{ImageError, Surroundings, restore, summary};
 use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 
-/// The stream of the first process, and the events before its program: START and EXEC.
+/// The stream of the first process, and the number of events before its program (START and EXEC).
 const ROOT: (u32, u64) = (0, 2);
 
-/// Replays one process, and those that it makes from there on, from an image to the end.
+/// Replays a process from an image to the end, with the processes that it makes from there on.
 ///
 /// # Errors
-/// As [`crate::replay`]; `Image` if no process can be made of it.
+/// As [`crate::replay`]; `Image` if the process cannot be restored.
 pub fn replay_from(
     recording: &Recording,
     image: &mut CheckpointReader,
@@ -53,7 +53,7 @@ fn begin(
         header,
         scratch: running.scratch().to_owned(),
         recording,
-        other: &mut |_, _| Ok(true), // what a debugger knows of it
+        other: &mut |_, _| Ok(true), // only a debugger uses these
     };
     restore(image, &mut process, around).map_err(|error| match error {
         ImageError::Recording(error) => ReplayError::Recording(error),
@@ -62,7 +62,7 @@ fn begin(
     if let Some(console) = console {
         header.console_printed.store(console, Release);
     }
-    // What it makes from here on is replayed, too.
+    // Processes that it makes from here on are replayed, too.
     header.options.fetch_and(!OPTION_DEBUG, AcqRel);
     Ok(process.let_all_go()?)
 }

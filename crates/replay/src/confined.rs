@@ -1,11 +1,11 @@
-//! What replayed processes may ask of the kernel: what the runtime, and the debugger in its place,
-//! need to lay out memory, to wait and to end. All of it concerns the process itself and what is
-//! confined with it. The rest goes to the `warden`.
+//! The system calls that replayed processes may make directly: those that the runtime, and the
+//! debugger in its place, need to lay out memory, to wait and to end. All of them concern the
+//! process itself and the processes confined with it. All other calls go to the `warden`.
 
 use retake_kernel::confinement::filter::{Check, Rule, is};
 use retake_model::table::number;
 
-/// Calls that pass whatever they are given: they change, or tell of, nobody but the caller.
+/// Calls that are allowed with any arguments: they change and reveal nothing but the caller.
 const FREE: &[i64] = &[
     // Memory.
     libc::SYS_munmap,
@@ -30,12 +30,12 @@ const FREE: &[i64] = &[
     // The end.
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Signals that come.
+    // Signal handling.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    // Its own numbers and clocks.
+    // Its own IDs and clocks.
     libc::SYS_getpid,
     libc::SYS_gettid,
     libc::SYS_getuid,
@@ -67,11 +67,12 @@ const ARCH_GET_FS: u32 = 0x1003;
 const ARCH_SET_CPUID: u32 = 0x1012;
 const PAGEMAP_SCAN: u32 = 0xc060_6610;
 const PROCMAP_QUERY: u32 = 0xc068_6611;
-/// Standard input, output and error are whatever the user gave.
+/// The user supplies standard input, output and error. Processes may not read or map those.
 const HIGHEST_STANDARD: u32 = 2;
-/// The signal with which a child's end is told.
+/// The part of clone's flags that holds the exit signal.
 const END_SIGNAL: u32 = 0xff;
-/// A child shares, or does not, what its maker has. No namespace, nothing told to others.
+/// The flags that a clone may have: what the child shares with its parent, but no new namespace and
+/// nothing that notifies others.
 const CHILD_FLAGS: u32 = (libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES

@@ -1,5 +1,5 @@
-//! Slots for copies of a process that run beside it. A copy that diverges is ended, and nothing
-//! else: its maker finds that out.
+//! Slots for copies of a process that run beside it. A copy that diverges is killed, and nothing
+//! else happens: the thread that made the copy finds out.
 
 use crate::windows::Windows;
 use retake_kernel::shared::{self, Header};
@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Programs have slots from the beginning; those of copies come from the end, and so many between
-/// the two stay free.
+/// Slots that stay free between those of programs, which are taken from the beginning, and those of
+/// copies, which are taken from the end.
 const KEPT_FREE: usize = 64;
 
-/// The slots that copies have.
+/// The slots taken for copies.
 #[derive(Debug, Default)]
 pub(crate) struct Copies(Mutex<HashSet<usize>>);
 
@@ -20,12 +20,12 @@ impl Copies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a slot is a copy's.
+    /// Whether a slot belongs to a copy.
     pub fn has(&self, index: usize) -> bool {
         self.taken().contains(&index)
     }
 
-    /// Takes slots that nobody has; `None`: there are not so many.
+    /// Takes free slots; `None` if there are too few.
     fn take(&self, header: &Header, count: usize) -> Option<Vec<usize>> {
         let lowest = header.slots_used.load(Acquire) as usize + KEPT_FREE;
         let mut taken = self.taken();
@@ -42,8 +42,8 @@ impl Copies {
     }
 }
 
-/// The slots of one copy, one for each thread. They are free again when this is dropped, before
-/// which the copy must have ended.
+/// The slots of one copy, one for each thread. Dropping this frees them; the copy must have ended
+/// before.
 pub struct CopySlots {
     windows: Arc<Windows>,
     copies: Arc<Copies>,
@@ -56,7 +56,7 @@ impl CopySlots {
         Some(Self { windows: Arc::clone(windows), copies: Arc::clone(copies), indices })
     }
 
-    /// Their places in the header.
+    /// The indices of the slots in the header.
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }

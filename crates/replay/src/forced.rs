@@ -1,5 +1,5 @@
-//! Helping a replayed thread to stop where it was forced: what its code looks like around there,
-//! and where a stub has room. The runtime plants and compares; see `docs/FORCED.md`.
+//! Helps a replayed thread to stop at a forced point: describes the code around the point, and
+//! finds room for a stub. The runtime plants the stub and compares; see `docs/FORCED.md`.
 
 use retake_contract::context::{
     WATCH_CODE_BYTES, WATCH_CODE_OFFSET, WATCH_NO_START, WATCH_PATCH_BYTES, watch_answer,
@@ -13,27 +13,29 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 const PAGE_BYTES: u64 = 4096;
-/// A relative jump must reach the stub, and the stub what the displaced instructions refer to.
+/// How far away a stub may be: a relative jump must reach the stub, and the displaced instructions
+/// there must reach what they refer to.
 const REACH: u64 = 0x4000_0000;
-/// Nothing below can be mapped.
+/// The lowest address that can be mapped.
 const LOWEST: u64 = 0x10_0000;
 const HIGHEST: u64 = 0x7fff_ffff_0000;
-/// Kept free below a mapping, which may be a stack that grows.
+/// The bytes kept free below a mapping, which may be a stack that grows.
 const ROOM_BELOW: u64 = 0x20_0000;
-/// So many pages of each gap are looked at: every value of the upper bytes of a distance comes up
+/// The number of pages tried in each gap. Every value of the upper bytes of a distance comes up
 /// among them.
 const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
-/// Answers REQUEST_WATCH of a thread of a process: 0, or -1 when the process cannot be looked at.
+/// Answers REQUEST_WATCH of a thread of a process: 0, or -1 if the process cannot be read.
 pub(crate) fn answer(pid: i32, slot: &shared::Slot) -> i64 {
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     match examine(pid, argument(0)).and_then(|bytes| memory::write(pid, argument(1), &bytes)) {
         Ok(()) => 0,
-        Err(_) => -1, // the runtime does without: a trap and single steps
+        // The runtime then uses a trap and single steps.
+        Err(_) => -1,
     }
 }
 
-/// The bytes of a `struct watch_answer`.
+/// Returns the bytes of a `struct watch_answer`.
 fn examine(pid: i32, address: u64) -> io::Result<Vec<u8>> {
     let all = maps::of_process(pid)?;
     let code = all
@@ -63,7 +65,7 @@ fn examine(pid: i32, address: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where the stub is, and what is displaced into it. All zero: nothing can be.
+/// Where the stub is, and the code displaced into it. All zero if there is no stub.
 #[derive(Default)]
 struct Stub {
     page: u64,
@@ -72,13 +74,13 @@ struct Stub {
     moved: Moved,
 }
 
-/// A jump if its bytes can be such that they trap where they must; else a trap, which leads to the
-/// stub too.
+/// Returns a stub that a jump leads to, if the bytes of the jump can be such that they trap where
+/// they must. Otherwise returns one that a trap leads to.
 fn stub_for(place: &Place, all: &[Mapping], code: &Mapping, address: u64) -> Option<Stub> {
     [place.clone(), place.with_trap()].iter().find_map(|place| {
         let patch_bytes = place.patch_bytes();
         if patch_bytes > WATCH_PATCH_BYTES || address + patch_bytes as u64 > code.end {
-            return None; // it goes on in another mapping
+            return None; // the displaced code goes on in another mapping
         }
         let (page, entry) = free_page(all, address, |page| place.entry_in(page))?;
         let moved = place
@@ -88,7 +90,7 @@ fn stub_for(place: &Place, all: &[Mapping], code: &Mapping, address: u64) -> Opt
     })
 }
 
-/// The nearest free page, if one is near enough, in which there is an `entry`.
+/// Returns the nearest free page within reach for which `entry` finds an entry, and that entry.
 fn free_page(
     mappings: &[Mapping],
     address: u64,
@@ -126,10 +128,10 @@ mod tests {
     use super::*;
 
     const CODE: u64 = 0x5555_0000_1000;
-    /// `lea 0x12345678(%rbx),%rax`: a jump overwrites it as a whole, and may lead anywhere.
+    /// `lea 0x12345678(%rbx),%rax`. A jump overwrites all of it, so it may lead anywhere.
     const INSTRUCTION: &[u8] = b"\x48\x8d\x83\x78\x56\x34\x12";
 
-    /// Bytes that are overwritten at [`CODE`], where a mapping goes on for so many.
+    /// The bytes overwritten at [`CODE`] if the mapping has `bytes` bytes from there on.
     fn patch_bytes(bytes: u64) -> Option<u64> {
         let mut text = Text::new(|address: u64, page: &mut [u8; PAGE_BYTES as usize]| {
             page.fill(0x90);
@@ -147,7 +149,7 @@ mod tests {
         let whole = INSTRUCTION.len() as u64;
         assert_eq!(patch_bytes(whole + 1), Some(whole));
         assert_eq!(patch_bytes(whole), Some(whole));
-        // A trap has room.
+        // A trap still fits.
         assert_eq!(patch_bytes(whole - 1), Some(1));
     }
 }

@@ -1,10 +1,10 @@
 //! Replaying a recording: processes made of the runtime alone, fed with their streams.
 //!
-//! The kernel executes nothing but the runtime. The recording is the only input, standard output
-//! and error are the only outputs. That holds also for what somebody has put into a recording: its
-//! code runs natively, but the kernel lets it make no other calls than the runtime needs
-//! (`confined`, `warden`; docs/SECURITY.md). The shared header can be written to by that code: no
-//! process number or path in there is believed.
+//! The kernel executes nothing but the runtime. The recording is the only input; standard output
+//! and error are the only outputs. That also holds for a recording that an attacker made. Its code
+//! runs natively, but the kernel lets it make no calls except those that the runtime needs
+//! (`confined`, `warden`; docs/SECURITY.md). That code can write to the shared header, so no
+//! process number or path in there is trusted.
 
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written.
@@ -56,9 +56,9 @@ pub struct Request {
 /// How a replay ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// As the recording did, with the wait status of the first process.
+    /// As in the recording, with the wait status of the first process.
     Finished(i32),
-    /// It was ended where a recording that was cut off could not be followed any further.
+    /// The recording was cut off, and replay ended where it could not follow it any further.
     CutOff(CutOff),
     /// Replay did what the log does not say.
     Diverged(Box<Report>),
@@ -73,37 +73,37 @@ pub enum ReplayError {
     /// The recording could not be read.
     #[error("cannot read the recording: {0}")]
     Recording(#[from] retake_recording::Error),
-    /// It was made by another build, whose runtime or table differs.
+    /// Another build made the recording: its runtime or table differs.
     #[error(
         "this recording needs the retake that made it ({what} differs: recorded {recorded}, here \
         {here})\n  try       the version named by `retake info`"
     )]
     OtherBuild {
-        /// What differs.
+        /// The thing that differs.
         what: &'static str,
-        /// In the recording.
+        /// Its value in the recording.
         recorded: String,
-        /// In this program.
+        /// Its value in this program.
         here: String,
     },
-    /// It holds no event.
+    /// The recording holds no events.
     #[error("the recording is empty: its program never ran, or the recorder was killed at once")]
     Empty,
-    /// No process can be made of an image.
+    /// The process cannot be restored from an image.
     #[error("replay cannot begin there: {0}")]
     Image(String),
-    /// Nothing is replayed that could reach beyond the replay.
+    /// The kernel cannot confine the replayed processes.
     #[error(
         "the kernel does not confine replayed processes: {0}\n  try       `retake doctor`, which \
         says what is missing"
     )]
     Confinement(io::Error),
-    /// Something the machine refused.
+    /// The machine refused something.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// Replays the whole recording. `observe` is called now and then, and once at the end.
+/// Replays the whole recording. `observe` is called periodically, and once at the end.
 ///
 /// # Errors
 /// See [`ReplayError`].
@@ -119,45 +119,45 @@ pub fn replay(
 /// Why a replayed process stands still and can be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// A file was mapped that the process may write to.
+    /// After a file was mapped that the process may write to.
     Mapped,
-    /// Before something after which mapped memory is gone, or no longer to be told from what others
-    /// write.
+    /// Before a call after which mapped memory is gone, or can no longer be told from what other
+    /// processes write.
     BeforeUnmap,
-    /// Before a call that read or wrote a file that somebody has mapped.
+    /// Before a call that read or wrote a file that a process has mapped.
     UsesMappedFile,
 }
 
-/// A replayed process that stands still, on behalf of one of its threads.
+/// A replayed process that stands still at one of its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// The process that replays it.
+    /// The number of the replayed process.
     pub pid: i32,
     /// The thread's stream.
     pub stream: StreamId,
-    /// So many of its events lie behind the thread.
+    /// The number of events that this thread has consumed.
     pub events: u64,
-    /// Why.
+    /// The reason.
     pub stage: Stage,
 }
 
-/// Takes what a recording has only in part, or not at all, but replay brings to light.
+/// Takes data that a recording holds only in part, or not at all, and that replay reveals.
 pub trait Onlooker: Send + Sync {
-    /// The next input of a stream that the recording has only in part, in the order in which its
-    /// items stand there.
+    /// Takes the next input of a stream that the recording holds only in part. Inputs come in the
+    /// order of their items in the stream.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// The input cannot be stored.
     fn take_input(&self, stream: StreamId, bytes: &[u8]) -> io::Result<()>;
 
-    /// A process may have stored something in the files that it has mapped.
+    /// Called when a process may have stored something in the files that it has mapped.
     ///
     /// # Errors
-    /// It cannot be looked at, or what is found not be kept.
+    /// The memory cannot be read, or the data found there cannot be stored.
     fn look(&self, at: &Standing) -> io::Result<()>;
 }
 
-/// As [`replay`], with somebody who looks on.
+/// As [`replay`], with an onlooker.
 ///
 /// # Errors
 /// See [`ReplayError`].
@@ -182,7 +182,7 @@ fn finish_or_end(running: Running, outcome: &Outcome) {
     }
 }
 
-/// A descriptor that stays open across exec, out of the way of the standard ones.
+/// Returns a descriptor that stays open across exec and does not have a standard number.
 fn host_descriptor(file: &std::fs::File) -> io::Result<std::fs::File> {
     file.try_clone().and_then(|copy| memory::keep_across_exec(&copy).map(|()| copy))
 }
@@ -190,7 +190,7 @@ fn host_descriptor(file: &std::fs::File) -> io::Result<std::fs::File> {
 /// The slot of the first process.
 const ROOT_SLOT: usize = 0;
 
-/// The folder where every content lies under its number.
+/// Returns a folder that has every content under its hash.
 fn lay_out_files(recording: &Recording, folder: &Path) -> Result<PathBuf, ReplayError> {
     let cache = folder.join("files");
     let mut at = None;
@@ -237,8 +237,8 @@ fn end_everything(header: &Header, host: Host) {
     }
 }
 
-/// Kills what has become our child by losing its parent: also those that had no slot of their own
-/// yet.
+/// Kills the processes that became our children when they lost their parents, including those that
+/// have no slot of their own yet.
 fn end_children(keep: i32) {
     let own = std::process::id() as i32;
     for _ in 0..200 {

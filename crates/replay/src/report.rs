@@ -1,4 +1,4 @@
-//! What is told about a divergence.
+//! Reports of divergences.
 
 use crate::standstill::{self, Awaited, Waiting};
 use crate::windows::Windows;
@@ -12,12 +12,12 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// So many threads that wait are told.
+/// The number of waiting threads that a report lists.
 const MOST_WAITING: usize = 8;
-/// Of the instruction that makes a call.
+/// The size of the instruction that makes a call.
 const CALL_BYTES: u64 = 2;
 
-/// A divergence, described for people.
+/// A divergence, described for users.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     stream: u32,
@@ -31,11 +31,11 @@ pub struct Report {
     actual: u64,
     place: String,
     message: Option<String>,
-    /// It is about a file of the recording, and not about a thread.
+    /// Whether the report is about a file of the recording and not about a thread.
     is_of_file: bool,
     attack: Option<String>,
     is_sync: bool,
-    /// Where threads wait for each other: all that do.
+    /// All waiting threads, if threads wait for each other.
     waiting: Vec<Waiting>,
 }
 
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// Of a thread that waits for a turn which does not come.
+    /// Describes a thread that waits for a turn that does not come.
     pub(crate) fn stuck(windows: &Windows, slot: &Slot, elapsed: Duration) -> Self {
         Self {
             why: Why::Stuck as u64,
@@ -76,12 +76,12 @@ impl Report {
         }
     }
 
-    /// Of a file that is not what was recorded.
+    /// Describes a file that differs from what was recorded.
     pub(crate) fn of_file(error: &retake_recording::Error) -> Self {
         Self { message: Some(error.to_string()), is_of_file: true, ..Self::default() }
     }
 
-    /// Of a process that made a call that no replay makes.
+    /// Describes a process that made a call that no replay makes.
     pub(crate) fn attack(windows: &Windows, notice: &Notice) -> Self {
         let pid = process::group_leader(notice.tid).unwrap_or(notice.tid);
         let slots = windows.session.header().used_slots();
@@ -103,7 +103,7 @@ impl Report {
     }
 }
 
-/// A call of any architecture, for people.
+/// The name of a call of any architecture, for users.
 fn call_name(notice: &Notice) -> String {
     let number = notice.number;
     if !notice.is_of_64_bits() {
@@ -148,7 +148,7 @@ fn kind_name(kind: u64) -> &'static str {
     }
 }
 
-/// What differs, for people.
+/// The thing that differs, for users.
 fn difference(why: Option<Why>) -> &'static str {
     match why {
         Some(Why::Kind) => "kind of event",

@@ -1,4 +1,4 @@
-//! A replay that has been started: the tree of processes, and the threads here that answer them.
+//! A replay under way: the tree of processes, and the threads here that answer them.
 
 use crate::confined;
 use crate::copies::CopySlots;
@@ -27,25 +27,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// How often the observer is asked.
+/// How often the observer is called.
 const OBSERVED: Duration = Duration::from_millis(100);
 
-/// Under the sync policy: how long a thread waits for its turn, as a multiple of the whole
-/// recording and then some more, until it never comes.
+/// Under the sync policy, a thread that waits for its turn gives up after this many times the
+/// duration of the recording plus `LEAST_PATIENCE`.
 const SLOWEST_REPLAY: u32 = 5;
 const LEAST_PATIENCE: Duration = Duration::from_secs(20);
-/// The same in a settled replay, where only the time counts in which the process computes.
+/// The same least time for a settled replay, where only the process's CPU time counts.
 const LEAST_SETTLED: Duration = Duration::from_secs(8);
 
-/// What a replay is for, besides being looked at.
+/// What a replay serves, besides being watched.
 #[derive(Default)]
 pub struct Purpose {
     /// A process to be debugged.
     pub wanted: Option<Wanted>,
-    /// Takes what the recording does not have.
+    /// Takes the data that the recording does not have.
     pub onlooker: Option<Arc<dyn Onlooker>>,
-    /// Takes what the program prints, in place of standard output and error. With a wanted process,
-    /// in pieces as the runtime describes them.
+    /// Takes the program's output, in place of standard output and error. With a wanted process,
+    /// the output comes in pieces, in the form that the runtime describes.
     pub output: Option<File>,
 }
 
@@ -61,13 +61,13 @@ fn options(recording: &Recording, request: Request, purpose: &Purpose) -> Option
         whole_inputs: purpose.onlooker.is_some(),
         sync,
         auto: policy == Policy::Auto,
-        // Whoever looks on wants one thread at a time.
+        // A debugger or an onlooker needs one thread at a time.
         settled: sync && (purpose.wanted.is_some() || purpose.onlooker.is_some()),
         ..Options::default()
     }
 }
 
-/// A replay under way. To be ended with [`Running::finish`] or [`Running::end`].
+/// A replay under way. End it with [`Running::finish`] or [`Running::end`].
 pub struct Running {
     windows: Arc<Windows>,
     service: Service,
@@ -75,13 +75,13 @@ pub struct Running {
     guardian: Guardian,
     root: i32,
     watch: OwnedFd,
-    /// Executed by every process of the tree.
+    /// The file that every process of the tree executes.
     _host: File,
 }
 
 impl Running {
-    /// Starts a replay. Other threads of this process may do nothing but wait meanwhile. `folder`
-    /// takes what it unpacks; if this process is killed, the folder is removed.
+    /// Starts a replay. Meanwhile, other threads of this process may do nothing but wait. Unpacked
+    /// files go to `folder`, which is removed if this process is killed.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -94,7 +94,7 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
-        // Before there is any process that would have to be ended.
+        // This can fail, so it comes before any process exists that would have to be ended.
         let dropped = dropped::of_recording(&recording)?;
         let options = options(&recording, request, &purpose);
         let Purpose { wanted, onlooker, output } = purpose;
@@ -123,7 +123,7 @@ impl Running {
         let known_by = Host::of(&host)?;
         let clean_up = || {
             end_everything(header, known_by);
-            // Nobody is left who could be told of what cannot be removed.
+            // There is nobody to report an error to.
             let _ = std::fs::remove_dir_all(folder);
         };
         let guardian = Guardian::start(clean_up)?;
@@ -165,8 +165,8 @@ impl Running {
         self.service.diverged()
     }
 
-    /// Waits until everything has ended as the recording says, or has diverged. `observe` is called
-    /// now and then, and once at the end.
+    /// Waits until all processes have ended as the recording says, or one has diverged. `observe`
+    /// is called periodically, and once at the end.
     pub fn wait(&self, observe: &mut dyn FnMut(&Status)) -> Outcome {
         let outcome = self.wait_observed(observe);
         observe(&Status::of(&self.windows));
@@ -196,7 +196,7 @@ impl Running {
                 && live_slots(self.header()) == 0
                 && self.service.has_verified()
             {
-                // A report may have come with the end of the process it is about.
+                // A report may have arrived together with the end of its process.
                 return if let Some(report) = self.divergence() {
                     Outcome::Diverged(Box::new(report))
                 } else if let Some(cut_off) = self.service.cut_off() {
@@ -211,13 +211,13 @@ impl Running {
         }
     }
 
-    /// Looks for another process, or another program of the same, from now on.
+    /// Looks for another process from now on, or for another program of the same one.
     pub fn want(&self, wanted: Wanted) {
         set_alone(self.header(), wanted.is_alone);
         self.service.want(wanted);
     }
 
-    /// Waits for the wanted process; `None` if the replay ended, or diverged, without it.
+    /// Waits for the wanted process; `None` if the replay ended or diverged before it came.
     pub fn wait_for_wanted(&self) -> Option<Held> {
         let mut ended = false;
         loop {
@@ -228,38 +228,38 @@ impl Running {
                 return None;
             }
             process::reap_adopted(self.root);
-            // It may have been held just before: so look once more.
+            // The process may have been held just before it ended, so look once more.
             ended = process::ended(&self.watch, 1) && live_slots(self.header()) == 0;
         }
     }
 
-    /// Slots for a copy of the wanted process with so many threads, that runs beside it; `None`:
-    /// there are not so many.
+    /// Takes slots for a copy of the wanted process that has `threads` threads and runs beside it;
+    /// `None` if there are too few.
     pub fn slots_for_copy(&self, threads: usize) -> Option<CopySlots> {
         self.service.slots_for_copy(threads)
     }
 
-    /// Lets the wanted process go on.
+    /// Lets the wanted process run on.
     pub fn release(&self, held: Held) {
         self.windows.answer(&self.header().slots[held.slot], (0, 0));
     }
 
-    /// Ends what is known to have ended by itself.
+    /// Cleans up after a replay whose processes have all ended by themselves.
     pub fn finish(self) {
         self.service.stop();
         self.warden.stop();
         self.guardian.dismiss().wait();
     }
 
-    /// As [`Running::end`], and whatever else is a child of this process by now: a replayed one may
-    /// be so young that nothing names it.
+    /// As [`Running::end`], but also ends all other children of this process: a replayed process
+    /// may be so young that no slot names it.
     pub(crate) fn end_with_children(self) {
         end_everything(self.header(), self.windows.host());
         end_children(self.guardian.pid());
         self.end();
     }
 
-    /// Ends everything, wherever it is.
+    /// Ends all processes, wherever they are.
     pub fn end(self) {
         end_everything(self.header(), self.windows.host());
         process::reap(self.root);

@@ -19,11 +19,11 @@ pub(crate) struct Service {
     windows: Arc<Windows>,
     findings: Arc<Findings>,
     workers: Vec<Worker>,
-    /// Reads the recording's files, and ends.
+    /// Checks the recording's files once.
     verifier: Worker,
 }
 
-/// What the threads look for, and what they have found.
+/// What the threads look for and what they have found, shared by all.
 #[derive(Default)]
 pub(crate) struct Findings {
     wanted: Mutex<Option<Wanted>>,
@@ -53,7 +53,7 @@ impl Service {
         Self { windows: Arc::clone(windows), findings, workers, verifier }
     }
 
-    /// What its threads look for, and what they have found.
+    /// What the threads look for and what they have found.
     pub fn findings(&self) -> &Arc<Findings> {
         &self.findings
     }
@@ -63,27 +63,27 @@ impl Service {
         self.findings.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where the recording was cut off, once nobody can go on.
+    /// Where the replay of a recording that was cut off ended, once no thread can go on.
     pub fn cut_off(&self) -> Option<CutOff> {
         self.findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks for another process, or another program of the same, from now on.
+    /// Looks for another process from now on, or for another program of the same one.
     pub fn want(&self, wanted: Wanted) {
         *self.findings.wanted() = Some(wanted);
     }
 
-    /// Slots for a copy with so many threads; `None`: there are not so many.
+    /// Takes slots for a copy with this many threads; `None` if there are too few.
     pub fn slots_for_copy(&self, threads: usize) -> Option<CopySlots> {
         CopySlots::take(&self.windows, &self.findings.copies, threads)
     }
 
-    /// The wanted process, while it waits.
+    /// Takes the wanted process, if it waits.
     pub fn held(&self) -> Option<Held> {
         self.findings.held.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether all files have been found to be what was recorded, or one not to be.
+    /// Whether the check of the files has ended: all are what was recorded, or one is not.
     pub fn has_verified(&self) -> bool {
         self.verifier.has_ended()
     }
@@ -114,8 +114,8 @@ impl Findings {
     }
 }
 
-/// The runtime maps a folder's files as they are; those of a packed recording were checked when
-/// they were taken out of it.
+/// Checks the files of a folder, which the runtime maps as they are. The files of a packed
+/// recording were checked when they were unpacked.
 fn verify_contents(windows: &Windows, stop: &Stop, findings: &Findings) {
     let recording = windows.recording();
     if recording.is_packed() {
@@ -148,9 +148,10 @@ fn run(windows: &Windows, stop: &Stop, findings: &Findings) {
     }
 }
 
-/// If nobody can go on any more: says so, and ends them if the recording has no more.
+/// If no thread can go on, reports that, and ends the threads if the recording has no more events.
 fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
-    let Ok(mut standstill) = findings.standstill.try_lock() else { return }; // another thread does
+    // If another thread has the lock, it does this.
+    let Ok(mut standstill) = findings.standstill.try_lock() else { return };
     match standstill.look(windows) {
         None => {}
         Some(Found::Stuck(index, elapsed)) => {
@@ -164,7 +165,7 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
     }
 }
 
-/// What a process gets; the user is told of an error.
+/// The reply to a process. Errors are printed for the user.
 fn answer_of(result: &std::io::Result<()>, what: &str) -> i64 {
     match result {
         Ok(()) => 0,
@@ -204,7 +205,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             };
             windows.answer(slot, (answer, 0));
         }
-        // Not answered: the process stays where it is until everything is ended.
+        // There is no answer: the process stays where it is until all processes are ended.
         shared::REQUEST_DIVERGED => keep(Report::new(windows, slot)),
         shared::REQUEST_INPUT => {
             let result = windows.hand_over_input(slot, argument(0), argument(1));
@@ -225,7 +226,7 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
             windows.answer(slot, (windows.console_behind(argument(0)) as i64, 0))
         }
         shared::REQUEST_DEBUG if findings.wants(slot.stream.load(Relaxed), argument(0)) => {
-            // Answered by Running::release.
+            // Running::release answers the request.
             let held = Held { pid: windows.process_of(slot), slot: index };
             *findings.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         }

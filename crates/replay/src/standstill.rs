@@ -1,7 +1,7 @@
-//! Noticing that a replay cannot go on: every thread waits for something that nobody will bring.
+//! Notices that a replay cannot go on: every thread waits for something that no thread will do.
 //!
-//! In a recording that was cut off (its recorder was killed, or a part is damaged) that is how a
-//! replay ends: the streams stop at different moments, and a thread that has events left waits for
+//! A recording that was cut off (its recorder was killed, or a part is damaged) ends this way in
+//! replay. Its streams stop at different moments, so that a thread that has events left waits for
 //! turns of one that has none. In a whole recording it is a divergence.
 
 use crate::windows::{self, Windows};
@@ -12,32 +12,34 @@ use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long nobody may move.
+/// How long no thread may move.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// The same where it is known that a part is missing: first those may go on who wait to print.
+/// The same where a part is known to be missing. It is long enough to let threads that wait to
+/// print go on first.
 const PATIENCE_AT_CUT: Duration = windows::PATIENCE.saturating_add(Duration::from_millis(150));
-/// Between two looks.
+/// The time between two looks.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Threads that wait look up now and then, which takes no longer than this in all.
+/// The CPU time that waiting threads use in all to check now and then.
 const IDLE_TIME: Duration = Duration::from_millis(5);
 
-/// Calls in which a thread waits for who reads the program's output.
+/// Calls in which a thread may wait for the reader of the program's output.
 const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
 
-/// What the kernel calls the runtime that replayed processes execute.
+/// The kernel's name for the runtime that replayed processes execute.
 const EXECUTED: &[u8] = b"/memfd:retake-replay";
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// Its turn.
+    /// The turn with this number.
     Turn(u64),
-    /// That another stream's thread has ended so many operations.
+    /// The end of operation number `count` of another stream's thread.
     Operation { stream: u32, count: u64 },
 }
 
 impl Awaited {
-    /// What a thread's slot says: the number of a stream and one more, or 0 if it waits for a turn.
+    /// Reads the words of a thread's slot. `stream` is the number of a stream plus one, or 0 if the
+    /// thread waits for a turn.
     fn of(stream: u64, count: u64, turn: u64) -> Self {
         match stream.checked_sub(1) {
             None => Self::Turn(turn),
@@ -55,14 +57,14 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// A thread that waits for others, when nobody moves any more.
+/// A thread that waits for others when no thread moves any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The number of its process while recording.
+    /// Its process's number in the recording.
     pub pid: u32,
     /// Its stream.
     pub stream: u32,
-    /// So many of its events lie behind it.
+    /// The number of events that it has consumed.
     pub event: u64,
     pub awaits: Awaited,
 }
@@ -74,16 +76,16 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Where the replay of a recording that was cut off ends: who had events left.
+/// Where the replay of a recording that was cut off ends: the threads that had events left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutOff {
-    /// Those that wait for their turn, the next one first.
+    /// The threads that wait for their turns, the next turn first.
     pub waiting: Vec<Waiting>,
 }
 
 impl CutOff {
-    /// The wait status of the first process: when a recorder is killed, its guardian kills what it
-    /// recorded.
+    /// The wait status of the first process. When a recorder is killed, its guardian kills the
+    /// recorded processes with this signal.
     pub const STATUS: i32 = libc::SIGKILL;
 }
 
@@ -110,32 +112,32 @@ impl fmt::Display for CutOff {
     }
 }
 
-/// What all threads look like at one moment.
+/// The state of all threads at one moment.
 #[derive(Debug, PartialEq, Eq)]
 struct Picture {
     done_bytes: u64,
     printed: u64,
-    /// By slot: what it is, for which turn it waits, and how many operations it had ended when it
-    /// last waited for one.
+    /// For each slot: its state, its stream, the turn that it waits for, and the number of
+    /// operations that it had ended when it last waited for another thread's.
     threads: Vec<(u32, u32, u64, u64)>,
 }
 
-/// What is remembered from one look to the next.
+/// What is remembered between two looks.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
     looked: Option<Instant>,
     since: Option<(Instant, Picture, Duration)>,
 }
 
-/// What came of a look.
+/// The result of a look.
 pub(crate) enum Found {
-    /// The slot whose turn should be next, and how long nobody has moved.
+    /// The slot with the next turn, and how long no thread has moved.
     Stuck(usize, Duration),
     CutOff(CutOff),
 }
 
 impl Standstill {
-    /// Looks, if it is time to. To be called again and again.
+    /// Looks if the period is over. Callers call this again and again.
     pub fn look(&mut self, windows: &Windows) -> Option<Found> {
         if self.looked.is_some_and(|at| at.elapsed() < PERIOD) {
             return None;
@@ -143,7 +145,7 @@ impl Standstill {
         self.looked = Some(Instant::now());
         let header = windows.session.header();
         let is_cut = !windows.recording().warnings().is_empty();
-        // A debugger holds threads for as long as it likes, and puts copies in their places.
+        // A debugger holds threads for as long as it likes, and lets copies take their places.
         let is_debugged = header.options.load(Relaxed) & shared::OPTION_DEBUG != 0;
         if (is_debugged && !is_cut) || !all_wait(header) {
             self.since = None;
@@ -187,7 +189,7 @@ impl Picture {
     }
 }
 
-/// Those that wait, that with the next turn first.
+/// The threads that wait, the one with the next turn first.
 pub(crate) fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
     let mut waiting: Vec<_> = (header.used_slots().iter().enumerate())
         .filter(|(_, slot)| waits_for_turn(slot))
@@ -227,14 +229,14 @@ fn all_wait(header: &Header) -> bool {
     let mut some = false;
     live.all(|slot| {
         some = true;
-        // Its request is being answered, or a debugger holds it.
+        // The request is being answered, or a debugger holds the thread.
         let asks = slot.request.kind.load(Acquire) != 0 && slot.request.reply.load(Acquire) == 0;
         !asks && waits(slot) && !waits_for_an_end(header, slot)
     }) && some
 }
 
-/// Whether it waits for a process whose threads have all ended: the kernel still clears up behind
-/// them, which takes long on a busy machine, and then this one goes on.
+/// Whether a thread waits for a process whose threads have all ended. The kernel still cleans up
+/// after them, which takes long on a busy machine; then this thread goes on.
 fn waits_for_an_end(header: &Header, slot: &Slot) -> bool {
     let process = match slot.console.waiting.load(Acquire) {
         0 => 0,
@@ -252,25 +254,26 @@ fn waits(slot: &Slot) -> bool {
         return true;
     }
     let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
-    // It is about to begin, or has numbers of a namespace of its own, which are others' here.
+    // The thread is about to begin. Or its IDs come from its own namespace and are other threads'
+    // IDs here.
     if pid <= 0 || tid <= 0 || !is_replayed(pid) {
         return false;
     }
     match process::state(tid) {
         // In a vfork, the kernel waits for the child.
         Some('S' | 'D') => !process::call_of(pid, tid).is_some_and(|call| WRITES.contains(&call)),
-        // Running, held, or not the thread that it was.
+        // The thread runs, is held, or is not the thread that it was.
         _ => false,
     }
 }
 
-/// Whether a process is one of a replay: they all execute the runtime.
+/// Whether a process belongs to a replay: such processes all execute the runtime.
 fn is_replayed(pid: i32) -> bool {
     let executed = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     executed.as_os_str().as_encoded_bytes().starts_with(EXECUTED)
 }
 
-/// How long all processes have computed.
+/// The CPU time of all processes.
 fn computed(header: &Header) -> Duration {
     let live =
         header.used_slots().iter().filter(|slot| slot.state.load(Acquire) == shared::SLOT_LIVE);

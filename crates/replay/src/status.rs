@@ -1,21 +1,21 @@
-//! How far a replay is, and what it has cost so far.
+//! The progress of a replay, and its costs so far.
 
 use crate::windows::Windows;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A moment of a replay.
+/// The state of a replay at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Bytes of all streams together.
     pub total_bytes: u64,
-    /// Bytes that the replayed threads were given.
+    /// Bytes handed to the replayed threads.
     pub done_bytes: u64,
-    /// Places between events that were found again.
+    /// Forced points that were found.
     pub forced_found: u64,
-    /// How often a thread was at one of those places too early, and had to be looked at.
+    /// How often a thread came to a forced point's address too early and had to be examined.
     pub forced_misses: u64,
-    /// Time from the beginning of each search until the place was found, of all threads together.
+    /// Time from the beginning of each search to its end, summed over all threads.
     pub forced_search: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Status {
             done_bytes: windows.done_bytes(),
             ..Self::default()
         };
-        // Slots are used again by other threads; their counts go on.
+        // Threads that reuse a slot continue its counts.
         for slot in windows.session.header().used_slots() {
             status.forced_found += slot.forcing.found.load(Relaxed);
             status.forced_misses += slot.forcing.misses.load(Relaxed);

@@ -1,18 +1,18 @@
-//! The process of a replay that a debugger wants, and that process once it waits to be taken over.
+//! The process of a replay that a debugger wants, before and after it is found.
 
 /// The one process of the tree that a debugger wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The stream of its first thread.
     pub stream: u32,
-    /// It is held once that thread has consumed this many events: the start of the process, or of a
-    /// program it executes.
+    /// The number of events after which the first thread is held: at the start of the process, or
+    /// of a program that it executes.
     pub events: u64,
-    /// The streams from the first process to it. The processes of others are made only if they
-    /// share memory.
+    /// The streams from the first process to this one. Other processes are made only if they share
+    /// memory.
     pub path: Vec<u32>,
-    /// What it maps shared, nobody else ever sees: it is mapped so that copies of the process have
-    /// copies of it.
+    /// Whether no other process ever sees what this one maps shared. Such memory is then mapped in
+    /// a way that gives copies of the process their own copies of it.
     pub is_alone: bool,
 }
 
@@ -21,6 +21,6 @@ pub struct Wanted {
 pub struct Held {
     /// Its process number.
     pub pid: i32,
-    /// Its first thread's slot in the header.
+    /// The index in the header of its first thread's slot.
     pub slot: usize,
 }

@@ -1,6 +1,7 @@
-//! Answers the calls of replayed processes that their filter does not let pass by itself: opens
-//! what belongs to the replay, and lets pass what concerns the caller alone. Anything else no
-//! replay makes: a recording that does attacks. It is reported, and ended before the call was made.
+//! Answers the calls of replayed processes that their filter does not let pass by itself. The
+//! warden opens files of the replay, and lets calls pass that concern only the caller. No replay
+//! makes any other call, so a recording that does is an attack. The attack is reported, and the
+//! processes are killed before the call is made.
 
 use crate::report::Report;
 use crate::windows::Windows;
@@ -20,11 +21,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// To be stopped with [`Warden::stop`].
+/// The warden's thread. End it with [`Warden::stop`].
 pub(crate) struct Warden(Worker);
 
 impl Warden {
-    /// `told` gets a report of each attack.
+    /// Starts the warden. `told` gets a report of each attack.
     pub fn start(
         listener: Listener,
         windows: &Arc<Windows>,
@@ -37,7 +38,7 @@ impl Warden {
         let bell = move || drop(stop.lock().unwrap_or_else(PoisonError::into_inner).take());
         let work = move |_: &Stop| {
             let mut files = Files { windows: &windows, forbids_exec, copies: HashMap::new() };
-            // An error leaves the callers waiting, which is no more than they may.
+            // After an error the callers wait, and a waiting caller can do no harm.
             while let Ok(Some(notice)) = listener.next(stopped.as_fd()) {
                 answer(&listener, &notice, &mut files, &told);
             }
@@ -50,12 +51,12 @@ impl Warden {
     }
 }
 
-/// The files of a replay.
+/// The files that a replay can open.
 struct Files<'replay> {
     windows: &'replay Windows,
-    /// Nothing can be executed where stored files lie.
+    /// Whether the file system of the stored files forbids to execute them.
     forbids_exec: bool,
-    /// Of stored files, in memory, by name: those that cannot be mapped as they are.
+    /// Copies in memory of stored files that cannot be mapped as they are, by path.
     copies: HashMap<PathBuf, File>,
 }
 
@@ -70,7 +71,8 @@ fn answer(listener: &Listener, notice: &Notice, files: &mut Files<'_>, told: &dy
         }
         None => {
             told(Report::attack(windows, notice));
-            // It is not answered, and goes no further. First those go that could hear of its end.
+            // The call is not answered, so it is never made. The processes that could notice the
+            // caller's end are killed first.
             crate::end_everything(windows.session.header(), windows.host());
             if listener.is_waiting(notice) {
                 process::kill(notice.tid, libc::SIGKILL);
@@ -80,7 +82,7 @@ fn answer(listener: &Listener, notice: &Notice, files: &mut Files<'_>, told: &dy
 }
 
 impl Files<'_> {
-    /// What a call is to get a descriptor of; `None`: it is another call.
+    /// The file of which a call is to get a descriptor; `None` if the call does not ask for one.
     fn find(&mut self, notice: &Notice) -> Option<io::Result<File>> {
         if !notice.is_of_64_bits() {
             return None;
@@ -100,7 +102,8 @@ impl Files<'_> {
         }
     }
 
-    /// A stored file, or its copy, if what is stored is another form of it, or cannot be executed.
+    /// Returns a stored file. If it is stored in another form, or cannot be executed, returns its
+    /// copy.
     fn stored(&mut self, path: PathBuf) -> io::Result<File> {
         let copy = match self.copies.entry(path) {
             Entry::Occupied(copy) => copy.into_mut(),
@@ -119,12 +122,12 @@ impl Files<'_> {
                 place.insert(copy)
             }
         };
-        // Opened anew: what one process reads moves no other, and nobody can write to it.
+        // Opening the copy anew gives each process its own position, and no right to write.
         File::open(format!("/proc/self/fd/{}", copy.as_raw_fd()))
     }
 }
 
-/// A file of that very name, and nothing that opening or mapping does something else with.
+/// Opens the regular file of this very name. Symbolic links, devices and pipes are refused.
 fn open_plain(path: &Path, writes: bool) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -137,8 +140,8 @@ fn open_plain(path: &Path, writes: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether a call reaches nothing but the process that makes it, and what this one has made for the
-/// replay. What it depends on are numbers, which nobody can change any more.
+/// Whether a call reaches nothing but its own process, and what this process has made for the
+/// replay. The answer depends on numbers only, which nobody can change after the check.
 fn concerns_itself(notice: &Notice) -> bool {
     if !notice.is_of_64_bits() {
         return false;

@@ -1,5 +1,6 @@
-//! Streams, handed to the runtime one window at a time: each is written to memory of the process's
-//! own, and begins and ends where events do. So no number of threads needs anything of the kernel.
+//! Hands streams to the runtime one window at a time. Each window is written to the process's own
+//! memory, and begins and ends at event boundaries. So even very many threads need no resources of
+//! the kernel.
 
 mod feed;
 
@@ -18,16 +19,16 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nobody may move before a number on the console is taken to be lost.
+/// How long no thread may move before a number on the console counts as lost.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
 
-/// With this many streams open, those that ended are looked for and closed; then again at twice as
-/// many as are left.
+/// With this many streams open, the streams of ended threads are closed. That happens again when
+/// twice as many are open as are left then.
 const FEEDS_BEFORE_SWEEP: usize = 64;
-/// What a thread's room to read in may keep when it is not in use.
+/// The size up to which a staging buffer is kept for reuse.
 const STAGING_BYTES: usize = 4 << 20;
 
-/// The streams that are being read.
+/// The streams being read.
 struct Feeds {
     by_stream: HashMap<u32, Arc<Mutex<Feed>>>,
     sweep_at: usize,
@@ -41,17 +42,17 @@ pub(crate) struct Windows {
     scratch: PathBuf,
     feeds: Mutex<Feeds>,
     stock: Stock,
-    /// Rooms to read in that no thread uses now.
+    /// Staging buffers that no thread uses now.
     staging: Mutex<Vec<Vec<u8>>>,
-    /// Held while a shared file is made.
+    /// Held while a copy of a shared file is made.
     shared_files: Mutex<()>,
     /// The onlooker, if there is one.
     onlooker: Option<Arc<dyn Onlooker>>,
-    /// Since when all threads wait for this number on the console.
+    /// The console number that all threads wait for, and since when.
     stuck_since: Mutex<Option<(u64, Instant)>>,
     total_bytes: u64,
     done_bytes: AtomicU64,
-    /// What was left out of the recording.
+    /// The parts left out of the recording.
     dropped: Dropped,
 }
 
@@ -94,13 +95,13 @@ impl Windows {
         this
     }
 
-    /// What every process of the replay executes.
+    /// The file that every process of the replay executes.
     pub fn host(&self) -> Host {
         self.host
     }
 
-    /// The process that a slot names, if it is one of the replay's; else 0, which no process has.
-    /// What is in a slot a replayed process can have written there.
+    /// The process that a slot names, if it belongs to the replay; otherwise 0, which no process
+    /// has. A replayed process can have written any number there.
     pub fn process_of(&self, slot: &shared::Slot) -> i32 {
         let pid = slot.pid.load(Relaxed) as i32;
         if self.host.is_executed_by(pid) { pid } else { 0 }
@@ -111,7 +112,7 @@ impl Windows {
         &self.files
     }
 
-    /// Where a stored file lies: its content in words.
+    /// The path of a stored file. Its content's hash is in the first four words.
     pub fn stored_path(&self, words: &[u64; 6]) -> PathBuf {
         self.files.join(digits(&words[..4]))
     }
@@ -121,18 +122,18 @@ impl Windows {
         &self.scratch
     }
 
-    /// Where the copy of a shared file lies.
+    /// The path of the copy of a shared file.
     pub fn scratch_path(&self, device: u64, inode: u64) -> PathBuf {
         self.scratch.join(digits(&[device, inode]))
     }
 
-    /// Whether a process is to be left out, because it was when the recording was made.
+    /// Whether a process is left out of this replay because it was left out of the recording.
     pub fn lacks(&self, stream: u64) -> bool {
         self.dropped.streams.contains(stream)
     }
 
-    /// The first number on the console from `number` on that is not of a dropped process. Notes
-    /// where the next such numbers are.
+    /// Returns the first console number from `number` on that does not belong to a dropped process.
+    /// Stores the next dropped number in the header.
     pub fn console_behind(&self, number: u64) -> u64 {
         let console = &self.dropped.console;
         let behind = console.from(number).filter(|gap| gap.0 <= number).map_or(number, |gap| gap.1);
@@ -145,8 +146,8 @@ impl Windows {
         &self.recording
     }
 
-    /// Puts the next window of a thread's stream where it asks for it. Returns its bytes; `None` at
-    /// the stream's end. If they are more than it has room for, nothing is put there.
+    /// Writes the next window of a thread's stream to the memory that it asks for. Returns the size
+    /// of the window, or `None` at the stream's end. A window larger than the room is not written.
     ///
     /// # Errors
     /// The recording cannot be read, an event in it is malformed, or the thread is gone.
@@ -162,7 +163,8 @@ impl Windows {
             lock(&feed).window(offset, staging, |bytes| {
                 let fits = bytes.len() as u64 <= room;
                 if fits {
-                    // Of a process whose first thread has ended only the others have memory.
+                    // If the process's first thread has ended, its memory is reachable only through
+                    // the other threads.
                     retake_kernel::memory::write(tid, address, bytes)?;
                     self.done_bytes.fetch_add(bytes.len() as u64, Relaxed);
                 }
@@ -172,24 +174,24 @@ impl Windows {
         window.map(|bytes| bytes.map(|bytes| bytes as u64))
     }
 
-    /// Bytes of all streams.
+    /// Bytes of all streams together.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Bytes of the windows given so far.
+    /// Bytes of the windows handed out so far.
     pub fn done_bytes(&self) -> u64 {
         self.done_bytes.load(Relaxed).min(self.total_bytes)
     }
 
-    /// A recording that was not finished may lack a whole stream whose beginning another one tells
-    /// of: nothing of it had been written yet.
+    /// Whether a stream is missing. In an unfinished recording, one stream may tell of another that
+    /// began, of which nothing was written yet.
     fn was_cut_off(&self, stream: u32) -> bool {
         !self.recording.warnings().is_empty()
             && self.recording.streams().all(|known| known.info.id != StreamId(stream))
     }
 
-    /// The stream's feed, made on its first request.
+    /// Returns the stream's feed, and makes it on the first request.
     fn feed(&self, stream: u32) -> io::Result<Arc<Mutex<Feed>>> {
         let mut feeds = lock(&self.feeds);
         if let Some(feed) = feeds.by_stream.get(&stream) {
@@ -225,8 +227,8 @@ impl Windows {
         result
     }
 
-    /// Copies a shared file's first content to where replayed processes share it. False: nothing
-    /// changes the file, so there is no copy.
+    /// Copies a shared file's first content to the place where replayed processes share it. Returns
+    /// false if nothing changes the file, so that it needs no copy.
     pub fn prepare_shared(&self, device: u64, inode: u64, content: ContentId) -> io::Result<bool> {
         use std::os::unix::fs::OpenOptionsExt;
         let known = content.0 != [0; 32];
@@ -252,7 +254,7 @@ impl Windows {
         let mut file =
             std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let Some(stored) = stored else { return Ok(true) };
-        // Checked before it is read.
+        // Check the content before expanding it.
         if sparse::expanded_size(&stored)?.is_some() {
             self.recording.copy_content(content, &mut io::sink()).map_err(io::Error::from)?;
             sparse::expand(&stored, &file)?;
@@ -270,14 +272,15 @@ impl Windows {
             .is_some_and(|changed| !changed.contains(&(device, inode)))
     }
 
-    /// Copies an input of the call that a replayed thread is about to make out of its memory.
+    /// Copies an input of the call that a replayed thread is about to make out of its memory, for
+    /// the onlooker.
     pub fn hand_over_input(&self, slot: &shared::Slot, address: u64, bytes: u64) -> io::Result<()> {
         let Some(onlooker) = &self.onlooker else { return Ok(()) };
         let data = retake_kernel::memory::read_vec(self.process_of(slot), address, bytes as usize)?;
         onlooker.take_input(StreamId(slot.stream.load(Relaxed)), &data)
     }
 
-    /// Has somebody look at a replayed process that stands still.
+    /// Lets the onlooker examine a replayed process that stands still.
     pub fn look(&self, slot: &shared::Slot, stage: u64, events: u64) -> io::Result<()> {
         let Some(onlooker) = &self.onlooker else { return Ok(()) };
         let stage = match stage {
@@ -289,10 +292,10 @@ impl Windows {
         onlooker.look(&Standing { pid: self.process_of(slot), stream, events, stage })
     }
 
-    /// When everybody who could print waits for a number that never comes, goes on with the next
-    /// one: a process was killed after it had printed, but before that was in the log. If part of
-    /// the recording is lost, nothing is printed from there on, so that what is printed is how the
-    /// program's output begins.
+    /// Lets the next thread print when all threads that could print wait for a number that never
+    /// comes. That happens if a process was killed after it had printed, but before the log said
+    /// so. If part of the recording is lost, nothing is printed from there on. So the output is a
+    /// prefix of the program's output.
     pub fn unblock_console(&self) {
         let header = self.session.header();
         let printed = header.console_printed.load(Acquire);
@@ -308,7 +311,7 @@ impl Windows {
                 running += 1;
             }
         }
-        // Those that wait for another process have the highest number.
+        // A thread that waits for another process has the highest number.
         let stuck = running == 0 && lowest > printed && lowest != u64::MAX;
         let mut since = self.stuck_since.lock().unwrap_or_else(PoisonError::into_inner);
         if !stuck || since.is_none_or(|(known, _)| known != printed) {
@@ -330,8 +333,7 @@ impl Windows {
         }
     }
 
-    /// Answers a request. The thread that gave a window reads the next one of that stream before it
-    /// does anything else.
+    /// Answers a request. A thread that handed out a window then reads the stream's next one ahead.
     pub fn answer(&self, slot: &shared::Slot, values: (i64, i64)) {
         let gave_window =
             slot.request.kind.load(Acquire) == shared::REQUEST_WINDOW && values.0 >= 0;
@@ -346,7 +348,7 @@ impl Windows {
     }
 }
 
-/// The name of a file that numbers name.
+/// The name of a file that is named by numbers.
 fn digits(words: &[u64]) -> String {
     words.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,8 @@
-//! Text that a process has not executed yet: all of it is traps. Each leads to the instructions
-//! that begin there, which are put back and noted.
+//! Text that a process has not executed yet, filled with traps. A trap shows that the instructions
+//! there are executed: they are put back and noted.
 //!
-//! A program that reads such text as data reads traps. So this is for copies, whose ways are
-//! compared with what the process came to.
+//! A program that reads such text as data reads traps. So only copies get it, and their course is
+//! compared with that of the process.
 
 use crate::memory::{Memory, TRAP};
 use crate::ranges::Ranges;
@@ -12,28 +12,28 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Written at a time.
+/// The number of bytes written at a time.
 const PIECE_BYTES: usize = 1 << 20;
-/// Instructions are looked at up to here.
+/// The longest run of instructions that one trap puts back, in bytes.
 const LONGEST_RUN: usize = 256;
 
-/// Such text.
+/// Closed text of a process.
 #[derive(Debug)]
 pub struct ClosedText {
     text: Vec<Range<u64>>,
-    /// The memory of a process that has the text as it is.
+    /// The memory of a process that has the original text.
     original: File,
     open: Ranges,
-    /// How often a trap was met.
+    /// How many traps were hit.
     traps: u64,
 }
 
 impl ClosedText {
-    /// Fills text with traps; `original`: the number of a process that has it as it is, as long as
-    /// this one runs.
+    /// Fills text with traps. `original` is the ID of a process that has the original text and
+    /// outlives this one.
     ///
     /// # Errors
-    /// It is not there.
+    /// The text cannot be written.
     pub fn close(memory: &Memory, text: Vec<Range<u64>>, original: i32) -> io::Result<Self> {
         let traps = vec![TRAP; PIECE_BYTES];
         for range in &text {
@@ -46,13 +46,13 @@ impl ClosedText {
         Ok(Self { text, original, open: Ranges::default(), traps: 0 })
     }
 
-    /// What of it was executed.
+    /// The parts of the text that were executed.
     pub fn opened(&self) -> &Ranges {
         &self.open
     }
 
-    /// Whether all the rest of it is still closed. A program may map a file anew where it was: what
-    /// it executes there then, nobody notes.
+    /// Whether the rest of the text is still closed. A program may map a file again over the text,
+    /// and what it then executes there is not noted.
     pub fn is_still_closed(&self, memory: &Memory) -> bool {
         let mut bytes = vec![0; PIECE_BYTES];
         self.text.iter().all(|text| {
@@ -69,15 +69,15 @@ impl ClosedText {
         })
     }
 
-    /// How many traps were met in it.
+    /// How many traps were hit in the text.
     pub fn traps(&self) -> u64 {
         self.traps
     }
 
-    /// Puts back so many bytes, as if they had been executed.
+    /// Puts this many bytes back, as if they had been executed.
     ///
     /// # Errors
-    /// They are not there.
+    /// The bytes cannot be read or written.
     pub fn open(&mut self, memory: &Memory, address: u64, bytes: usize) -> io::Result<()> {
         let mut code = vec![0; bytes];
         self.original.read_exact_at(&mut code, address)?;
@@ -88,7 +88,8 @@ impl ClosedText {
         Ok(())
     }
 
-    /// A trap was met: puts back what begins there, if that is closed.
+    /// Handles a trap: puts back the instructions there, if they are closed. Returns whether they
+    /// were.
     pub(crate) fn open_at(&mut self, memory: &Memory, address: u64) -> io::Result<bool> {
         let Some(text) = self.text.iter().find(|text| text.contains(&address)) else {
             return Ok(false);

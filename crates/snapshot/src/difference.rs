@@ -1,5 +1,5 @@
-//! Where the memory of two processes differs that were copied from one another. Pages that neither
-//! has touched are not even looked at: programs reserve far more memory than they use.
+//! Where the memories of two processes differ, one of which is a copy of the other. Pages that
+//! neither process has touched are not compared: programs reserve far more memory than they use.
 
 use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap, push_page};
 use crate::process::Process;
@@ -8,10 +8,10 @@ use retake_kernel::maps::{self, Mapping};
 use retake_kernel::memory;
 use std::ops::Range;
 
-/// Compared at a time.
+/// The number of bytes compared at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The processes, of which the other has no traps, and what is not looked at.
+/// The two processes, of which `other` has no traps, and the ranges that are not compared.
 struct Comparison<'a> {
     process: &'a Process,
     other: i32,
@@ -19,8 +19,8 @@ struct Comparison<'a> {
     dead: &'a [Range<u64>],
 }
 
-/// The first word of writable private memory in which a process differs from another one, except in
-/// the `dead` ranges: what lies there nobody reads any more.
+/// Returns the first word of writable private memory in which a process differs from another one.
+/// The `dead` ranges are left out: nothing reads them any more.
 pub fn first_difference(process: &Process, other: i32, dead: &[Range<u64>]) -> Option<u64> {
     let mappings = maps::of_process(process.pid).ok()?;
     let theirs = maps::of_process(other).ok()?;
@@ -41,7 +41,7 @@ impl Comparison<'_> {
         let mut start = mapping.start;
         while start < mapping.end {
             let after = theirs.partition_point(|other| other.end <= start);
-            // Mappings that touch may be one in only one of the processes.
+            // A mapping of one process may correspond to several adjacent ones in the other.
             let Some(other) =
                 theirs.get(after).filter(|other| other.start <= start && other.readable)
             else {
@@ -61,7 +61,7 @@ impl Comparison<'_> {
         None
     }
 
-    /// In mappings of the same thing.
+    /// Compares a range in mappings of the same thing.
     fn in_alike(&self, start: u64, end: u64) -> Option<u64> {
         let window = PAGES_AT_ONCE as u64 * PAGE_BYTES;
         (start..end).step_by(window as usize).find_map(|address| {
@@ -73,7 +73,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// The runs of pages that may differ; `None`: that cannot be told.
+    /// The runs of pages that may differ; `None` if that is unknown.
     fn suspects(&self, start: u64, end: u64) -> Option<Vec<Range<u64>>> {
         let count = ((end - start) / PAGE_BYTES) as usize;
         let (mine, theirs) = self.pages.as_ref()?;
@@ -113,7 +113,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether pages at the same address that nobody has touched are alike.
+/// Whether untouched pages at the same address have the same contents.
 fn is_of_same(one: &Mapping, other: &Mapping) -> bool {
     let origin = |mapping: &Mapping| {
         (

@@ -1,19 +1,18 @@
-//! Processes that are copied, stopped anywhere, compared and made anew.
+//! Processes that are copied, stopped anywhere, compared and restored.
 //!
-//! Such a process is held by ptrace and has Retake's runtime in it, which is replaying. Nothing
-//! here knows why somebody stops it, or what a user sees of it.
+//! Such a process is under ptrace, and Retake's runtime replays in it. Nothing here knows why it is
+//! stopped, or what a user sees of it.
 //!
-//! * `process`: its threads under ptrace: letting them run, and what they did.
-//! * `memory`: its memory, with the traps and probes in it.
-//! * `probe`: places where it decides itself whether it stops.
-//! * `closed`: text of which it is noted what was executed; `search`: the runtime's own search for
-//!   a place.
-//! * `remote`: system calls that it makes for us.
-//! * `snapshot`: copies of it that never run; `threads`: what there is of them beside memory;
-//!   `slots`: where the shared header has them.
-//! * `image`: all of one in a file, for other sessions.
-//! * `pagemap`, `writes`, `difference`: which pages it has, which it wrote to, and where two
-//!   processes differ.
+//! * `process`: the threads under ptrace: running them, and what they did.
+//! * `memory`: the memory, with the traps and probes in it.
+//! * `probe`: places where the process itself decides whether it stops.
+//! * `closed`: text whose execution is noted; `search`: the runtime's own search for a place.
+//! * `remote`: system calls that a process makes for us.
+//! * `snapshot`: copies that never run; `threads`: the state of threads outside of memory; `slots`:
+//!   their slots in the shared header.
+//! * `image`: a whole process in a file, for other sessions.
+//! * `pagemap`, `writes`, `difference`: the pages of a process, those that it wrote to, and where
+//!   two processes differ.
 //! * `runtime`, `ranges`: addresses.
 
 #![forbid(unsafe_code)]

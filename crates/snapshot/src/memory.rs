@@ -1,5 +1,5 @@
-//! The memory of a process under ptrace, with the traps and probes that are in its text. Reading it
-//! shows what is there without them.
+//! The memory of a process under ptrace, with the traps and probes in its text. Reads show the
+//! memory without them.
 
 use crate::probe::{Plan, Probe, Wanted};
 use crate::remote;
@@ -14,8 +14,8 @@ pub const TRAP: u8 = 0xcc;
 
 const PAGE_BYTES: u64 = 4096;
 const READ_WRITE_EXECUTE: u64 = 7;
-/// MAP_SHARED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE. Private memory that can be written is the
-/// program's: the runtime compares it with the recorded one.
+/// MAP_SHARED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE. Not private: the runtime compares writable
+/// private memory with the recorded memory.
 const FREE_SHARED_ANONYMOUS: u64 = 0x10_0021;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 
@@ -23,18 +23,18 @@ const NO_DESCRIPTOR: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Memory {
     file: File,
-    /// Address and original byte of the traps that are in memory now.
+    /// The address and the original byte of each trap in memory.
     planted: BTreeMap<u64, u8>,
     probes: Vec<Probe>,
-    /// Mapped for stubs.
+    /// The pages mapped for stubs.
     probe_pages: BTreeSet<u64>,
 }
 
 impl Memory {
-    /// Of a traced process, without traps.
+    /// Returns the memory of a traced process without traps.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process is gone.
     pub fn of(pid: i32) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
         Ok(Self {
@@ -47,15 +47,15 @@ impl Memory {
 
     // ---- contents ----
 
-    /// Fills `bytes` with what is there, traps included.
+    /// Fills `bytes` with the actual memory, traps included.
     ///
     /// # Errors
-    /// Not all of it is there.
+    /// Some of the memory is not mapped.
     pub fn read_as_it_is(&self, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(bytes, address)
     }
 
-    /// Reads memory as it is without our traps; returns how many bytes are there.
+    /// Reads memory without our traps. Returns how many bytes could be read.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -68,7 +68,8 @@ impl Memory {
         done
     }
 
-    /// What was read there, without our traps: programs may execute what they can write.
+    /// Replaces our traps in bytes read at `address`. They can be in data, too: programs may
+    /// execute memory that they can write.
     pub fn take_traps_out(&self, address: u64, bytes: &mut [u8]) {
         let planted = self.planted.range(address..address.saturating_add(bytes.len() as u64));
         let traps = planted.map(|(at, original)| (*at, TRAP, *original));
@@ -84,31 +85,31 @@ impl Memory {
         });
         for (at, ours, original) in traps.chain(jumps) {
             let byte = at.checked_sub(address).and_then(|index| bytes.get_mut(index as usize));
-            // The program may have written over it, or mapped something else.
+            // The program may have overwritten the trap, or mapped something else there.
             if let Some(byte) = byte.filter(|byte| **byte == ours) {
                 *byte = original;
             }
         }
     }
 
-    /// One word; `None` if it is not there.
+    /// Returns a word of memory; `None` if it is not mapped.
     pub fn word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         (self.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// Writes memory, read-only pages included. What is under a trap stays under it.
+    /// Writes memory, read-only pages included. The bytes under traps stay the same.
     ///
     /// # Errors
-    /// It is not there.
+    /// The memory is not mapped.
     pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, address)
     }
 
-    /// Writes what the program is to find there: also under traps.
+    /// Writes what the program is to see there, also under traps.
     ///
     /// # Errors
-    /// It is not there.
+    /// The memory is not mapped.
     pub fn poke(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(address, bytes)?;
         let under: Vec<u64> = self
@@ -123,12 +124,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether memory there is ours.
+    /// Whether the page of an address was mapped for stubs.
     pub fn is_probe_page(&self, address: u64) -> bool {
         self.probe_pages.contains(&(address & !0xfff))
     }
 
-    /// Makes these the planted traps.
+    /// Plants exactly these traps.
     pub fn plant(&mut self, wanted: &BTreeSet<u64>) {
         let stale: Vec<u64> =
             self.planted.keys().copied().filter(|address| !wanted.contains(address)).collect();
@@ -156,8 +157,8 @@ impl Memory {
         }
     }
 
-    /// Puts back what is under a trap or a jump, unless that is not there any more: memory may have
-    /// been unmapped, or written over.
+    /// Puts back the bytes under a trap or a jump, unless the trap is gone: the memory may have
+    /// been unmapped or overwritten.
     fn put_back(&self, address: u64, ours: &[u8], original: &[u8]) {
         let mut now = vec![0; ours.len()];
         if self.read_as_it_is(address, &mut now).is_ok() && now == ours {
@@ -165,7 +166,8 @@ impl Memory {
         }
     }
 
-    /// Plants a probe; `tid` is a stopped thread. False: it cannot be.
+    /// Plants a probe with the help of the stopped thread `tid`. Returns false if it cannot be
+    /// planted.
     ///
     /// # Errors
     /// The thread is gone.
@@ -191,22 +193,22 @@ impl Memory {
         Ok(true)
     }
 
-    /// Whether there is one at an address.
+    /// Whether a probe is at an address.
     pub fn has_probe(&self, address: u64) -> bool {
         self.probes.iter().any(|probe| probe.plan.address == address)
     }
 
-    /// Takes all of them out of the text. No thread may be in a stub.
+    /// Removes all probes from the text. No thread may be in a stub.
     pub fn remove_probes(&mut self) {
         for probe in std::mem::take(&mut self.probes) {
             self.put_back(probe.plan.address, &probe.plan.patch(), probe.plan.original());
         }
     }
 
-    /// The process is as if there had never been any.
+    /// Removes all probes and their stubs, as if there had never been any.
     ///
     /// # Errors
-    /// The thread, which is stopped, is gone.
+    /// The stopped thread is gone.
     pub fn forget_probes(&mut self, tid: i32) -> io::Result<()> {
         self.remove_probes();
         for page in std::mem::take(&mut self.probe_pages) {
@@ -224,8 +226,8 @@ impl Memory {
         &self.probes
     }
 
-    /// What is under all traps and probes, by address: what to write in a copy of the memory, so
-    /// that it has none.
+    /// The original bytes under all traps and probes, by address. Written to a copy of the memory,
+    /// they remove traps and probes there.
     pub fn covered(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let probes = self.probes.iter().map(|probe| (probe.plan.address, probe.plan.original()));
         let traps =

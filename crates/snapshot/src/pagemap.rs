@@ -1,13 +1,13 @@
-//! What the kernel says of each page of a process: `/proc/PID/pagemap`.
+//! The kernel's description of each page of a process: `/proc/PID/pagemap`.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a page.
+/// The size of a page.
 pub const PAGE_BYTES: u64 = 4096;
-/// So many pages are asked for at once at most.
+/// The most pages that one read returns.
 pub const PAGES_AT_ONCE: usize = 16 << 10;
 
 const ENTRY_BYTES: usize = 8;
@@ -21,18 +21,20 @@ const PRESENT: u64 = 1 << 63;
 #[derive(Debug)]
 pub struct Pagemap(File);
 
-/// A page, as the kernel describes it.
+/// An entry of the page map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page(u64);
 
 impl Pagemap {
+    /// Opens the page map of a process.
+    ///
     /// # Errors
-    /// The process is gone, or may not be looked at.
+    /// The process is gone, or access is denied.
     pub fn of(pid: i32) -> io::Result<Self> {
         File::open(format!("/proc/{pid}/pagemap")).map(Self)
     }
 
-    /// The pages from an address on, at most [`PAGES_AT_ONCE`].
+    /// Returns the pages from an address on, at most [`PAGES_AT_ONCE`].
     ///
     /// # Errors
     /// As [`Pagemap::of`].
@@ -44,7 +46,7 @@ impl Pagemap {
     }
 }
 
-/// Adds a page to runs of pages, in order.
+/// Adds a page to runs of pages, which are in order.
 pub fn push_page(runs: &mut Vec<Range<u64>>, address: u64) {
     match runs.last_mut() {
         Some(last) if last.end == address => last.end += PAGE_BYTES,
@@ -53,23 +55,24 @@ pub fn push_page(runs: &mut Vec<Range<u64>>, address: u64) {
 }
 
 impl Page {
-    /// Nobody has touched it: it is as its file, or all zeros.
+    /// Whether the page is untouched: it shows its file, or zeros.
     pub fn is_absent(self) -> bool {
         self.0 & (PRESENT | SWAPPED) == 0
     }
 
-    /// It is as its file has it, or shared.
+    /// Whether the page shows its file, or is shared.
     pub fn is_of_file(self) -> bool {
         self.0 & FILE != 0
     }
 
-    /// The process may have it for itself alone.
+    /// Whether the page may belong to this process alone.
     pub fn may_be_its_own(self) -> bool {
         self.0 & SWAPPED != 0 || self.0 & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE
     }
 
-    /// Both certainly have the same contents, as pages of mappings of the same thing. Where the
-    /// memory is, the kernel tells the privileged only.
+    /// Whether two pages, of mappings of the same thing, certainly have the same contents. Only
+    /// privileged processes see the page frames; for others the answer is no unless both pages are
+    /// absent.
     pub fn is_same(self, other: Self) -> bool {
         let is_one = self.0 & PRESENT != 0
             && other.0 & PRESENT != 0

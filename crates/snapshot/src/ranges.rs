@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Ranges of addresses, in order, none of which touch.
+/// Ranges of addresses, in order. No two touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Adds one that begins where the last one ends, or behind that.
+    /// Adds a range that begins at or after the end of the last one.
     pub fn push(&mut self, start: u64, end: u64) {
         match self.0.last_mut() {
             Some(last) if last.1 == start => last.1 = end,
@@ -15,7 +15,7 @@ impl Ranges {
         }
     }
 
-    /// Adds one anywhere.
+    /// Adds a range anywhere.
     pub fn insert(&mut self, start: u64, end: u64) {
         let first = self.0.partition_point(|range| range.1 < start);
         let last = self.0.partition_point(|range| range.0 <= end);
@@ -25,7 +25,7 @@ impl Ranges {
         self.0.splice(first..last, [joined]);
     }
 
-    /// Both.
+    /// The union of both.
     pub fn and(mut self, other: &Self) -> Self {
         self.0.extend(&other.0);
         self.0.sort_unstable();
@@ -39,14 +39,14 @@ impl Ranges {
         all
     }
 
-    /// Whether some of these bytes are in it.
+    /// Whether the set contains some of these bytes.
     pub fn touch(&self, address: u64, bytes: u64) -> bool {
         let end = address.saturating_add(bytes);
         let after = self.0.partition_point(|(_, range_end)| *range_end <= address);
         self.0.get(after).is_some_and(|(start, _)| *start < end)
     }
 
-    /// The parts of a range that are not in it.
+    /// The parts of a range that are not in the set.
     pub fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let (mut at, mut gaps) = (start, Vec::new());
         let first = self.0.partition_point(|range| range.1 <= start);

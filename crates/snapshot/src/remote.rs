@@ -1,5 +1,5 @@
-//! System calls that a stopped thread makes for us, and what is built from them: copies of
-//! processes, and their threads.
+//! System calls that a stopped thread makes for us. Copies of processes and their threads are made
+//! with them.
 
 use retake_kernel::context;
 use retake_kernel::ptrace::{self, Registers, Status};
@@ -10,14 +10,14 @@ const CLONE_PARENT: u64 = 0x8000;
 const CLONE_OF_THREAD: u64 = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000;
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 const PR_SYS_DISPATCH_ON: u64 = 1;
-/// In no system call: nothing is to be restarted.
+/// The value of `orig_rax` outside of system calls: the kernel restarts nothing.
 const NO_CALL: u64 = u64::MAX;
 
-/// Makes a stopped thread make a system call, with six arguments at most. Its registers are as
-/// before then. Also: the process or thread that the call made.
+/// Makes a stopped thread make a system call with at most six arguments, and restores its
+/// registers. Returns the result, and the process or thread that the call made.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn call<const COUNT: usize>(
     tid: i32,
     number: i64,
@@ -58,18 +58,19 @@ pub fn call<const COUNT: usize>(
     Ok((result, child))
 }
 
-/// What a call returned, as an error if it is one.
+/// Turns the result of a call into an error if it is one.
 ///
 /// # Errors
-/// It is one.
+/// The call failed.
 pub fn checked(result: i64) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(()) }
 }
 
-/// A copy of a process, with a copy of this thread alone, traced and stopped where the thread is.
+/// Makes a copy of a process with a copy of this thread only. The copy is traced, and stopped where
+/// the thread is.
 ///
 /// # Errors
-/// No process, no memory.
+/// The process cannot be copied, for example for lack of memory.
 pub fn fork(tid: i32) -> io::Result<i32> {
     let (result, child) =
         call(tid, libc::SYS_clone, [CLONE_PARENT | libc::SIGCHLD as u64, 0, 0, 0, 0])?;
@@ -83,10 +84,11 @@ pub fn fork(tid: i32) -> io::Result<i32> {
     Ok(child)
 }
 
-/// One more thread of a stopped process, traced and stopped before it has done anything.
+/// Makes one more thread in a stopped process. It is traced, and stopped before it has done
+/// anything.
 ///
 /// # Errors
-/// No thread, no memory.
+/// The thread cannot be made, for example for lack of memory.
 pub fn thread(tid: i32) -> io::Result<i32> {
     let (result, child) = call(tid, libc::SYS_clone, [CLONE_OF_THREAD, 0, 0, 0, 0])?;
     checked(result)?;
@@ -97,20 +99,20 @@ pub fn thread(tid: i32) -> io::Result<i32> {
     Ok(child)
 }
 
-/// Gives a thread the interception of system calls again, which does not survive a copy.
+/// Turns on the interception of a thread's system calls again, which a copy does not inherit.
 ///
 /// # Errors
-/// The kernel has no such thing.
+/// The kernel does not support it.
 pub fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()> {
     let arguments = [PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, bytes, 0];
     checked(call(tid, libc::SYS_prctl, arguments)?.0)
 }
 
-/// Gives a thread its alternate signal stack; `description` is the address of the kernel's
-/// structure for it.
+/// Sets a thread's alternate signal stack. `description` is the address of the kernel's structure
+/// for it.
 ///
 /// # Errors
-/// It cannot be one.
+/// The kernel does not accept the stack.
 pub fn set_signal_stack(tid: i32, description: u64) -> io::Result<()> {
     checked(call(tid, libc::SYS_sigaltstack, [description, 0, 0, 0, 0])?.0)
 }

@@ -1,5 +1,5 @@
-//! The search for a place at which a thread was stopped while recording. The runtime makes it, with
-//! a stub and a jump to that in the text.
+//! The search for a place at which a thread was stopped while recording. The runtime searches with
+//! a stub and a jump to it in the text.
 
 use crate::memory::Memory;
 use crate::runtime::in_runtime;
@@ -7,8 +7,8 @@ use retake_kernel::context;
 use retake_kernel::ptrace::{self, Registers};
 use std::ops::Range;
 
-/// The page in which a thread looks for the place where it was stopped while recording: a stub,
-/// and what the jump to it displaced.
+/// The page with the stub of a thread's search and the instructions that the jump displaced; `None`
+/// if the thread does not search.
 fn search(memory: &Memory, registers: &Registers) -> Option<Range<u64>> {
     const PAGE_BYTES: u64 = 4096;
     if !in_runtime(registers.gs_base)
@@ -20,7 +20,7 @@ fn search(memory: &Memory, registers: &Registers) -> Option<Range<u64>> {
     Some(stub..stub.saturating_add(PAGE_BYTES))
 }
 
-/// Whether a thread is there.
+/// Whether a thread is in the stub of its search.
 pub fn is_in_search(memory: &Memory, tid: i32) -> bool {
     ptrace::registers(tid).is_ok_and(|registers| {
         search(memory, &registers).is_some_and(|page| page.contains(&registers.rip))
@@ -30,8 +30,8 @@ pub fn is_in_search(memory: &Memory, tid: i32) -> bool {
 const JUMP: u8 = 0xe9;
 const JUMP_BYTES: usize = 5;
 
-/// Whether the jump that leads a thread there begins in some code. It is taken away when the
-/// place is found.
+/// Whether the jump to the search's stub begins in some code. The jump is removed when the place is
+/// found.
 pub fn leads_to_search(memory: &Memory, tid: i32, address: u64, bytes: usize) -> bool {
     let Some(page) = ptrace::registers(tid).ok().and_then(|registers| search(memory, &registers))
     else {
@@ -42,7 +42,7 @@ pub fn leads_to_search(memory: &Memory, tid: i32, address: u64, bytes: usize) ->
     has_jump(&code[..count], bytes, address, &page)
 }
 
-/// Whether a jump to a page begins in the first `bytes` of some code.
+/// Whether a jump to a page begins in the first `bytes` bytes of some code.
 fn has_jump(code: &[u8], bytes: usize, address: u64, page: &Range<u64>) -> bool {
     let jumps = code.windows(JUMP_BYTES).take(bytes);
     (address + JUMP_BYTES as u64..).zip(jumps).any(|(next, jump)| {

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// The place of a thread's slot in the header.
+/// The index of a thread's slot in the header.
 pub fn slot_of(process: &Process, tid: i32) -> Option<usize> {
     slot_at(process.context(tid)?.slot)
 }
 
-/// The place of the slot at an address of every process.
+/// The index of the slot at an address, which is the same in every process.
 pub(crate) fn slot_at(address: u64) -> Option<usize> {
     let first = shared::HEADER_ADDRESS + offset_of!(Header, slots) as u64;
     let offset = address.checked_sub(first)?;
@@ -19,7 +19,7 @@ pub(crate) fn slot_at(address: u64) -> Option<usize> {
     (index < shared::MAX_SLOTS).then_some(index)
 }
 
-/// Where all processes have a slot.
+/// The address of a slot, which is the same in every process.
 pub(crate) fn address_of_slot(index: usize) -> u64 {
     shared::HEADER_ADDRESS + (offset_of!(Header, slots) + index * size_of::<Slot>()) as u64
 }
@@ -32,7 +32,7 @@ pub(crate) struct SlotState {
     pub stream: u32,
     pub baton_state: u32,
     pub event_count: u64,
-    /// Numbers of its process and its own, while recording.
+    /// The IDs of its process and thread in the recording.
     pub recorded: (u32, u32),
     pub filter: u32,
 }

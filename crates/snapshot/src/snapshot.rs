@@ -1,9 +1,10 @@
 //! Copies of the process at one moment, from which it can go on again and again.
 //!
-//! A copy is a child that never runs: one thread, stopped, with all of the memory. What the kernel
-//! keeps of the other threads is kept here; they are made anew when the copy is revived. Their log
-//! cursors are private memory, so they go on reading where they were; the header's slots are
-//! shared, and their contents are kept here too. Not kept: memory shared with other processes.
+//! A copy is a child that never runs. It has one stopped thread and all of the memory. The kernel's
+//! state of the other threads is kept here, and the threads are made anew when the copy is revived.
+//! Their positions in the log are in private memory, so they continue to read where they were. The
+//! slots are in shared memory, so their contents are kept here too. Memory shared with other
+//! processes is not kept.
 
 use crate::process::Process;
 use crate::remote;
@@ -17,16 +18,17 @@ use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether threads wait for their turn, at first and at most. To look is to stop
-/// them: with naps that stay short, a thread on a busy machine never comes to execute anything.
+/// The first and the longest nap between two checks whether threads wait for their turn. A check
+/// stops the threads: with short naps only, a thread on a busy machine would never execute
+/// anything.
 pub const NAPS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
 
-/// A copy. Its process ends when this is dropped.
+/// A copy. Its process is killed when this is dropped.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The process that never runs.
     pub pid: i32,
-    /// What it has beside memory.
+    /// The state of its threads outside of memory.
     pub threads: Threads,
 }
 
@@ -40,11 +42,11 @@ impl Drop for Snapshot {
 }
 
 impl Snapshot {
-    /// Copies a stopped process. `None` if that cannot be done here: it shares memory, or a thread
-    /// is busy for longer than `patience`, or has news.
+    /// Copies a stopped process. Returns `None` if it cannot be copied here: it shares memory, a
+    /// thread is busy for longer than `patience`, or a thread has something to report.
     ///
     /// # Errors
-    /// No process, no memory.
+    /// The process cannot be copied, for example for lack of memory.
     pub fn take(
         process: &mut Process,
         header: &Header,
@@ -60,16 +62,16 @@ impl Snapshot {
         Ok(Some(Self { pid: remote::fork(current)?, threads }))
     }
 
-    /// The extended registers of the thread that the stop was about.
+    /// The extended registers of the thread that the stop is about.
     pub fn extended(&self) -> &[u8] {
         self.threads.extended()
     }
 
-    /// A process that goes on from here, in place of `live`, which ends. Also: the thread that the
-    /// stop was about.
+    /// Makes a process that goes on from here and replaces `live`, which is killed. Returns it, and
+    /// the thread that the stop is about.
     ///
     /// # Errors
-    /// No process, no memory.
+    /// The process cannot be made, for example for lack of memory.
     pub fn revive(&self, header: &Header, live: &mut Process) -> io::Result<(Process, i32)> {
         let old = live.pid;
         live.end();
@@ -80,11 +82,11 @@ impl Snapshot {
         Ok((process, pid))
     }
 
-    /// A process that goes on from here beside the live one, with these slots, of which there is
-    /// one for each thread.
+    /// Makes a process that goes on from here beside the live one. `slots` has one slot for each
+    /// thread.
     ///
     /// # Errors
-    /// No process, no memory.
+    /// The process cannot be made, for example for lack of memory.
     pub fn revive_beside(&self, header: &Header, slots: &[usize]) -> io::Result<Process> {
         let pid = remote::fork(self.pid)?;
         let mut process = Process::of_stopped(pid)?;
@@ -110,7 +112,8 @@ impl Snapshot {
     }
 }
 
-/// What a copy writes to shared memory, the original would see.
+/// Whether the program shares writable memory. A copy cannot run then, since the original would see
+/// its writes.
 pub fn shares_memory(process: &Process) -> io::Result<bool> {
     let is_programs = |start: u64| !in_runtime(start) && !process.memory.is_probe_page(start);
     Ok(maps::of_process(process.pid)?
@@ -118,7 +121,8 @@ pub fn shares_memory(process: &Process) -> io::Result<bool> {
         .any(|mapping| mapping.shared && mapping.writable && is_programs(mapping.start)))
 }
 
-/// Brings all threads but the current one to where they wait for their turn.
+/// Lets all threads but the current one run until they wait for their turn. Returns whether they
+/// all do.
 fn quiesce(
     process: &mut Process,
     header: &Header,
@@ -154,17 +158,17 @@ fn waits_for_turn(process: &Process, header: &Header, tid: i32) -> bool {
         return false;
     };
     let slot = &header.slots[slot];
-    // Once interrupted, a wait with a timeout goes on as another call.
+    // After an interruption, a wait with a timeout continues as another call.
     let calls = [libc::SYS_futex as u64, libc::SYS_restart_syscall as u64];
     let in_futex = in_runtime(registers.rip)
         && (calls.contains(&registers.orig_rax) || waits_next(process, &registers));
-    // Those whose stream has ended wait for the process to end.
+    // Threads whose stream has ended wait for the process to end.
     let waits = slot.baton.state.load(Relaxed) == shared::BATON_WAITING
         || slot.state.load(Acquire) == shared::SLOT_EXITED;
     process.is_born(tid) && in_futex && waits && slot.request.reply.load(Relaxed) != 0
 }
 
-/// Whether a thread that was made anew, and has not run since, is about to make the call in which
+/// Whether a thread that was made anew and has not run since is about to repeat the call in which
 /// it waited.
 fn waits_next(process: &Process, registers: &Registers) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];

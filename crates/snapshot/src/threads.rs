@@ -1,5 +1,5 @@
-//! What the kernel and the shared header keep of the threads of a stopped process, so that they can
-//! be made anew in a copy of its memory.
+//! The state of a stopped process's threads that the kernel and the shared header hold. With it,
+//! the threads can be made anew in a copy of the memory.
 
 use crate::process::Process;
 use crate::remote;
@@ -16,13 +16,13 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Offset in a thread's region of the runtime: from its context to its signal stack.
+/// The distance from a thread's context to its signal stack, in its region of the runtime.
 const SIGNAL_STACK: u64 = REGION_ALTERNATE - REGION_CONTEXT;
 const SIGNAL_STACK_BYTES: u64 = REGION_ALTERNATE_TOP - REGION_ALTERNATE;
-/// From there to the end of a stack that is hardly ever used up.
+/// The distance from a thread's context to the end of a stack that is hardly ever used up.
 pub(crate) const SCRATCH: u64 = REGION_STACK_LOW - REGION_CONTEXT;
 
-/// Segments and flags of a thread in user mode.
+/// The segments and flags of a thread in user mode.
 const USER_CODE: u64 = 0x33;
 const USER_DATA: u64 = 0x2b;
 const FLAGS: u64 = 0x202;
@@ -37,7 +37,7 @@ pub(crate) struct Recorded {
     pub slot: SlotState,
 }
 
-/// The threads. The one that the stop was about comes first.
+/// The threads of a process. The one that the stop is about comes first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Threads {
     all: Vec<Thread>,
@@ -54,9 +54,9 @@ struct Thread {
     slot: SlotState,
 }
 
-/// The count of turns that lies in the header: that of a process which mapped memory shared. Where
-/// nobody else ever sees that memory the process can be copied, and nobody else takes these turns.
-/// `None`: others do, or may.
+/// The count of turns in the header, which a process uses that mapped memory shared. If no other
+/// process ever sees that memory, the process can be copied, and no other process takes these
+/// turns. `None` if others take turns there, or may.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SharedTurns(Option<u64>);
 
@@ -74,10 +74,10 @@ impl SharedTurns {
 }
 
 impl Threads {
-    /// Those of a process that is stopped. `None`: one has no slot.
+    /// Reads the threads of a stopped process. `None` if one has no slot.
     ///
     /// # Errors
-    /// One is gone.
+    /// A thread is gone.
     pub fn of(process: &Process, header: &Header, current: i32) -> io::Result<Option<Self>> {
         let others: Vec<i32> = process.threads().filter(|tid| *tid != current).collect();
         let mut all = Vec::new();
@@ -93,7 +93,7 @@ impl Threads {
         Ok(Some(Self { all, turns: SharedTurns::of(header) }))
     }
 
-    /// Those of an image of a recorded process: its memory is ready for replay.
+    /// Makes the threads of an image of a recorded process, whose memory is ready for replay.
     pub(crate) fn recorded(all: impl Iterator<Item = Recorded>) -> Self {
         let thread = |one: Recorded| Thread {
             registers: Registers {
@@ -114,28 +114,28 @@ impl Threads {
         Self { all: all.map(thread).collect(), turns: SharedTurns(None) }
     }
 
-    /// The extended registers of the thread that the stop was about.
+    /// The extended registers of the thread that the stop is about.
     pub fn extended(&self) -> &[u8] {
         &self.all[0].extended
     }
 
-    /// The addresses of their contexts.
+    /// The addresses of the threads' contexts.
     pub fn contexts(&self) -> impl Iterator<Item = u64> {
         self.all.iter().map(|thread| thread.registers.gs_base)
     }
 
-    /// Their streams, and the addresses of their contexts.
+    /// The threads' streams, and the addresses of their contexts.
     pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
         self.all.iter().map(|thread| (thread.slot.stream, thread.registers.gs_base))
     }
 
-    /// Which filters of the program their system calls pass: of each thread, where in the header
-    /// the last one is, plus 1; 0: none.
+    /// The filter of each thread's system calls: the index in the header of the last one, plus 1; 0
+    /// if there is none.
     pub fn filters(&self) -> Vec<u32> {
         self.all.iter().map(|thread| thread.slot.filter).collect()
     }
 
-    /// The same with other filters.
+    /// The same threads with other filters.
     #[must_use]
     pub fn with_filters(mut self, filters: &[u32]) -> Self {
         for (thread, filter) in self.all.iter_mut().zip(filters) {
@@ -144,11 +144,11 @@ impl Threads {
         self
     }
 
-    /// Makes all of them in a process with a copy of the memory, which has one thread. Their
-    /// numbers, in the same order.
+    /// Makes all the threads in a process that has a copy of the memory and one thread. Returns
+    /// their IDs, in the same order.
     ///
     /// # Errors
-    /// No thread, no memory.
+    /// A thread cannot be made, for example for lack of memory.
     pub fn make_in(&self, process: &mut Process) -> io::Result<Vec<i32>> {
         let pid = process.pid;
         let text_bytes = runtime_image::text().len() as u64;
@@ -167,7 +167,8 @@ impl Threads {
         Ok(tids)
     }
 
-    /// The first thread of a process that is no copy has another's signal stack.
+    /// Gives the first thread its signal stack. Only a process that is no copy needs this: its
+    /// first thread has another stack.
     ///
     /// # Errors
     /// The process is gone.
@@ -175,8 +176,8 @@ impl Threads {
         self.all[0].give_signal_stack(process, process.pid)
     }
 
-    /// Puts what the header has of them back, for process `pid` with these threads in place of
-    /// `old`.
+    /// Puts the threads' state back into the header. Process `pid` with these threads replaces the
+    /// process `old`.
     pub fn put_into_header(&self, header: &Header, old: i32, pid: i32, tids: &[i32]) {
         let kept = |index: usize| self.all.iter().any(|thread| thread.slot.index == index);
         for (index, slot) in header.used_slots().iter().enumerate() {
@@ -189,8 +190,8 @@ impl Threads {
                 shared::push_ready(header, index);
             }
         }
-        // Ready are also those of threads that there were not yet where the process was in the
-        // meantime.
+        // The list of ready slots may also contain slots of ours, if the threads did not exist yet
+        // where the process went in the meantime.
         let indices: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
         shared::withdraw_ready(header, &indices);
         for (thread, &tid) in self.all.iter().zip(tids) {
@@ -199,21 +200,21 @@ impl Threads {
         self.turns.put_back(header);
     }
 
-    /// How many there are.
+    /// The number of threads.
     pub fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether a copy can run beside the process. Not where turns are counted in the header: there
-    /// is but one count.
+    /// Whether a copy can run beside the process. It cannot if the turns are counted in the header,
+    /// which has only one count.
     pub fn can_run_beside(&self) -> bool {
         self.turns.0.is_none()
     }
 
-    /// Gives the threads of a copy, which runs beside the process, slots of their own.
+    /// Gives the threads of a copy that runs beside the process their own slots.
     ///
     /// # Errors
-    /// It is gone.
+    /// The copy is gone.
     pub fn put_into_slots(
         &self,
         header: &Header,
@@ -242,9 +243,9 @@ impl Threads {
         Ok(())
     }
 
-    // ---- those that come from a file ----
+    // ---- threads from a file ----
 
-    /// What makes no sense about them, if anything does.
+    /// Returns what is wrong with the threads, if anything is.
     pub fn fault(&self) -> Option<&'static str> {
         let indices: HashSet<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
         let is_dead = |thread: &&Thread| {
@@ -259,7 +260,7 @@ impl Threads {
         self.all.iter().find(is_dead).map(|_| "a thread of it does not live")
     }
 
-    /// Whether the contexts, which are in memory, name the same slots.
+    /// Whether the contexts in memory name the threads' slots.
     pub fn own_their_slots(&self, process: &Process) -> bool {
         self.all.iter().all(|thread| {
             let slot =
@@ -268,8 +269,8 @@ impl Threads {
         })
     }
 
-    /// Takes the slots that they had for the process `pid`. False: another process has one of them
-    /// here.
+    /// Claims the threads' former slots for the process `pid`. Returns false if another process
+    /// here has one of them.
     pub fn claim_slots(&self, header: &Header, pid: i32) -> bool {
         let most = self.all.iter().map(|thread| thread.slot.index + 1).max().unwrap_or(0) as u32;
         if most as usize > header.slot_limit() {
@@ -277,7 +278,7 @@ impl Threads {
         }
         let before = header.slots_used.fetch_max(most, AcqRel);
         for index in before..most {
-            // Nobody has had it: what of them is not ours is for others.
+            // These slots were never used. Others may take those that are not ours.
             shared::push_ready(header, index as usize);
         }
         let indices: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
@@ -290,7 +291,8 @@ impl Threads {
             if is_taken {
                 return false;
             }
-            // A search for a slot may make a thread again that has ended: not this one.
+            // A thread in search of a slot may take one whose thread has ended. The claim keeps it
+            // from taking this one.
             slot.pid.store(pid as u32, Relaxed);
             slot.state.store(shared::SLOT_CLAIMED, Release);
             slot.request.kind.store(0, Relaxed);
@@ -303,7 +305,8 @@ impl Threads {
         true
     }
 
-    /// Threads that wait at a gate of the header are counted there; none of these has been counted.
+    /// Counts the threads as waiting at the gates of the header. The header counts waiting threads,
+    /// and these have not been counted.
     pub fn wait_at_gates(&self, header: &Header) {
         if self.turns.0.is_some() {
             debug_assert_eq!(header.shared_domain.gates.len(), TURN_GATES);
@@ -332,9 +335,9 @@ impl Thread {
     }
 }
 
-/// As if an interrupted system call had not begun: it is made again. (Where it already goes on as
-/// `restart_syscall`, that will find nothing to restart. That ends the wait, and the waiting code
-/// looks again.)
+/// Resets an interrupted system call, so that the thread makes it again. A call that already
+/// continues as `restart_syscall` finds nothing to restart. That ends the wait, and the waiting
+/// code checks again.
 fn restartable(registers: Registers) -> Registers {
     const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
     let none = u64::MAX;
@@ -349,7 +352,7 @@ fn restartable(registers: Registers) -> Registers {
     Registers { orig_rax: none, ..registers }
 }
 
-/// Registers, as a list in the order of the kernel's structure.
+/// Serializes registers as a list in the order of the kernel's structure.
 mod words {
     use retake_kernel::ptrace::Registers;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -380,7 +383,7 @@ mod words {
     }
 }
 
-/// Bytes, as hexadecimal digits.
+/// Serializes bytes as hexadecimal digits.
 mod digits {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::fmt::Write;

@@ -1,11 +1,11 @@
-//! Which pages a process wrote to since it was last copied. Right after a fork it shares every page
-//! with the copy; one that it alone has now, it has written to, or had not then.
+//! The pages that a process wrote to since it was last copied. Right after a fork it shares every
+//! page with the copy. A page that belongs to it alone was written since, or was new.
 
 use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap};
 use crate::ranges::Ranges;
 use retake_kernel::maps;
 
-/// Of a process, which is stopped, since the last copy of it was made. `None`: that cannot be told.
+/// The pages that a stopped process wrote to since its last copy; `None` if that is unknown.
 pub fn since_copy(pid: i32) -> Option<Ranges> {
     let pagemap = Pagemap::of(pid).ok()?;
     let mut writes = Ranges::default();
@@ -35,8 +35,8 @@ fn add_written(writes: &mut Ranges, pagemap: &Pagemap, start: u64, end: u64) -> 
 mod tests {
     use super::*;
 
-    /// A child that the test's own process copies itself to would be another test's too: so its
-    /// pages are looked at before and after one.
+    /// The test does not fork its process, because other tests would get that child. So it uses a
+    /// page that was never shared.
     #[test]
     fn a_fresh_page_counts_as_written() {
         let page = vec![1u8; 3 * PAGE_BYTES as usize];

@@ -1,4 +1,4 @@
-//! The adapter: which request is answered where.
+//! The adapter: passes each request to the code that answers it.
 
 use super::breakpoints::{self, Breakpoints};
 use super::client::{Answer, Client};
@@ -15,7 +15,7 @@ pub(super) struct Adapter<'backend> {
     breakpoints: Breakpoints,
     backend: Backend<'backend>,
     launch: Launch,
-    /// As gdb listed them last.
+    /// The threads as gdb listed them last.
     threads: Value,
     has_ended: bool,
 }
@@ -37,7 +37,7 @@ impl<'backend> Adapter<'backend> {
         }
     }
 
-    /// Until the client goes.
+    /// Serves requests until the client goes.
     pub fn run(mut self) {
         while !self.has_ended && !self.debugger.client.is_gone() {
             match self.debugger.next() {
@@ -99,7 +99,7 @@ impl<'backend> Adapter<'backend> {
         }
     }
 
-    /// What can be done while the program stands.
+    /// Answers requests that need a stopped program.
     fn look_or_run(&mut self, command: &str, arguments: Value) -> Answer {
         let debugger = &mut self.debugger;
         match command {
@@ -151,11 +151,11 @@ impl<'backend> Adapter<'backend> {
         Ok(())
     }
 
-    /// The client has set its breakpoints.
+    /// Begins once the client has set its breakpoints.
     fn begin(&mut self) {
         let debugger = &mut self.debugger;
         debugger.holds_stops = false;
-        // gdb has found a program: the client will be told of it in a way of its own
+        // gdb has found a program. The client learns of that below.
         debugger.held_stop = None;
         if self.launch.stop_on_entry == Some(false) {
             if let Err(error) = debugger.execute("-exec-continue") {

@@ -1,5 +1,5 @@
-//! Breakpoints. A client says for each source, and for each kind, which ones there shall be; gdb
-//! adds and removes them one by one.
+//! Breakpoints. A client sends all breakpoints of a source or a kind at once; gdb adds and removes
+//! them one by one.
 
 use super::client::Answer;
 use super::debugger::Debugger;
@@ -11,10 +11,10 @@ use super::values::expression_of;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Those of the client.
+/// The client's breakpoints.
 #[derive(Debug, Default)]
 pub(super) struct Breakpoints {
-    /// gdb's numbers by what asked for them: a source, or a kind.
+    /// gdb's numbers, by the source or the kind.
     numbers: HashMap<String, Vec<i64>>,
 }
 
@@ -72,7 +72,7 @@ impl Breakpoints {
         self.replace(debugger, "data", commands.collect())
     }
 
-    /// Makes these the breakpoints of a kind.
+    /// Replaces the breakpoints of a kind by these.
     fn replace(
         &mut self,
         debugger: &mut Debugger,
@@ -81,7 +81,7 @@ impl Breakpoints {
     ) -> Answer {
         let resumed = debugger.interrupt_for_a_moment();
         for number in self.numbers.remove(kind).unwrap_or_default() {
-            // The user may have deleted it by a command.
+            // The user may have deleted it with a command.
             let _ = debugger.mi(&format!("-break-delete {number}"));
         }
         let (mut numbers, mut told) = (Vec::new(), Vec::new());
@@ -129,8 +129,8 @@ fn describe(breakpoint: &Value, number: i64) -> Value {
     told
 }
 
-/// What would be watched: the memory, so that it does not matter whether the name is still
-/// known where it changes.
+/// Describes a watchpoint. It watches an address, so that it also works where the name is out of
+/// scope.
 pub(super) fn watchable(debugger: &mut Debugger, asked: &DataInfo) -> Answer {
     let expression = match asked.variables_reference {
         Some(reference) => expression_of(debugger, reference, &asked.name)?,

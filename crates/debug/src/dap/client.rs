@@ -1,13 +1,13 @@
-//! The client: who is told things.
+//! The client: the answers, events and texts that it gets.
 
 use super::protocol::{self, Message};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// What a request is answered with: a body, or why it failed.
+/// The answer to a request: a body, or the reason of a failure.
 pub(super) type Answer = Result<Value, String>;
 
-/// Where messages go.
+/// The connection to the client.
 pub(super) struct Client {
     output: Box<dyn Write>,
     next_seq: i64,
@@ -19,7 +19,7 @@ impl Client {
         Self { output, next_seq: 1, is_gone: false }
     }
 
-    /// Nobody listens any more.
+    /// Whether the client is gone.
     pub fn is_gone(&self) -> bool {
         self.is_gone
     }
@@ -43,13 +43,13 @@ impl Client {
         self.send(&Message::Response { seq, request_seq, success, command, message, body });
     }
 
-    /// Tells what happened.
+    /// Sends an event.
     pub fn event(&mut self, event: &'static str, body: Value) {
         let seq = self.number();
         self.send(&Message::Event { seq, event, body });
     }
 
-    /// Shows a text.
+    /// Shows a text to the user.
     pub fn print(&mut self, category: &str, text: &str) {
         self.event("output", json!({"category": category, "output": text}));
     }

@@ -1,5 +1,5 @@
 //! gdb and the program in it, as the client sees them: commands and their answers, whether the
-//! program runs, and what the client was shown since it stopped.
+//! program runs, and what the client has been shown since the last stop.
 
 use super::Incoming;
 use super::client::{Answer, Client};
@@ -12,28 +12,28 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-/// Lines of standard error that are kept to explain a failure.
+/// The number of lines of standard error that are kept to explain a failure.
 const KEPT_LINES: usize = 20;
-/// So long after a failure, what explains it may still be on its way.
+/// How long to wait after a failure for lines that explain it.
 const LATE: Duration = Duration::from_millis(100);
 
 pub(super) struct Debugger {
     pub client: Client,
     sender: Sender<Incoming>,
     receiver: Receiver<Incoming>,
-    /// What came while an answer of gdb's was waited for.
+    /// What arrived while an answer of gdb was awaited.
     waiting: VecDeque<Incoming>,
     gdb: Option<Gdb>,
     errors: Vec<String>,
-    /// The program runs: gdb does not listen. With the command that made it run.
+    /// The command that made the program run, while it runs. gdb does not listen then.
     pub running: Option<String>,
-    /// Stops are not told at once, but kept.
+    /// Whether stops are kept instead of told at once.
     pub holds_stops: bool,
     pub held_stop: Option<Value>,
-    /// What commands print goes here while somebody wants it.
+    /// The output of gdb's commands, while it is captured.
     captured: Option<String>,
     pub shown: Shown,
-    /// The last that the program got: its name, and what it means.
+    /// The name and the meaning of the last signal.
     pub last_signal: Option<(String, String)>,
 }
 
@@ -58,7 +58,7 @@ impl Debugger {
     /// Starts gdb. Stops are kept until the client is ready.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// gdb cannot be started.
     pub fn start(&mut self, command: Command) -> Result<(), String> {
         self.holds_stops = true;
         self.errors.clear();
@@ -68,7 +68,7 @@ impl Debugger {
         Ok(())
     }
 
-    /// Whether gdb is there.
+    /// Whether gdb runs.
     pub fn is_there(&self) -> bool {
         self.gdb.is_some()
     }
@@ -78,14 +78,14 @@ impl Debugger {
         self.gdb = None;
     }
 
-    // ---- what comes ----
+    // ---- incoming messages ----
 
-    /// The next thing that is not answered here; `None`: nothing will come any more.
+    /// Returns the next message that is not handled here; `None` if nothing more will come.
     pub fn next(&mut self) -> Option<Incoming> {
         self.waiting.pop_front().or_else(|| self.receiver.recv().ok())
     }
 
-    /// Takes what gdb says.
+    /// Handles a message of gdb.
     pub fn heard(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Gdb(Record::Exec { class, results }) if class == "stopped" => {
@@ -96,7 +96,7 @@ impl Debugger {
                 None => self.client.print("console", &text),
             },
             Incoming::Gdb(Record::Target(text)) => match &mut self.captured {
-                // Answers of `monitor` come as if the program printed them.
+                // Output of `monitor` commands looks like output of the program.
                 Some(captured) if self.running.is_none() => captured.push_str(&text),
                 _ => self.client.print("stdout", &text),
             },
@@ -118,7 +118,7 @@ impl Debugger {
 
     // ---- commands ----
 
-    /// Gives gdb a command and waits for the answer.
+    /// Sends gdb a command and waits for the answer.
     pub fn mi(&mut self, command: &str) -> Answer {
         let gdb = self.gdb.as_mut().ok_or("nothing is being debugged")?;
         let Ok(wanted) = gdb.send(command) else { return Err(self.with_errors("gdb has ended")) };
@@ -145,7 +145,7 @@ impl Debugger {
         }
     }
 
-    /// What a command of gdb's command line prints.
+    /// Returns the output of a command of gdb's command line.
     pub fn console(&mut self, command: &str) -> Result<String, String> {
         self.captured = Some(String::new());
         let answer = self.mi(&format!("-interpreter-exec console {}", mi::quoted(command)));
@@ -153,10 +153,10 @@ impl Debugger {
         answer.map(|_| text)
     }
 
-    /// Gives a command that lets the program run.
+    /// Sends a command that lets the program run.
     pub fn execute(&mut self, command: &str) -> Result<(), String> {
         self.forget_values();
-        // Set before: what the program prints may come before gdb says that it runs.
+        // This comes first because output of the program may arrive before gdb says that it runs.
         self.running = Some(command.to_owned());
         let answer = self.mi(command);
         if answer.is_err() {
@@ -165,7 +165,7 @@ impl Debugger {
         answer.map(drop)
     }
 
-    /// A failure with what was said on standard error.
+    /// Adds the lines of standard error to the description of a failure.
     pub fn with_errors(&mut self, what: &str) -> String {
         while let Ok(incoming) = self.receiver.recv_timeout(LATE) {
             match incoming {
@@ -182,7 +182,7 @@ impl Debugger {
 
     // ---- stopping ----
 
-    /// Stops the program, if it runs.
+    /// Stops the program if it runs.
     pub fn interrupt(&self) {
         if let (Some(gdb), Some(_)) = (&self.gdb, &self.running) {
             gdb.interrupt();
@@ -206,8 +206,8 @@ impl Debugger {
         }
     }
 
-    /// gdb does not listen while the program runs. Stops it, and gives the command that lets it go
-    /// on; None if it stays where it is.
+    /// Stops a running program, because gdb does not listen while it runs. Returns the command that
+    /// lets it go on, or `None` if it stays where it is.
     pub fn interrupt_for_a_moment(&mut self) -> Option<String> {
         let command = self.running.clone()?;
         self.holds_stops = true;
@@ -215,7 +215,7 @@ impl Debugger {
         self.wait_for_stop();
         self.holds_stops = false;
         match self.held_stop.take() {
-            // It stopped for a reason of its own.
+            // The program stopped for a reason of its own.
             Some(stop) if mi::text(&stop, "reason") != "pause" => {
                 self.stopped(stop);
                 None
@@ -224,10 +224,10 @@ impl Debugger {
         }
     }
 
-    /// What gdb keeps for the client is of no use once the program goes on.
+    /// Deletes what gdb keeps for the client. It is useless once the program goes on.
     pub fn forget_values(&mut self) {
         for object in self.shown.take_objects() {
-            // Children go with their parents, and objects with their frames.
+            // gdb deletes children with their parents, and objects with their frames.
             let _ = self.mi(&format!("-var-delete {}", mi::quoted(&object)));
         }
         self.shown.forget_frames();

@@ -1,4 +1,4 @@
-//! gdb as a process that is told what to do in its machine interface.
+//! gdb as a process that is controlled through its machine interface.
 
 use super::Incoming;
 use super::mi::Record;
@@ -8,11 +8,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// How long gdb may take to end when it is asked to.
+/// How long gdb may take to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A running gdb, perhaps below the command that replays for it.
+/// A running gdb, possibly a child of the command that replays for it.
 pub(crate) struct Gdb {
     child: Child,
     input: Option<ChildStdin>,
@@ -20,12 +20,12 @@ pub(crate) struct Gdb {
 }
 
 impl Gdb {
-    /// Starts it. What it says goes to `to`.
+    /// Starts gdb. Its output goes to `to`.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// gdb cannot be started.
     pub fn start(mut command: Command, to: &Sender<Incoming>) -> io::Result<Self> {
-        // A group of its own, so that an interrupt reaches gdb wherever below the command it is.
+        // With a group of its own, an interrupt reaches gdb even if it is a child of the command.
         command
             .process_group(0)
             .stdin(Stdio::piped())
@@ -38,7 +38,7 @@ impl Gdb {
             let to = to.clone();
             std::thread::spawn(move || {
                 each_line(output, |line| to.send(Incoming::Gdb(Record::parse(line))).is_ok());
-                // Nobody may be left to be told.
+                // The receiver may be gone.
                 let _ = to.send(Incoming::GdbGone);
             });
         }
@@ -51,7 +51,7 @@ impl Gdb {
         Ok(Self { child, input, next_token: 1 })
     }
 
-    /// Gives a command; the token of its answer.
+    /// Sends a command. Returns the token of its answer.
     ///
     /// # Errors
     /// gdb is gone.
@@ -64,7 +64,7 @@ impl Gdb {
         Ok(token)
     }
 
-    /// Stops the program, if it runs.
+    /// Stops the program if it runs.
     pub fn interrupt(&self) {
         self.signal(rustix::process::Signal::INT);
     }
@@ -73,14 +73,15 @@ impl Gdb {
         if let Some(group) =
             i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
         {
-            // It may have ended meanwhile.
+            // The process may have ended meanwhile.
             let _ = rustix::process::kill_process_group(group, signal);
         }
     }
 }
 
 impl Drop for Gdb {
-    /// gdb leaves what it debugs, which ends then; if not, all are killed.
+    /// Asks gdb to exit, so that the debugged process ends, too. If gdb does not, kills the whole
+    /// group.
     fn drop(&mut self) {
         self.interrupt();
         let _ = self.send("-gdb-exit");
@@ -97,7 +98,7 @@ impl Drop for Gdb {
     }
 }
 
-/// Hands over each line without its end, until there are no more or nobody wants them.
+/// Hands over each line without its end, until there are no more or `take` returns false.
 fn each_line(stream: impl Read, mut take: impl FnMut(&str) -> bool) {
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();

@@ -1,31 +1,31 @@
-//! What gdb says in its machine interface, version 3: one record a line.
+//! The output of gdb's machine interface, version 3: one record a line.
 //!
-//! The parser is the project's own: a library for this also runs gdb, in a way of its own. Values
-//! become those of serde_json, so that there is no second kind of them.
+//! The parser is our own, because a library for this would also run gdb in its own way. Values are
+//! those of serde_json, so that there is only one kind of them.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// Deeper than this nothing is nested.
+/// The deepest nesting.
 const MOST_DEPTH: usize = 200;
 
-/// A line of gdb's.
+/// A line of gdb's output.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Record {
     /// The answer to the command with this token: `done`, `running`, `error`, `exit`.
     Result { token: Option<u64>, class: String, results: Value },
-    /// Something happened to the program: `stopped`, `running`.
+    /// An event of the program: `stopped`, `running`.
     Exec { class: String, results: Value },
-    /// Text that a command prints.
+    /// Output of a command.
     Console(String),
-    /// Text that the program printed.
+    /// Output of the program.
     Target(String),
     /// Anything else.
     Other,
 }
 
 impl Record {
-    /// Reads a line.
+    /// Parses a line.
     pub fn parse(line: &str) -> Self {
         let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let token = line[..digits].parse().ok();
@@ -54,7 +54,7 @@ fn class_and_results(text: &str) -> (String, Value) {
     (class.trim_end().to_owned(), Value::Object(results))
 }
 
-/// A string as gdb reads it in a command.
+/// A string, quoted for a command of gdb.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for character in text.chars() {
@@ -73,7 +73,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A member of a value as text; empty if it is not there.
+/// A member of a value as text; empty if it is missing.
 pub(crate) fn text<'value>(value: &'value Value, name: &str) -> &'value str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -145,7 +145,7 @@ impl<'text> Parser<'text> {
         }
     }
 
-    /// Values, or results whose names all say the same.
+    /// Parses values, or results, whose names are all alike and are dropped.
     fn elements(&mut self, depth: usize) -> Option<Vec<Value>> {
         let mut elements = Vec::new();
         while !self.take(']') {
@@ -184,7 +184,7 @@ impl<'text> Parser<'text> {
     }
 }
 
-/// What follows a backslash: the byte it stands for, and how many bytes it has itself.
+/// Decodes the part of a string after a backslash: the byte, and the number of bytes read.
 fn escape(bytes: &[u8]) -> Option<(u8, usize)> {
     const OCTAL_DIGITS: usize = 3;
     let digits =

@@ -1,8 +1,8 @@
-//! The Debug Adapter Protocol, which editors speak, in front of gdb's machine interface.
+//! The Debug Adapter Protocol, which editors speak, on top of gdb's machine interface.
 //!
-//! One thread reads requests, two read what gdb says, and the adapter takes one thing after another
-//! from a channel. gdb does not listen while the program runs; what must be done then waits until
-//! it was interrupted.
+//! One thread reads requests, and two read gdb's output. The adapter takes these messages one by
+//! one from a channel. gdb does not listen while the program runs. What needs gdb then interrupts
+//! the program first.
 
 mod adapter;
 mod breakpoints;
@@ -25,17 +25,17 @@ use std::io::{BufRead, Write};
 use std::process::Command;
 use std::sync::mpsc;
 
-/// Makes the command that starts gdb with its machine interface on standard input and output,
-/// connected to a replay; or says why not.
+/// Returns the command that starts gdb, connected to a replay, with its machine interface on
+/// standard input and output; or the reason of a failure.
 pub type Backend<'a> = &'a mut dyn FnMut(&Launch) -> std::result::Result<Command, String>;
 
-/// What the adapter is told.
+/// A message to the adapter.
 pub(crate) enum Incoming {
     Request(Request),
-    /// The client will say nothing more.
+    /// The client's input has ended.
     ClientGone,
     Gdb(mi::Record),
-    /// On standard error.
+    /// A line of standard error.
     Said(String),
     GdbGone,
 }
@@ -54,7 +54,7 @@ pub fn serve(
                 return;
             }
         }
-        // Nobody may be left to be told.
+        // The receiver may be gone.
         let _ = requests.send(Incoming::ClientGone);
     });
     Adapter::new(Box::new(output), sender, receiver, backend).run();

@@ -1,14 +1,14 @@
-//! Messages of the Debug Adapter Protocol: JSON behind a header that says how long it is.
+//! Messages of the Debug Adapter Protocol: JSON after a header with its length.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, BufRead, Read, Write};
 
-/// No message is longer.
+/// The longest message.
 const MOST_BYTES: usize = 64 << 20;
 const LONGEST_HEADER: u64 = 4096;
 
-/// What a client asks for.
+/// A request of the client.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Request {
     pub seq: i64,
@@ -17,7 +17,7 @@ pub(crate) struct Request {
     pub arguments: Value,
 }
 
-/// What a client is told.
+/// A message to the client.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Message {
@@ -39,7 +39,7 @@ pub(crate) enum Message {
     },
 }
 
-/// Reads a request; `None` at the end, or once the client says something that is none.
+/// Reads a request. Returns `None` at the end, or after malformed input.
 pub(crate) fn read(input: &mut impl BufRead) -> Option<Request> {
     loop {
         let length = read_header(input)?;
@@ -47,14 +47,14 @@ pub(crate) fn read(input: &mut impl BufRead) -> Option<Request> {
         input.take(length as u64).read_to_end(&mut bytes).ok()?;
         let message: Value =
             serde_json::from_slice(&bytes).ok().filter(|_| bytes.len() == length)?;
-        // Clients answer nothing that is asked here: what is no request is passed over.
+        // The adapter asks clients nothing, so skip all messages but requests.
         if message.get("type").and_then(Value::as_str) == Some("request") {
             return serde_json::from_value(message).ok();
         }
     }
 }
 
-/// Bytes of the message behind the header.
+/// Reads the header. Returns the size of the message after it.
 fn read_header(input: &mut impl BufRead) -> Option<usize> {
     let mut length = None;
     loop {
@@ -83,11 +83,11 @@ pub(crate) fn write(output: &mut dyn Write, message: &Message) -> io::Result<()>
     output.flush()
 }
 
-/// What a launch asks for: a recording is opened.
+/// The arguments of a launch, which opens a recording, and of an attach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Launch {
-    /// A name, a path; the latest one if absent.
+    /// The name or the path of a recording; the latest one if absent.
     pub recording: Option<String>,
     /// A process of it, by number or name.
     pub process: Option<String>,
@@ -137,7 +137,7 @@ pub(crate) struct SetBreakpoints {
     pub breakpoints: Vec<SourceBreakpoint>,
 }
 
-/// Of several requests that replace all breakpoints of a kind.
+/// The arguments of the requests that replace all breakpoints of a kind.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Breakpoints<T> {
     pub breakpoints: Vec<T>,

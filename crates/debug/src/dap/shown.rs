@@ -1,33 +1,34 @@
-//! What the client was shown since the program stopped, by the numbers by which it asks for more.
+//! What the client has been shown since the program stopped, by the numbers with which it asks for
+//! more.
 
-/// What a client can ask the variables of.
+/// Something whose variables a client can ask for.
 #[derive(Debug, Clone)]
 pub(super) enum Reference {
-    /// Of a frame, as gdb wants it.
+    /// The local variables of a frame, with gdb's options for it.
     Locals(String),
     Registers(String),
-    /// An object of gdb's.
+    /// A variable object of gdb.
     Object(String),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// By number, from 1: thread and level.
+    /// The thread and the level of each frame. Numbers begin at 1.
     frames: Vec<(i64, i64)>,
-    /// By number, from 1.
+    /// The references. Numbers begin at 1.
     references: Vec<Reference>,
-    /// Variable objects of gdb's, to be deleted.
+    /// Variable objects of gdb, to be deleted.
     objects: Vec<String>,
 }
 
 impl Shown {
-    /// The number by which the client knows a frame from here on.
+    /// Adds a frame. Returns the client's number for it.
     pub fn add_frame(&mut self, thread: i64, level: i64) -> usize {
         self.frames.push((thread, level));
         self.frames.len()
     }
 
-    /// The thread and level of a frame that the client knows, as gdb wants them.
+    /// The options with which gdb finds a frame that the client knows.
     pub fn place_of(&self, frame: i64) -> Result<String, String> {
         let (thread, level) = usize::try_from(frame - 1)
             .ok()
@@ -36,29 +37,29 @@ impl Shown {
         Ok(format!("--thread {thread} --frame {level}"))
     }
 
-    /// The number by which the client asks for the variables of something.
+    /// Adds a reference. Returns the number with which the client asks for its variables.
     pub fn refer(&mut self, reference: Reference) -> usize {
         self.references.push(reference);
         self.references.len()
     }
 
-    /// What it asks for by a number.
+    /// The reference with a number.
     pub fn reference(&self, number: i64) -> Result<Reference, String> {
         let found = usize::try_from(number - 1).ok().and_then(|index| self.references.get(index));
         found.cloned().ok_or_else(|| "the program has gone on since".to_owned())
     }
 
-    /// gdb has made an object.
+    /// Notes an object that gdb has made.
     pub fn add_object(&mut self, name: &str) {
         self.objects.push(name.to_owned());
     }
 
-    /// The objects that gdb has made, which are forgotten here.
+    /// Takes the objects that gdb has made.
     pub fn take_objects(&mut self) -> Vec<String> {
         std::mem::take(&mut self.objects)
     }
 
-    /// The program has gone on.
+    /// Forgets the frames and references after the program has gone on.
     pub fn forget_frames(&mut self) {
         self.frames.clear();
         self.references.clear();

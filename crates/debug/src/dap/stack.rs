@@ -1,4 +1,4 @@
-//! Threads, their stacks, and what can be seen in a frame.
+//! Threads, their stacks, and the variables of a frame.
 
 use super::client::Answer;
 use super::debugger::Debugger;
@@ -60,7 +60,7 @@ fn told(debugger: &mut Debugger, thread: i64, frame: &Value) -> Value {
     told
 }
 
-/// What can be seen in a frame.
+/// The kinds of variables of a frame.
 pub(super) fn scopes(debugger: &mut Debugger, asked: &Scopes) -> Answer {
     let place = debugger.shown.place_of(asked.frame_id)?;
     let locals = debugger.shown.refer(Reference::Locals(place.clone()));

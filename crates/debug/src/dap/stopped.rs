@@ -1,4 +1,4 @@
-//! Letting the program run, forwards and backwards, and telling that it stopped.
+//! Lets the program run, forwards and backwards, and tells the client of its stops.
 
 use super::client::Answer;
 use super::debugger::Debugger;
@@ -25,7 +25,7 @@ pub(super) fn resume(debugger: &mut Debugger, request: &str, run: &Run) -> Answe
         _ => format!("-exec-finish --thread {thread} --frame 0"),
     };
     if request == "stepBack" {
-        // As the commands of gdb's prompt do it: see `hook_lines` in retake.py.
+        // Do as the commands of gdb's prompt: see `hook_lines` in retake.py.
         debugger.console(if by_instruction {
             "python by_line(False)"
         } else {
@@ -37,7 +37,7 @@ pub(super) fn resume(debugger: &mut Debugger, request: &str, run: &Run) -> Answe
 }
 
 impl Debugger {
-    /// gdb says that the program stopped.
+    /// Handles gdb's report that the program stopped.
     pub(super) fn gdb_stopped(&mut self, results: &Value) {
         self.running = None;
         let signal = mi::text(results, "signal-name").to_owned();
@@ -78,7 +78,7 @@ impl Debugger {
         }
     }
 
-    /// Tells the client where to look.
+    /// Tells the client that the program stopped.
     pub(super) fn stopped(&mut self, mut body: Value) {
         self.shown.forget_frames();
         body["allThreadsStopped"] = true.into();
@@ -95,7 +95,7 @@ impl Debugger {
         self.client.event("terminated", Value::Null);
     }
 
-    /// What is to be said about the last signal.
+    /// The description of the last signal.
     pub(super) fn exception_info(&self) -> Answer {
         let (name, text) = self.last_signal.clone().ok_or("no signal was received")?;
         Ok(json!({"exceptionId": name, "description": text, "breakMode": "always"}))
@@ -109,7 +109,7 @@ fn with_thread(mut body: Value, thread: Option<i64>) -> Value {
     body
 }
 
-/// What a watched value was, and is.
+/// The old and the new value of a watched variable.
 fn change(results: &Value) -> String {
     let name = ["wpt", "hw-rwpt", "hw-awpt"]
         .iter()

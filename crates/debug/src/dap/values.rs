@@ -1,4 +1,4 @@
-//! Variables and expressions, which gdb keeps as objects that have children.
+//! Variables and expressions, which gdb keeps as objects with children.
 
 use super::client::Answer;
 use super::debugger::Debugger;
@@ -7,15 +7,15 @@ use super::protocol::{Evaluate, Variables};
 use super::shown::Reference;
 use serde_json::{Value, json};
 
-/// More are not shown at once.
+/// The most children shown at once.
 const MOST_CHILDREN: i64 = 1000;
-/// Labels in a class, which gdb shows as children.
+/// Labels in a class, which gdb lists as children.
 const ACCESSES: [&str; 3] = ["public", "protected", "private"];
-/// The names of vector registers' parts are of no use to people; these are what processors are
-/// known for.
+/// The number of registers shown. These are the ones that people know; the parts of vector
+/// registers have unhelpful names.
 const SHOWN_REGISTERS: usize = 24;
 
-/// The variables of something that the client was shown.
+/// The variables of something that the client has been shown.
 pub(super) fn variables(debugger: &mut Debugger, asked: &Variables) -> Answer {
     let variables = match debugger.shown.reference(asked.variables_reference)? {
         Reference::Locals(place) => locals(debugger, &place)?,
@@ -36,7 +36,7 @@ fn locals(debugger: &mut Debugger, place: &str) -> Result<Vec<Value>, String> {
     let mut seen = Vec::new();
     for variable in mi::list(&listed, "variables") {
         let name = mi::text(variable, "name");
-        // Inner ones come first; gdb knows the outer ones of that name only by place.
+        // gdb lists inner variables first, and finds outer ones of the same name only by location.
         if seen.contains(&name) {
             continue;
         }
@@ -80,7 +80,7 @@ fn children(debugger: &mut Debugger, name: &str, from: i64, to: i64) -> Result<V
     Ok(variables)
 }
 
-/// An object for an expression.
+/// Makes an object for an expression.
 fn object(debugger: &mut Debugger, place: &str, expression: &str) -> Answer {
     let object = debugger.mi(&format!("-var-create {place} - * {}", quoted(expression)))?;
     debugger.shown.add_object(mi::text(&object, "name"));
@@ -107,7 +107,7 @@ fn told(debugger: &mut Debugger, label: &str, expression: Option<&str>, object: 
     told
 }
 
-/// An expression for something that the client shows.
+/// An expression for a variable that the client shows.
 pub(super) fn expression_of(
     debugger: &mut Debugger,
     reference: i64,
@@ -127,7 +127,7 @@ pub(super) fn expression_of(
     Ok(mi::text(&path, "path_expr").to_owned())
 }
 
-/// An expression; in the console also a command, of gdb's or ours.
+/// Evaluates an expression, or in the console a command of gdb or of ours.
 pub(super) fn evaluate(debugger: &mut Debugger, asked: &Evaluate) -> Answer {
     let place = asked.frame_id.map_or(Ok(String::new()), |frame| debugger.shown.place_of(frame))?;
     let error = match object(debugger, &place, &asked.expression) {
@@ -142,7 +142,7 @@ pub(super) fn evaluate(debugger: &mut Debugger, asked: &Evaluate) -> Answer {
         return Err(error);
     }
     if !place.is_empty() {
-        // Commands look at the frame that the client shows.
+        // Commands use the frame that the client shows.
         debugger.mi(&format!("-stack-info-frame {place}"))?;
     }
     debugger.holds_stops = true;

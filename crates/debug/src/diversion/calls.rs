@@ -1,6 +1,6 @@
-//! The system calls of a diversion: what concerns only the copy is executed in it, output goes to
-//! the debugger's console, much of the rest is answered, and what would act on the world outside is
-//! refused. That is said once for each call.
+//! The system calls of a diversion. Calls that concern only the copy are executed in it. Output
+//! goes to the debugger's console. Many other calls get an answer without being executed. Calls
+//! that would act on the world outside are refused, which is reported once for each call.
 
 use super::Diversion;
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::inferior::Stop;
 use retake_model::table;
 use retake_snapshot::remote;
 
-/// More is cut off.
+/// The most output of one call. The rest is cut off.
 const MOST_OUTPUT_BYTES: u64 = 64 << 10;
 const MOST_PIECES: u64 = 64;
 const MAP_ANONYMOUS: u64 = 0x20;
@@ -21,10 +21,10 @@ const STAT_DEVICE_OFFSET: usize = 40;
 const TERMINAL_MODE: u32 = 0o020_620;
 const TERMINAL_DEVICE: u64 = 136 << 8;
 
-/// What becomes of a call.
+/// What happens to a call.
 pub(super) enum Answer {
     Result(i64),
-    /// The function that was called cannot go on.
+    /// The called function cannot go on.
     Stop(Stop),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn answer(
     Ok(Answer::Result(result))
 }
 
-/// Calls that read clocks, limits and the like, or change nothing but the copy's own memory.
+/// Whether a call reads clocks, limits and the like, or changes only the copy's own memory.
 fn is_of_the_copy(number: i64) -> bool {
     const CALLS: [i64; 25] = [
         libc::SYS_munmap,
@@ -111,8 +111,8 @@ fn is_of_the_copy(number: i64) -> bool {
     CALLS.contains(&number)
 }
 
-/// Calls whose effect nobody sees before the diversion ends. The program break cannot be moved:
-/// allocators then map memory.
+/// Whether a call has no effect that anything sees before the diversion ends. The program break
+/// cannot be moved; allocators map memory then.
 fn is_harmless(number: i64) -> bool {
     const CALLS: [i64; 15] = [
         libc::SYS_brk,
@@ -166,7 +166,7 @@ fn is_empty(diversion: &Diversion, name: u64) -> bool {
     diversion.process.memory.read(name, &mut byte) == 1 && byte[0] == 0
 }
 
-/// As the program knows them.
+/// The ID of the process or thread as the program knows it.
 fn number_of(diversion: &Diversion, number: i64) -> i64 {
     let context = diversion.process.context(diversion.process.pid).unwrap_or_default();
     i64::from(if number == libc::SYS_getpid { context.pid } else { context.tid })
@@ -177,7 +177,7 @@ fn old_mask(diversion: &Diversion, address: u64) -> i64 {
     put(diversion, address, &mask.to_le_bytes())
 }
 
-/// What a C library asks before it prints: whether that is a terminal. To users it is one.
+/// Answers the question of a C library before it prints: standard output is a terminal for users.
 fn terminal(diversion: &Diversion, address: u64) -> i64 {
     let mut bytes = [0; STAT_BYTES];
     bytes[STAT_MODE_OFFSET..STAT_MODE_OFFSET + 4].copy_from_slice(&TERMINAL_MODE.to_le_bytes());
@@ -208,7 +208,7 @@ impl Diversion {
         total
     }
 
-    /// Not executed: it would act on what is not this copy.
+    /// Refuses a call that would act on something outside of this copy.
     fn refuse(&mut self, number: i64) -> i64 {
         if self.refused.insert(number as u64) {
             let line = format!(

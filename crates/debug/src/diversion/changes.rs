@@ -1,4 +1,4 @@
-//! Which of the two a user sees and runs: the time line or the diversion.
+//! Chooses what a user sees and runs: the time line or the diversion.
 
 use super::{Body, Diversion};
 use crate::error::{DebugError, Result};
@@ -7,13 +7,12 @@ use crate::replay::Replay;
 use retake_kernel::context::words_of;
 use retake_kernel::ptrace::{self, Registers};
 
-/// The diversion, from when registers or memory were changed until the program goes on.
+/// The diversion, from the first change of registers or memory until the program goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Changes(Option<Diversion>);
 
 impl Changes {
-    /// The general and extended registers of a thread, by the program's number, as its user sees
-    /// them.
+    /// The general and extended registers of a thread, by the program's ID, as its user sees them.
     ///
     /// # Errors
     /// There is no such thread.
@@ -25,7 +24,7 @@ impl Changes {
         Ok((inferior.registers(tid)?, ptrace::extended_state(tid)?))
     }
 
-    /// Changes them, in a diversion.
+    /// Sets them, in a diversion.
     ///
     /// # Errors
     /// No copy of the process can be made.
@@ -56,19 +55,19 @@ impl Changes {
         Ok(())
     }
 
-    /// Reads memory as its user sees it; returns how many bytes are there.
+    /// Reads memory as its user sees it. Returns how many bytes could be read.
     pub fn read(&self, inferior: &Inferior, address: u64, bytes: &mut [u8]) -> usize {
         let process = self.0.as_ref().map_or(&inferior.process, |diversion| &diversion.process);
         inferior.text.read(process, address, bytes)
     }
 
-    /// A word of it; `None` if it is not there.
+    /// Reads a word of memory; `None` if it is not mapped.
     pub fn word(&self, inferior: &Inferior, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         (self.read(inferior, address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// Changes memory, in a diversion. False: it is not there.
+    /// Writes memory, in a diversion. Returns false if it is not mapped.
     ///
     /// # Errors
     /// No copy of the process can be made.
@@ -97,7 +96,7 @@ impl Changes {
         Ok(self.0.insert(fresh))
     }
 
-    /// The thread that runs in the diversion, if its user called a function there that has not
+    /// The thread that runs in the diversion, if the user called a function there that has not
     /// returned.
     pub fn thread(&self) -> Option<u32> {
         self.0.as_ref().and_then(Diversion::called)
@@ -122,18 +121,18 @@ impl Changes {
         }
     }
 
-    /// Back to the time line, where nothing was changed.
+    /// Goes back to the time line, where nothing was changed.
     pub fn end(&mut self) {
         self.0 = None;
     }
 
-    /// What the diversion has to print.
+    /// Takes the output of the diversion.
     pub fn take_console(&mut self) -> String {
         self.0.as_mut().map(|diversion| std::mem::take(&mut diversion.console)).unwrap_or_default()
     }
 }
 
-/// The kernel's number of a thread.
+/// The kernel's ID of a thread.
 fn kernel_thread(inferior: &Inferior, thread: u32) -> Result<i32> {
     if inferior.context().tid == thread {
         return Ok(inferior.current);

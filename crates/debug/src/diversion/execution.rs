@@ -1,4 +1,4 @@
-//! Running a thread of a diversion.
+//! Runs a thread of a diversion.
 
 use super::calls::{self, Answer};
 use super::{CpuidAnswer, Diversion};
@@ -10,15 +10,15 @@ use retake_patch::Entry;
 use retake_snapshot::Happened;
 use std::collections::BTreeSet;
 
-/// Where stubs enter the runtime for the time-stamp counter, for the processor's description, and
-/// at a passage.
+/// The addresses where stubs enter the runtime for the time-stamp counter, for the processor's
+/// description, and at a passage.
 const ENTRY_TSC: u64 = Entry::Rdtsc.address();
 const ENTRY_TSCP: u64 = Entry::Rdtscp.address();
 const ENTRY_CPUID: u64 = Entry::Cpuid.address();
 const ENTRY_PASSAGE: u64 = Entry::Passage.address();
 const ENTRIES: [u64; 5] = [ENTRY_CALL, ENTRY_TSC, ENTRY_TSCP, ENTRY_CPUID, ENTRY_PASSAGE];
 
-/// What an instruction wants to know that only the runtime may answer.
+/// What an instruction asks that only the runtime may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
     Counter,
@@ -27,7 +27,7 @@ enum Question {
 }
 
 impl Diversion {
-    /// Goes on until something stops the thread.
+    /// Runs until something stops the thread.
     pub(super) fn resume(
         &mut self,
         thread: u32,
@@ -56,7 +56,7 @@ impl Diversion {
             self.process.resume(pid)?;
             let mut happened = self.process.next(give_up)?;
             if happened.is_none() {
-                // What stopped it just then counts.
+                // If something else stopped the process just then, report that.
                 self.process.stop_all()?;
                 if self.process.has_news() {
                     happened = self.process.next(&mut || true)?;
@@ -125,7 +125,7 @@ impl Diversion {
         Ok(stop)
     }
 
-    /// None: nothing that its user is told.
+    /// Returns the stop that the user is told of, or `None`.
     fn interpret(&mut self, happened: Happened, inferior: &Inferior) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         match happened {
@@ -146,8 +146,8 @@ impl Diversion {
         }
     }
 
-    /// It came to the runtime by way of a stub, which keeps the program's `%rcx` for those that
-    /// have it.
+    /// Handles a thread that came to the runtime through a stub. The stubs of some entries save the
+    /// program's `%rcx`.
     fn entered(&mut self, entry: u64) -> Result<Option<Stop>> {
         let pid = self.process.pid;
         let registers = self.process.registers(pid)?;
@@ -163,7 +163,7 @@ impl Diversion {
         self.answer(question, &back).map(|()| None)
     }
 
-    /// Nobody is waiting for the baton here, nor will be.
+    /// Leaves a passage: no thread waits for the baton here, or ever will.
     fn pass(&mut self, back: &Registers) -> Result<()> {
         self.process.memory.write(back.gs_base + context::PASSAGES, &[0; 8])?;
         Ok(ptrace::set_registers(self.process.pid, back)?)
@@ -176,7 +176,7 @@ impl Diversion {
         }
         let mut code = [0; 3];
         self.process.memory.read(registers.rip, &mut code);
-        // What is left of a patched system call.
+        // This is what the patcher left of a system call.
         if signal == libc::SIGSEGV && matches!(code, [0xcd, 0x05, _]) {
             return self.call(&registers, registers.rip + 2);
         }
@@ -218,7 +218,7 @@ impl Diversion {
         Ok(None)
     }
 
-    /// `back`: the registers behind the instruction, but for its results.
+    /// Answers a question. `back` has the registers after the instruction, except for its results.
     fn answer(&mut self, question: Question, back: &Registers) -> Result<()> {
         let counter = retake_kernel::clock::monotonic_ns();
         let mut answered = Registers { orig_rax: u64::MAX, ..*back };

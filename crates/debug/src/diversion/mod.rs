@@ -1,10 +1,10 @@
-//! A diversion: a throw-away copy of the process, in which its user changes registers and memory
-//! and calls functions. The recording's time line stays as it is, and the program goes on from
+//! A diversion: a throw-away copy of the process in which its user changes registers and memory and
+//! calls functions. The time line of the recording stays as it is, and the program goes on from
 //! there.
 //!
-//! The copy begins with the first change and lasts until the program goes on. Of the program's
-//! threads one runs at a time, the one that was resumed; it never enters the runtime, so it
-//! consumes nothing of the log: `calls` answers its system calls.
+//! The copy begins with the first change and lasts until the program goes on. One of the program's
+//! threads runs at a time, the one that was resumed. It never enters the runtime and so consumes
+//! nothing of the log. `calls` answers its system calls.
 
 mod calls;
 mod changes;
@@ -26,38 +26,38 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const MAP_FIXED_PRIVATE_ANONYMOUS: u64 = 0x32;
 const NO_DESCRIPTOR: u64 = u64::MAX;
-/// Larger shared memory is copied piece by piece.
+/// The size of the pieces in which shared memory is copied.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// What a processor says of itself to one question.
+/// The processor's answer to one CPUID question.
 #[derive(Debug, Clone, Copy)]
 struct CpuidAnswer {
     question: (u32, u32),
     registers: [u32; 4],
 }
 
-/// A thread whose registers are the diversion's own.
+/// A thread with registers of the diversion's own.
 #[derive(Debug, Clone)]
 struct Body {
-    /// The program's number.
+    /// The program's ID of the thread.
     thread: u32,
     registers: Registers,
     extended: Vec<u8>,
-    /// Where it is on the time line.
+    /// Its program counter on the time line.
     start: u64,
 }
 
-/// The copy. Its process ends when this is dropped.
+/// The copy. Its process is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Diversion {
     process: Process,
     bodies: Vec<Body>,
-    /// What the program wrote to its terminal here, and what there is to say about it.
+    /// What the program wrote to its terminal here, with our remarks.
     console: String,
-    /// Calls that were not made, and of which that was said.
+    /// Calls that were refused, and reported as such.
     refused: BTreeSet<u64>,
     cpuid: Vec<CpuidAnswer>,
-    /// It cannot go on.
+    /// Whether the called function cannot go on.
     is_stuck: bool,
 }
 
@@ -74,7 +74,7 @@ impl Diversion {
     /// Copies a stopped process.
     ///
     /// # Errors
-    /// No process, no memory.
+    /// The process cannot be copied, for example for lack of memory.
     fn begin(inferior: &mut Inferior, header: &Header) -> Result<Self> {
         inferior.process.memory.forget_probes(inferior.current)?;
         inferior.process.memory.plant(&BTreeSet::new());
@@ -95,7 +95,7 @@ impl Diversion {
         Ok(this)
     }
 
-    /// What other processes share becomes a copy too.
+    /// Gives the copy its own copy of memory that it shares with other processes.
     fn own_shared_memory(&self) -> io::Result<()> {
         let pid = self.process.pid;
         let is_shared = |one: &&maps::Mapping| {
@@ -129,8 +129,8 @@ impl Diversion {
         self.bodies.iter().find(|body| body.thread == thread)
     }
 
-    /// The thread that is somewhere else than on the time line, because a function of the program
-    /// was called: it is what is to run.
+    /// The thread that is not where it is on the time line, because a function of the program was
+    /// called. It is the one to run.
     fn called(&self) -> Option<u32> {
         let body = self.bodies.iter().find(|body| body.registers.rip != body.start)?;
         (!self.is_stuck).then_some(body.thread)

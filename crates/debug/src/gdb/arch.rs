@@ -11,7 +11,7 @@ const FLOATING_BYTES: usize = 10;
 const VECTORS: usize = 16;
 const VECTOR_BYTES: usize = 16;
 
-/// Offsets in an XSAVE area without compaction.
+/// Offsets in an XSAVE area that is not compacted.
 const STACK_OFFSET: usize = 32;
 const VECTOR_OFFSET: usize = 160;
 const MXCSR_OFFSET: usize = 24;
@@ -43,7 +43,7 @@ pub(crate) struct Registers {
     pub original_call: u64,
     /// fs gs
     pub bases: [u64; 2],
-    /// As XSAVE lays it out.
+    /// The XSAVE area.
     pub extended: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// From what ptrace says.
+    /// Makes them from ptrace's registers.
     pub fn new(r: &ptrace::Registers, extended: Vec<u8>) -> Self {
         let [general @ .., program_counter] = numbered(r);
         Self {
@@ -71,7 +71,7 @@ impl Registers {
             flags: r.eflags as u32,
             segments: [r.cs, r.ss, r.ds, r.es, r.fs, r.gs].map(|selector| selector as u32),
             original_call: r.orig_rax,
-            bases: [r.fs_base, 0], // the program's own base of gs is 0: the other is the runtime's
+            bases: [r.fs_base, 0], // the program's gs base is 0; the actual one is the runtime's
             extended,
         }
     }
@@ -88,8 +88,8 @@ impl Registers {
         u16::from_le_bytes([bytes[0], bytes[1]])
     }
 
-    /// The x87 registers that the debugger knows by name: control, status, tags, and where the last
-    /// instruction was.
+    /// The x87 registers that the debugger knows by name: control, status and tag words, and the
+    /// position of the last instruction.
     fn floating_words(&self) -> [u32; 8] {
         let pointer = |offset| {
             u32::from(self.extended_word(offset)) | u32::from(self.extended_word(offset + 2)) << 16
@@ -108,7 +108,8 @@ impl Registers {
         ]
     }
 
-    /// The tag word: two bits for each physical register, of which XSAVE keeps whether it is empty.
+    /// The tag word: two bits for each physical register. XSAVE only stores whether a register is
+    /// empty.
     fn tags(&self) -> u32 {
         const EMPTY: u32 = 3;
         const SPECIAL: u32 = 2;
@@ -133,8 +134,8 @@ impl Registers {
         (0..FLOATING).map(|physical| tag(physical) << (2 * physical)).sum()
     }
 
-    /// The reverse of [`Registers::bytes`]. What is not a user's to change stays: selectors, and of
-    /// the x87 unit all but its registers.
+    /// The reverse of [`Registers::bytes`]. Some registers stay because users may not change them:
+    /// the segment selectors, and those x87 registers that are not data registers.
     fn take(&mut self, bytes: &[u8]) -> Option<()> {
         let mut rest = bytes;
         for register in self.general.iter_mut().chain([&mut self.program_counter]) {
@@ -175,7 +176,7 @@ impl Registers {
         }
     }
 
-    /// As the kernel takes them, where they differ from what a thread has.
+    /// The registers in the kernel's form, if they differ from those of the thread.
     pub fn for_kernel(
         &self,
         before: &ptrace::Registers,
@@ -223,7 +224,7 @@ impl Registers {
         (general, changed.extended)
     }
 
-    /// Components that are marked as unused would be cleared.
+    /// Marks the components as used. Unused ones would be cleared.
     fn use_components(&mut self) {
         const USED_OFFSET: usize = 512;
         const X87_SSE_AVX: u8 = 7;
@@ -275,7 +276,7 @@ impl arch::Registers for Registers {
     }
 }
 
-/// Takes so many bytes from the front.
+/// Takes this many bytes from the front.
 fn next<const COUNT: usize>(rest: &mut &[u8]) -> Option<[u8; COUNT]> {
     let (first, others) = rest.split_first_chunk()?;
     *rest = others;

@@ -1,4 +1,4 @@
-# What gdb knows of where a replay stands, as JSON. `retake backtrace` loads this file.
+# Writes what gdb knows about the place of a replay, as JSON. `retake backtrace` loads this file.
 import json
 import os
 
@@ -61,13 +61,13 @@ def frames(limit, with_values):
     found, has_own = [], False
     try:
         frame = gdb.newest_frame()
-        # Never without the user's own code, if there is any of it.
+        # Include a frame of the user's own code, if there is one.
         while frame is not None and (len(found) < limit or not has_own and len(found) < MOST_FRAMES_TO_OWN):
             found.append(describe(frame, with_values))
             has_own = has_own or found[-1]["own"]
             frame = frame.older()
     except gdb.error:
-        return found, False  # it cannot be followed any further
+        return found, False  # the stack cannot be followed any further
     return found, frame is not None
 
 
@@ -92,7 +92,7 @@ if os.environ.get("RETAKE_WAITS"):
     try:
         seen["waits"] = find_waits(may_go_back=True)
     except (gdb.error, gdb.MemoryError, RuntimeError):
-        # What gdb does not see, the recording says.
+        # gdb cannot tell, but the recording can.
         seen["waits"] = json.loads(monitor("waits"))
 with open(os.environ["RETAKE_OUTPUT"], "w") as output:
     json.dump(seen, output)

@@ -26,7 +26,7 @@ impl SwBreakpoint for Remote {
     fn add_sw_breakpoint(&mut self, address: u64, _kind: usize) -> TargetResult<bool, Self> {
         let conditions = self.conditions.take();
         let inferior = &mut self.session.replay_mut().inferior;
-        // Code may come where none is here: what is executed there at another time stops then.
+        // Accept unmapped addresses, since code may be mapped there at another time.
         let is_there =
             inferior.read(address, &mut [0]) == 1 || inferior.text.may_be_mapped(address);
         if is_there {
@@ -46,7 +46,7 @@ impl SwBreakpoint for Remote {
     }
 }
 
-/// Ours are invisible and as many as one likes.
+/// Hardware breakpoints are the same as others: those are invisible and unlimited, too.
 impl HwBreakpoint for Remote {
     fn add_hw_breakpoint(&mut self, address: u64, kind: usize) -> TargetResult<bool, Self> {
         self.add_sw_breakpoint(address, kind)

@@ -1,5 +1,5 @@
-//! Commands of ours, which gdb passes on with `monitor`. The script in `retake.py` gives them names
-//! of their own.
+//! Our own commands, which gdb passes on with `monitor`. The script `retake.py` gives them names of
+//! their own.
 
 use super::remote::{Remote, Wish};
 use crate::console::readable;
@@ -40,9 +40,9 @@ info                  about the recording
 hash                  a hash of all registers and memory, to compare visits of a place
 followed              of how much of the way it is known which instructions were executed: more while the debugger waits for its user";
 
-/// Bytes of output in one packet.
+/// The most bytes of output in one packet.
 const MOST_AT_ONCE: usize = 4096;
-/// Events before here, and after, that are shown unless told otherwise.
+/// The number of events shown before and after this place by default.
 const EVENTS_BEFORE: u64 = 10;
 const EVENTS_AFTER: u64 = 3;
 
@@ -70,7 +70,7 @@ impl MonitorCmd for Remote {
     }
 }
 
-/// A function's entry, and where its code begins and ends.
+/// A function: its entry, and the beginning and the end of its code.
 fn function<'a>(words: impl Iterator<Item = &'a str>) -> Option<Function> {
     let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
     let &[entry, start, end] = &numbers[..] else { return None };
@@ -198,8 +198,8 @@ impl Remote {
             Err(_) => return Ok(format!("error: {count:?} is no number of events")),
         };
         let mut text = self.session.events_around(before, after)?;
-        // What was read or written may hold anything; a terminal must not obey it. The lines are
-        // ours.
+        // The data of calls may contain control characters, which must not reach a terminal. The
+        // line ends are ours.
         text.retain(|character| character == '\n' || !character.is_control());
         let _ = write!(text, "(thread {})", self.session.inferior().context().tid);
         Ok(text)
@@ -240,8 +240,8 @@ impl Remote {
         String::new()
     }
 
-    /// The next time the program is to run, it goes there instead: so the debugger learns of it as
-    /// of any stop.
+    /// Makes the next run go to this place instead, so that the debugger learns of it as of any
+    /// stop.
     fn go_next(&mut self, destination: Destination) -> String {
         match self.session.exact(destination) {
             Ok(destination) => {

@@ -6,25 +6,25 @@ use retake_snapshot::in_runtime;
 use std::fmt::Write;
 use std::fs::File;
 
-/// The debugger may have this many open.
+/// The most files that the debugger may have open.
 const MOST_OPEN: usize = 1024;
 
 /// An open file.
 pub(super) enum Open {
-    /// On this machine.
+    /// A file on this machine.
     Stored(File),
-    /// Contents that nobody has written anywhere.
+    /// Contents that are in no file.
     Made(Vec<u8>),
 }
 
-/// The open ones, by descriptor.
+/// The open files, by descriptor.
 #[derive(Default)]
 pub(super) struct Files {
     open: Vec<Option<Open>>,
 }
 
 impl Files {
-    /// The descriptor of one more; `None`: too many are open.
+    /// Adds a file. Returns its descriptor; `None` if too many are open.
     pub fn add(&mut self, file: Open) -> Option<u32> {
         let free = self.open.iter().position(Option::is_none).unwrap_or(self.open.len());
         if free >= MOST_OPEN {
@@ -35,18 +35,18 @@ impl Files {
         u32::try_from(free).ok()
     }
 
-    /// The file behind a descriptor.
+    /// The file of a descriptor.
     pub fn get(&self, descriptor: u32) -> Option<&Open> {
         self.open.get(descriptor as usize).and_then(Option::as_ref)
     }
 
-    /// Whether there was one behind a descriptor, which is free now.
+    /// Frees a descriptor. Returns whether it was open.
     pub fn close(&mut self, descriptor: u32) -> bool {
         self.open.get_mut(descriptor as usize).and_then(Option::take).is_some()
     }
 }
 
-/// The lines of `/proc/PID/maps` without what is ours.
+/// The lines of `/proc/PID/maps` without our own mappings.
 pub(super) fn maps_text(inferior: &Inferior, program: &Program) -> String {
     let mut text = String::new();
     let names = program.names(inferior);
@@ -78,7 +78,7 @@ pub(super) fn maps_text(inferior: &Inferior, program: &Program) -> String {
     text
 }
 
-/// Copies the part of `bytes` that was asked for; 0 at the end.
+/// Copies the requested part of `bytes`. Returns its size, which is 0 at the end.
 pub(super) fn part(bytes: &[u8], offset: u64, length: usize, buffer: &mut [u8]) -> usize {
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let count = (bytes.len() - start).min(length).min(buffer.len());

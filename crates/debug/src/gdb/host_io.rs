@@ -1,5 +1,5 @@
-//! Files that the debugger reads: the recording's, where it has them; else this machine's, for
-//! debug information that lies apart.
+//! Files that the debugger reads: those of the recording, and this machine's files for what the
+//! recording lacks, such as separate debug information.
 
 use super::files::{Open, maps_text, part};
 use super::remote::Remote;

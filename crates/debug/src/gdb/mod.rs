@@ -1,4 +1,4 @@
-//! Serving a debugger over the gdb remote protocol.
+//! Serves a debugger over the gdb remote protocol.
 
 mod arch;
 mod breakpoints;
@@ -21,14 +21,14 @@ use std::time::{Duration, Instant};
 pub use wire::Stream;
 use wire::{Printed, Wire};
 
-/// Large enough for a library to come in few packets.
+/// Large enough to transfer a library in few packets.
 const PACKET_BYTES: usize = 128 << 10;
 
 /// Serves one debugger until it goes.
 ///
 /// # Errors
-/// The replay diverged, or the process cannot be controlled any more. That the debugger goes, in
-/// whatever way, is no error.
+/// The replay diverged, or the process can no longer be controlled. It is no error if the debugger
+/// goes, in whatever way.
 pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
     match converse(session, stream) {
         Err(Ending::Failed(error)) => Err(error),
@@ -36,9 +36,9 @@ pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
     }
 }
 
-/// Why a conversation ended without a farewell.
+/// Why a conversation ended prematurely.
 enum Ending {
-    /// The debugger is not there any more.
+    /// The debugger is gone.
     Gone,
     Failed(DebugError),
 }
@@ -52,13 +52,13 @@ impl From<DebugError> for Ending {
 fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
     let mut remote = Remote::new(session);
     let result = answer(&mut remote, stream);
-    // It spares another session time; nothing needs it.
+    // This saves time in later sessions, but nothing needs it.
     let _ = remote.session.keep_past();
     result
 }
 
 fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
-    // what was printed on the way here is not news
+    // Output from before the debugger came is not shown.
     remote.session.replay_mut().console.collect().map_err(DebugError::from)?;
     remote.session.replay_mut().console.listener =
         stream.output().ok().map(|stream| Box::new(Printed(stream)) as Box<dyn Write>);
@@ -108,21 +108,21 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
     }
 }
 
-/// A script for gdb, with commands for time travel. It connects to the socket that `RETAKE_SOCKET`
-/// names.
+/// A script for gdb with commands for time travel. It connects to the socket in `RETAKE_SOCKET`.
 pub const SCRIPT: &str =
     concat!(include_str!("python.py"), include_str!("waits.py"), include_str!("retake.py"));
 
-/// A script for gdb that connects in the same way, and writes what there is to say about the
-/// threads to the file that `RETAKE_OUTPUT` names, as JSON.
+/// A script for gdb that connects in the same way, and writes information about the threads to the
+/// file in `RETAKE_OUTPUT`, as JSON.
 pub const BACKTRACE_SCRIPT: &str =
     concat!(include_str!("python.py"), include_str!("waits.py"), include_str!("backtrace.py"));
 
-/// A script for gdb that connects in the same way, looks at the stack at `RETAKE_SAMPLES` places,
-/// and writes how often it saw which to the file that `RETAKE_OUTPUT` names, as folded stacks.
+/// A script for gdb that connects in the same way and reads the stack at `RETAKE_SAMPLES` places.
+/// It writes the number of times that it saw each stack to the file in `RETAKE_OUTPUT`, as folded
+/// stacks.
 pub const PROFILE_SCRIPT: &str = include_str!("profile.py");
 
-/// How often we look whether the debugger wants the program to stop.
+/// How often to check whether the debugger wants to stop the program.
 const LOOK: Duration = Duration::from_millis(5);
 
 type Served<'a> = Machine<'a, Remote, Wire>;

@@ -1,4 +1,4 @@
-# The stacks at places spread over a replay, counted. `retake replay --profile` loads this file.
+# Counts the stacks at places spread over a replay. `retake replay --profile` loads this file.
 import collections
 import os
 
@@ -12,7 +12,7 @@ def monitor(command):
 
 
 def clean(name):
-    # What separates frames and counts in the output.
+    # Replace the separators of the output.
     return name.replace(";", ":").replace("\n", " ")
 
 
@@ -25,10 +25,10 @@ def stack():
             library = gdb.solib_name(frame.pc())
             unknown = "[%s]" % os.path.basename(library) if library else "[%s]" % hex(frame.pc())
             names.append(clean(frame.name() or unknown))
-            # What called that is the kernel, whatever the stack may look like.
+            # The kernel is the caller of this function, whatever the stack looks like.
             frame = frame.older() if frame.name() != "_start" else None
     except gdb.error:
-        pass  # it cannot be followed any further
+        pass  # the stack cannot be followed any further
     return ";".join(reversed(names))
 
 

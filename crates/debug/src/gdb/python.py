@@ -1,9 +1,9 @@
-# Where a program in Python is in its script: CPython's frames, read from memory. The scripts that come behind this one use it.
+# Finds the place of a Python program in its script: reads CPython's frames from memory. The scripts after this one use it.
 import os
 
 import gdb
 
-# Where fields are, by minor version of Python 3. Nothing else says so where there are no symbols.
+# The offsets of fields, by minor version of Python 3. Without symbols, nothing else tells them.
 PYTHONS = {
     11: dict(interpreters=40, threads=16, tid=160, cframe=56, current=8, code=32, previous=48, instruction=56, owner=69,
              name=128, first=72, bytecode=184, text=48),
@@ -13,7 +13,7 @@ PYTHONS = {
              name=128, first=68, bytecode=200, text=40),
 }
 NEXT_THREAD, FILE_NAME, LINE_TABLE = 8, 112, 136
-# Frames that only stand for a call from C.
+# The owner of frames that only stand for a call from C.
 OWNED_BY_C = 3
 MOST_PYTHON_FRAMES = 256
 MOST_PYTHON_THREADS = 4096
@@ -41,7 +41,7 @@ def python_symbol(name):
 def python_text(address, layout):
     """A string, as Python has it."""
     length, state = number(address + 16), number(address + 32, 4)
-    # Bits of the state: 2 or 3 of interning, 3 of the size, whether it is compact, whether it is ASCII.
+    # The bits of the state: 2 or 3 for interning, 3 for the size, then "compact" and "ASCII".
     size, is_ascii = state >> 2 & 7, state >> 6 & 1
     start = address + layout["text"] + (0 if is_ascii else 24 if layout["text"] == 48 else 16)
     if length > LONGEST_TEXT or size not in (1, 2, 4):

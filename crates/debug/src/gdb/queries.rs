@@ -5,18 +5,18 @@ use super::signals::signal;
 use crate::catches::Signals;
 
 const LAST_SIGNAL: i32 = 64;
-/// An answer: what is asked for is not there.
+/// The answer if the requested thing does not exist.
 const FAILED: &[u8] = b"E01";
 
 impl Remote {
-    /// The answer to such a packet; `None`: it is the library's.
+    /// The answer to such a packet; `None` if the library handles it.
     pub(super) fn answer_to(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         let body =
             packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)))?;
         let (name, arguments) = std::str::from_utf8(body).ok()?.split_once(':')?;
         match name {
             "qGetTLSAddr" => {
-                // The library on the other side takes any error number for "it is not there yet".
+                // The library on the other side takes any error number to mean "not there yet".
                 let address = thread_local(arguments).and_then(|(thread, offset, module)| {
                     self.session.locals().address(thread, offset, module)
                 });
@@ -37,18 +37,17 @@ impl Remote {
         }
     }
 
-    /// What the kernel said about the signal that the program is about to get.
+    /// Part of the kernel's information about the signal that the program is about to get.
     fn part_of_siginfo(&self, range: &str) -> Vec<u8> {
-        // A call that the user has made gets signals of its own, of which the recording knows
-        // nothing.
+        // A function that the user called gets its own signals, which are not in the recording.
         let is_called = self.session.changes.thread().is_some();
         let siginfo = self.session.siginfo().ok().flatten().filter(|_| !is_called);
         siginfo.and_then(|bytes| part(&bytes, range)).unwrap_or(FAILED.to_vec())
     }
 }
 
-/// Offset and length of what is asked for, in hexadecimal digits, of an object; says whether more
-/// follows.
+/// The requested part of an object. The range is an offset and a length in hexadecimal digits. The
+/// answer also says whether more follows.
 fn part(object: &[u8], range: &str) -> Option<Vec<u8>> {
     let (offset, length) = range.split_once(',')?;
     let offset = usize::from_str_radix(offset, 16).ok()?;
@@ -65,7 +64,7 @@ fn part(object: &[u8], range: &str) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// Thread, offset and link map.
+/// Parses the thread, the offset and the link map.
 fn thread_local(arguments: &str) -> Option<(u32, u64, u64)> {
     let mut parts = arguments.split(',');
     let thread = parts.next()?;

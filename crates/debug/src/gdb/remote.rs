@@ -1,4 +1,4 @@
-//! What the protocol library asks of a target: registers, memory, breakpoints, running.
+//! What the protocol library asks of a target: registers, memory, breakpoints and running.
 
 use super::arch::{self, X86_64};
 use super::files::Files;
@@ -28,47 +28,47 @@ use gdbstub::target::ext::catch_syscalls::{
 };
 use gdbstub::target::{Target, TargetError, TargetResult, ext};
 
-/// Why the program stopped, as the library wants it.
+/// Why the program stopped, in the library's form.
 pub(crate) type Reason = MultiThreadStopReason<u64>;
 
-/// What the debugger wants next.
+/// The next action that the debugger wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     Continue,
     Step(Option<Tid>),
-    /// On to the end of a range of addresses.
+    /// Go on to the end of a range of addresses.
     Through(Tid, u64, u64),
     ReverseContinue,
     ReverseStep,
 }
 
-/// The debugged process, behind the protocol.
+/// The debugged process, for the protocol library.
 pub(crate) struct Remote {
     pub session: Session,
     pub(super) files: Files,
-    /// Where to go the next time the program is to run, instead of running.
+    /// Where the next run goes instead of running.
     pub destination: Option<Destination>,
-    /// What to do the next time the program is to run, and what stops it: a debugger that knows no
-    /// way back takes its breakpoints away before it goes on.
+    /// The next run's action, and what stops it. A debugger that does not know how to go back
+    /// removes its breakpoints before it goes on.
     pub turned: Option<(Wish, Stops)>,
-    /// Those of the breakpoint that is set next.
+    /// The conditions of the breakpoint that is set next.
     pub conditions: Option<Vec<Vec<u8>>>,
     wish: Wish,
-    /// The debugger goes back to the beginning of a line, and not by so many instructions.
+    /// Whether the debugger goes back to the beginning of a line, and not by single instructions.
     pub goes_by_line: bool,
-    /// What the process executes, or had executed before it went back over that, for the debugger
-    /// to be told with the next stop.
+    /// The program that the process executes now or, after going back over an exec, executed
+    /// before. The next stop tells the debugger.
     pub executed: Option<String>,
-    /// Whether going back does not end where the program was executed.
+    /// Whether going back goes on before the exec of the program.
     pub goes_before_exec: bool,
-    /// A child of vfork was told of: before the debugger sets breakpoints again it wants to hear
-    /// that the child has its own memory.
+    /// Whether a vfork was reported. The debugger then waits for the report that the child has its
+    /// own memory before it sets breakpoints again.
     is_vfork_open: bool,
 }
 
 impl Remote {
     pub fn new(mut session: Session) -> Self {
-        // Debuggers expect it, and our script says when it is not needed.
+        // Debuggers expect this. Our script turns it off if it is not needed.
         session.replay_mut().inferior.stops.catches.forks = true;
         Self {
             session,
@@ -84,7 +84,7 @@ impl Remote {
         }
     }
 
-    /// Does what the debugger wished for, until the program stops.
+    /// Performs the debugger's wish until the program stops.
     pub fn act(&mut self, give_up: &mut dyn FnMut() -> bool) -> Result<Reason> {
         if std::mem::take(&mut self.is_vfork_open) {
             return Ok(Reason::VForkDone(self.current()));
@@ -93,7 +93,7 @@ impl Remote {
             self.session.changes.end();
             self.session.go_to(destination, give_up)?;
             self.session.replay_mut().console.collect()?;
-            // The one stop reason that a debugger takes as it is, whatever it was about to do.
+            // This is the only stop reason that a debugger accepts whatever it was about to do.
             return Ok(self.reason(Stop::End));
         }
         let Some((wish, stops)) = self.turned.take() else { return self.run(give_up) };
@@ -149,19 +149,19 @@ impl Remote {
         Ok(self.reason(stop))
     }
 
-    /// Lets a thread of the diversion run.
+    /// Runs a thread of the diversion.
     fn run_diverted(&mut self, thread: u32, give_up: GiveUp) -> Result<Stop> {
         let is_step = self.wish != Wish::Continue;
         let Session { changes, travel, .. } = &mut self.session;
         changes.run(&mut travel.timeline.replay.inferior, thread, is_step, give_up)
     }
 
-    /// What the debugger is to print.
+    /// Takes the output for the debugger's console.
     pub fn take_console(&mut self) -> String {
         self.session.take_remarks() + &self.session.changes.take_console()
     }
 
-    /// Goes over an exec if the program stopped at one.
+    /// Goes over an exec if the program stopped at one. Returns whether it did.
     fn goes_over_exec(&mut self, stop: Stop, give_up: GiveUp) -> Result<bool> {
         let goes_back = stop == Stop::Begin
             && self.wish == Wish::ReverseContinue
@@ -188,7 +188,7 @@ impl Remote {
             Stop::Watch(watchpoint) => {
                 Reason::Watch { tid, kind: kind(watchpoint.access), addr: watchpoint.address }
             }
-            // The connection says what was executed.
+            // The connection adds what was executed.
             Stop::Step | Stop::Executing => {
                 Reason::SignalWithThread { tid, signal: Signal::SIGTRAP }
             }
@@ -202,7 +202,7 @@ impl Remote {
         }
     }
 
-    /// The current thread, by the program's number.
+    /// The program's ID of the current thread.
     fn current(&self) -> Tid {
         Tid::new(self.session.inferior().context().tid as usize).unwrap_or(Tid::MIN)
     }
@@ -215,7 +215,7 @@ impl Remote {
     }
 }
 
-/// The program's number of a thread.
+/// The program's ID of a thread.
 fn number(tid: Tid) -> u32 {
     u32::try_from(tid.get()).unwrap_or(0)
 }
@@ -355,7 +355,7 @@ impl MultiThreadBase for Remote {
         }
     }
 
-    /// The current one first: that is where a debugger begins.
+    /// Lists the current thread first, because a debugger begins with that one.
     fn list_active_threads(&mut self, register: &mut dyn FnMut(Tid)) -> Result<()> {
         let current = self.current();
         register(current);
@@ -390,7 +390,7 @@ impl MultiThreadResume for Remote {
         Ok(())
     }
 
-    /// Which signals a program gets, the recording says.
+    /// Ignores the signal: the recording determines which signals a program gets.
     fn set_resume_action_continue(&mut self, _tid: Tid, _signal: Option<Signal>) -> Result<()> {
         Ok(())
     }
@@ -430,7 +430,7 @@ impl MultiThreadRangeStepping for Remote {
     }
 }
 
-/// Which thread runs when is in the recording; a debugger that wants only one to run gets what
+/// The recording determines when each thread runs. A debugger that wants only one to run gets what
 /// happened.
 impl MultiThreadSchedulerLocking for Remote {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<()> {

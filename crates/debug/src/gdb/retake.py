@@ -4,7 +4,7 @@ import os
 
 import gdb
 
-# As many bytes as the processor's watchpoints have room for.
+# The number of bytes that the processor's watchpoints can watch.
 WATCHED_BYTES = 32
 
 
@@ -26,8 +26,8 @@ def go(command):
     if answer:
         print(answer)
         return
-    # It is the target that goes anywhere; to gdb it looks like the end of a recorded history. Without breakpoints, because gdb would first
-    # step off the one that it stands at.
+    # Only the target moves; gdb sees the end of a recorded history. Breakpoints are disabled, because gdb would first step off the one at
+    # this place.
     with disabled_breakpoints():
         gdb.execute(quietly("continue"), to_string=True)
     gdb.execute("sharedlibrary", to_string=True)
@@ -50,7 +50,7 @@ def load_symbols():
             frame.find_sal()
             frame = frame.older()
     except (gdb.error, RuntimeError):
-        pass  # it cannot be followed any further
+        pass  # the stack cannot be followed any further
     gdb.invalidate_cached_frames()
 
 
@@ -80,7 +80,7 @@ def watched(argument):
     if size > WATCHED_BYTES:
         raise gdb.GdbError("%s has %d bytes, of which %d can be watched: name a part of it, such as a member or an element"
                            % (argument, size, WATCHED_BYTES))
-    # The processor's own type: one that a library defines is gone, and gdb with it, where that library is not loaded yet.
+    # Use the processor's type. One that a library defines is gone where the library is not loaded yet, and gdb crashes.
     byte = gdb.selected_inferior().architecture().integer_type(8, False)
     pointer = gdb.Value(int(value.address)).cast(byte.array(size - 1).pointer())
     gdb.set_convenience_variable("retake_watched", pointer)
@@ -94,7 +94,7 @@ def back_to_write(argument):
         watch = gdb.Breakpoint(expression, gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
         watch.silent = True
         try:
-            # Signals on the way are no writes.
+            # Signals on the way are not writes.
             while True:
                 before = ask("place")
                 gdb.execute("reverse-continue", to_string=True)
@@ -266,7 +266,7 @@ def function_around():
         function, block = frame.function(), gdb.block_for_pc(frame.pc())
         if function is None:
             return ""
-        # Symbols are made anew each time they are asked for.
+        # Compare names, since gdb makes new symbol objects for each query.
         while block.function is None or block.function.linkage_name != function.linkage_name:
             block = block.superblock
         return "%d %d %d" % (int(function.value().address), block.start, block.end)
@@ -280,7 +280,7 @@ def by_line(is_so):
         ask("lines on " + function_around() if is_so else "lines off")
         by_line.is_on = is_so
     except gdb.error:
-        pass  # there is nothing to go back in; the command that follows says so
+        pass  # there is no replay to go back in, and the next command says so
 
 
 by_line.is_on = False
@@ -289,15 +289,15 @@ by_line.is_on = False
 def hook_lines():
     for command in ("reverse-step", "reverse-next"):
         gdb.execute("define hook-%s\npython by_line(True)\nend" % command)
-    # A hook behind these commands would not do: at a prompt it runs before the program has stopped.
+    # A hook after these commands does not work: at a prompt it runs before the program has stopped.
     gdb.events.stop.connect(lambda stop: by_line(False) if by_line.is_on else None)
-    # Some errors are no stop.
+    # Some errors cause no stop event.
     for command in ("reverse-stepi", "reverse-nexti"):
         gdb.execute("define hook-%s\npython by_line(False)\nend" % command)
 
 
 def connect():
-    # Which files gdb reads from the recording is of no interest.
+    # Hide the list of files that gdb reads from the recording.
     gdb.execute("target remote " + os.environ["RETAKE_SOCKET"], to_string=True)
     died = ask("crash")
     if died and ask("ends") == "yes":

@@ -1,8 +1,8 @@
-//! The protocol has numbers of its own for signals.
+//! The protocol's own numbers for signals.
 
 use gdbstub::common::Signal;
 
-/// The protocol's number for one of the kernel's.
+/// The protocol's number for a signal of the kernel.
 pub(super) fn signal(number: i32) -> Signal {
     const NAMED: [(i32, Signal); 30] = [
         (libc::SIGHUP, Signal::SIGHUP),
@@ -36,7 +36,7 @@ pub(super) fn signal(number: i32) -> Signal {
         (libc::SIGPWR, Signal::SIGPWR),
         (libc::SIGSYS, Signal::SIGSYS),
     ];
-    /// Real-time signals: 33 to 63 follow each other, 32 and 64 came later.
+    /// Real-time signals: 33 to 63 are consecutive; 32 and 64 were added later.
     const REAL_TIME_33: u8 = 45;
     const REAL_TIME_32: u8 = 77;
     const REAL_TIME_64: u8 = 78;

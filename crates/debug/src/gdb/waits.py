@@ -1,17 +1,17 @@
-# Who waits for whom: what gdb knows of it. The scripts that come behind this one use it.
+# Finds out with gdb which threads wait for which. The scripts after this one use it.
 import json
 import os
 import re
 
 import gdb
 
-# Frames that are looked at to find out what a thread waits in.
+# The number of frames examined to find out in what a thread waits.
 WAIT_FRAMES = 24
-# Frames at most, however far down the user's own code is.
+# The most frames, however far down the user's own code is.
 MOST_FRAMES_TO_OWN = 512
-# Writes that are gone back over to find out who holds something.
+# The number of writes to go back over to find the holder of something.
 MOST_WRITES = 60
-# A recording that took longer is not searched: going back would take long as well.
+# The longest recording that is searched, since going back takes long as well.
 LONGEST_SEARCH = 60.0
 
 SYSTEM = re.compile(r"^(/usr)?/lib(32|64|x32)?/|/ld-linux|/ld-musl|^/usr/lib")
@@ -145,7 +145,7 @@ class Futex:
         return False
 
     def unknown(self, function):
-        # A mutex of a library without symbols, in glibc's form.
+        # A mutex in glibc's form, of a library without symbols.
         if word(self.address) == 2 and word(self.address + 8) in self.tids:
             self.mutex(function)
 
@@ -153,7 +153,7 @@ class Futex:
         value, owner = word(self.address), word(self.address + 8)
         self.what = "mutex " + symbol_at(self.address)
         if value is not None and value & 0x3fffffff in self.tids:
-            # musl, and mutexes that hand on priorities, have the owner in the word itself.
+            # Mutexes of musl, and those with priority inheritance, have the owner in the word itself.
             self.held_by(value & 0x3fffffff)
             self.what = "mutex " + symbol_at(self.address - 4 if "timedlock" in function and owner not in self.tids else self.address)
         elif self.held_by(owner):
@@ -162,7 +162,7 @@ class Futex:
             self.search = ("taken", self.address)
 
     def rwlock(self, function):
-        # glibc: readers, writers, two words to wait at, and the writer.
+        # glibc's layout: readers, writers, two futex words, and the writer.
         base = self.address - (8 if self.address % 8 == 0 else 12)
         self.what = "rwlock " + symbol_at(base)
         writer, readers = word(base + 24), word(base)
@@ -173,7 +173,7 @@ class Futex:
             self.search = ("readers", base)
 
     def condition(self, function):
-        # The words to wait at are 40 bytes behind the beginning, from glibc 2.41 on 32.
+        # The futex words are 40 bytes after the beginning, or 32 from glibc 2.41 on.
         first = self.address - self.address % 8
         names = [symbol_at(first - 40), symbol_at(first - 32)]
         self.what = "condition variable " + next((name for name in names if "<" in name and "+" not in name), names[0])
@@ -231,7 +231,7 @@ def writes_of(address):
             hits, before_place = watch.hit_count, where()
             gdb.execute(quietly("reverse-continue"), to_string=True)
             if watch.hit_count == hits:
-                # A signal on the way is no write, and the beginning is the end.
+                # A signal on the way is not a write. At the beginning, the search ends.
                 if where() == before_place or is_at_begin():
                     return
                 continue

@@ -1,32 +1,32 @@
 //! The connection to the debugger: bytes in and out, and the few packets that the protocol library
-//! does not take as gdb sends them.
+//! does not accept in gdb's form.
 
 use crate::console::readable;
 use gdbstub::conn::Connection;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
-/// A byte that stops a running program.
+/// The byte that stops a running program.
 const INTERRUPT: u8 = 3;
-/// Asks for the last packet once more.
+/// The request to send the last packet again.
 const RETRANSMIT: &[u8] = b"-";
 /// An empty answer.
 const UNKNOWN: &[u8] = b"$#00";
 const LARGEST_READ: usize = 64 << 10;
 const LONGEST_OUTPUT: usize = 1024;
 
-/// A stream to a debugger, as far as we need it.
+/// A stream to a debugger, with the operations that are needed here.
 pub trait Stream: Read + Write {
-    /// Whether reading waits.
+    /// Sets whether reads wait.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     fn set_waiting(&self, waits: bool) -> io::Result<()>;
 
-    /// The same stream once more, to write to.
+    /// Returns a second handle of the stream, to write to.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     fn output(&self) -> io::Result<Box<dyn Write>>;
 }
 
@@ -50,7 +50,7 @@ impl Stream for std::net::TcpStream {
     }
 }
 
-/// What the program prints, in packets that a debugger takes while the program runs.
+/// Sends the program's output in packets that a debugger accepts while the program runs.
 pub(crate) struct Printed(pub Box<dyn Write>);
 
 impl Write for Printed {
@@ -74,11 +74,11 @@ pub(crate) struct Wire {
     stream: Box<dyn Stream>,
     incoming: VecDeque<u8>,
     outgoing: Vec<u8>,
-    /// The debugger speaks of a child, of which there is nothing here.
+    /// Whether the debugger's packets are about a child, which does not exist here.
     is_elsewhere: bool,
-    /// The next stop is told as the execution of this program.
+    /// If set, the next stop is reported as the execution of this program.
     pub executed: Option<String>,
-    /// Said where the protocol library says that it does not know a packet.
+    /// Our answer to a packet that the protocol library does not know.
     pub answer: Option<Vec<u8>>,
 }
 
@@ -94,7 +94,7 @@ impl Wire {
         }
     }
 
-    /// The next packet, acknowledgement or interrupt, waiting for it.
+    /// Waits for the next packet, acknowledgement or interrupt.
     ///
     /// # Errors
     /// The debugger is gone.
@@ -102,8 +102,8 @@ impl Wire {
         loop {
             if let Some(count) = self.complete() {
                 let packet: Vec<u8> = self.incoming.drain(..count).collect();
-                // Nothing is damaged on the way: the debugger is only out of patience, and the
-                // answer comes.
+                // Nothing is damaged on the way. The debugger only lost patience, and the answer
+                // will come.
                 if packet != RETRANSMIT {
                     return Ok(self.adapted(packet));
                 }
@@ -115,7 +115,7 @@ impl Wire {
         }
     }
 
-    /// Whether the debugger says nothing, and is there.
+    /// Whether the debugger is there but has sent nothing.
     pub fn is_silent(&mut self) -> bool {
         if !self.incoming.is_empty() {
             return false;
@@ -126,7 +126,7 @@ impl Wire {
         is_set.is_ok() && open.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Whether the debugger wants the program to be stopped, or is gone; takes that wish.
+    /// Whether the debugger wants to stop the program, or is gone. Consumes the interrupt.
     pub fn is_interrupted(&mut self) -> bool {
         if self.is_silent() {
             return false;
@@ -137,10 +137,10 @@ impl Wire {
         true
     }
 
-    /// Prints on the debugger's console, while it waits for the program to stop.
+    /// Prints on the debugger's console while it waits for the program to stop.
     ///
     /// # Errors
-    /// It is gone.
+    /// The debugger is gone.
     pub fn say(&mut self, text: &str) -> io::Result<()> {
         for piece in text.as_bytes().chunks(LONGEST_OUTPUT) {
             let digits: String = piece.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -149,9 +149,10 @@ impl Wire {
         Ok(())
     }
 
-    /// What the library is to see. "Continue all threads" before a step backwards: time runs back
-    /// for all of them, whichever is named. A debugger takes its breakpoints out of a new child and
-    /// lets it go; that is answered as if it had been done.
+    /// Adapts a packet for the library. The selection of all threads before a step backwards
+    /// becomes that of any thread: time goes back for all of them. When a debugger removes its
+    /// breakpoints from a new child and detaches from it, the packets become ones that have no
+    /// effect.
     fn adapted(&mut self, packet: Vec<u8>) -> Vec<u8> {
         const ACCEPTED: &[u8] = b"Hc0";
         let Some(body) =
@@ -172,7 +173,7 @@ impl Wire {
         if is_childs { framed(ACCEPTED) } else { packet }
     }
 
-    /// Reads what is there; false at the end.
+    /// Reads the bytes that are there. Returns false at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let mut bytes = [0; LARGEST_READ];
         loop {
@@ -187,7 +188,7 @@ impl Wire {
         }
     }
 
-    /// Bytes of the first packet, if all of it is there.
+    /// The size of the first packet, if all of it is there.
     fn complete(&self) -> Option<usize> {
         const CHECKSUM_BYTES: usize = 2;
         if *self.incoming.front()? != b'$' {
@@ -198,7 +199,7 @@ impl Wire {
     }
 }
 
-/// Whether digits name a process that is not the debugged one, which is number 1.
+/// Whether the digits are the ID of another process than the debugged one, which is number 1.
 fn is_child(pid: &[u8]) -> bool {
     std::str::from_utf8(pid)
         .ok()
@@ -206,7 +207,8 @@ fn is_child(pid: &[u8]) -> bool {
         .is_some_and(|pid| pid > 1)
 }
 
-/// A new child as the debugger takes it: a process of its own. The library has it as a thread.
+/// Turns a new child from a thread, the library's form, into a process of its own, the debugger's
+/// form.
 fn with_child(outgoing: Vec<u8>) -> Vec<u8> {
     const CHILD: &[u8] = b"fork:p";
     let Some(at) = outgoing
@@ -230,8 +232,8 @@ fn with_child(outgoing: Vec<u8>) -> Vec<u8> {
     framed(&[&before[1..], child, b".", child, body].concat())
 }
 
-/// A stop as that of a process that has executed a program. The library knows no such stop; one
-/// debugger reads the path, another one the reason.
+/// Turns a stop into that of a process that has executed a program, which the library does not
+/// support. One debugger reads the path, another one the reason.
 fn with_exec(outgoing: &[u8], path: &str) -> Vec<u8> {
     const STOP: &[u8] = b"$T05";
     let Some(body) =
@@ -243,7 +245,7 @@ fn with_exec(outgoing: &[u8], path: &str) -> Vec<u8> {
     framed(&[&STOP[1..], format!("exec:{path};reason:exec;").as_bytes(), body].concat())
 }
 
-/// A packet that sets a breakpoint, without its conditions, which the protocol library passes over.
+/// Splits a packet that sets a breakpoint from its conditions, which the protocol library skips.
 pub(crate) fn without_conditions(packet: Vec<u8>) -> (Vec<u8>, Option<Vec<Vec<u8>>>) {
     let body = packet.strip_prefix(b"$").and_then(|rest| rest.get(..rest.len().saturating_sub(3)));
     let text = body
@@ -258,7 +260,7 @@ pub(crate) fn without_conditions(packet: Vec<u8>) -> (Vec<u8>, Option<Vec<Vec<u8
     }
 }
 
-/// `X` comes before the number of bytes of each.
+/// Parses conditions. Each begins with `X` and the number of its bytes.
 fn conditions(list: &str) -> Option<Vec<Vec<u8>>> {
     let one = |text: &str| {
         let (count, digits) = text.split_once(',')?;
@@ -267,11 +269,11 @@ fn conditions(list: &str) -> Option<Vec<Vec<u8>>> {
             .map(|index| u8::from_str_radix(digits.get(2 * index..2 * index + 2)?, 16).ok())
             .collect()
     };
-    // Commands that a target could carry out come after them; ours carries out none.
+    // Commands for the target may follow. There are none for ours.
     list.split(";cmds").next()?.split('X').map(|text| one(text.trim_end_matches(';'))).collect()
 }
 
-/// What the protocol library says it supports, and what we do besides.
+/// Adds our own features to those that the protocol library lists.
 fn with_features(outgoing: Vec<u8>) -> Vec<u8> {
     const ANSWER: &[u8] = b"$PacketSize=";
     const OURS: &[u8] = b";ConditionalBreakpoints+;QPassSignals+;exec-events+;qXfer:siginfo:read+";

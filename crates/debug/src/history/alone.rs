@@ -1,7 +1,8 @@
-//! Whether the memory that a process maps shared is its own all the same: then it need not be
-//! shared at replay, and the process can be copied.
+//! Whether shared mappings of a process are in fact used by it alone. Then replay need not share
+//! them, and the process can be copied.
 //!
-//! Many programs map a file shared that others may look at but hardly ever do: Java its counters.
+//! Many programs map a file shared that other processes could read but hardly ever do. Java's
+//! performance counters are an example.
 
 use crate::error::Result;
 use crate::history::scan::{Header, Scan};
@@ -14,19 +15,19 @@ use std::collections::{HashMap, HashSet};
 const MMAP: u16 = libc::SYS_mmap as u16;
 const MREMAP: u16 = libc::SYS_mremap as u16;
 const SHMAT: u16 = libc::SYS_shmat as u16;
-/// In a mapping item, before the numbers of device and inode.
+/// The size of the content in a mapping item, before the device and inode numbers.
 const CONTENT_BYTES: usize = 32;
 
-/// How a file was mapped, in the whole recording.
+/// How a file was mapped in the whole recording.
 #[derive(Debug, Default)]
 struct Mapped {
     count: u32,
     shared_to_write: bool,
 }
 
-/// Whether no other process, no other mapping and no system call ever shows or changes what the
-/// process of `target` maps shared and may write to. Memory that a parent made it with counts as
-/// another's, and so does all memory if the process makes others, which have what it has.
+/// Whether no other process, no other mapping and no system call ever shows or changes the writable
+/// shared memory of the process of `target`. Memory that the process inherited counts as another's.
+/// If the process makes other processes, so does all memory, because they inherit it.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -47,8 +48,8 @@ pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
     })
 }
 
-/// Whether the process maps anything shared to write to it: most do not, and then nothing else need
-/// be known. Looks into few events.
+/// Whether the process maps anything shared and writable. Most processes do not, and then nothing
+/// else matters. Reads few events.
 fn maps_to_share(recording: &Recording, target: &Target) -> Result<bool> {
     let is_mapping =
         |header: &Header| header.kind == Some(EventKind::Call) && header.number == MMAP;

@@ -1,4 +1,4 @@
-//! Which process of a recording died by a signal, and how.
+//! The process of a recording that died by a signal, and how it died.
 
 use crate::error::Result;
 use retake_model::signal::{self, SIGINFO_BYTES, SiginfoRef};
@@ -28,7 +28,7 @@ pub(crate) fn has_end(recording: &Recording, pid: i32) -> Result<bool> {
     Ok(false)
 }
 
-/// Signals that say that a program is wrong, not that somebody wanted it to end.
+/// Signals that indicate a fault of the program, and not that something else ended it.
 const FAULTS: [i32; 9] = [
     libc::SIGILL,
     libc::SIGTRAP,
@@ -41,14 +41,14 @@ const FAULTS: [i32; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// The death of a process by a signal that one of its threads got.
+/// The death of a process by a signal to one of its threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crash {
-    /// The stream of the thread that got it.
+    /// The stream of the thread that got the signal.
     pub stream: StreamId,
-    /// The process, by its number while recording.
+    /// The process, by its ID in the recording.
     pub pid: i32,
-    /// The thread.
+    /// The thread, by its ID in the recording.
     pub tid: i32,
     /// The number of the event in the thread's stream.
     pub event: u64,
@@ -58,8 +58,8 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// The first crash of a process, or of any; where there is none, the first death by another
-    /// signal.
+    /// The first crash of a process, or of any process. If there is none, the first death by
+    /// another signal.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -79,12 +79,12 @@ impl Crash {
         Ok(other)
     }
 
-    /// How the thread of a stream died, if a signal was it.
+    /// The crash at the end of a stream, if the thread died by a signal.
     pub(super) fn at_end_of(recording: &Recording, stream: &StreamSummary) -> Result<Option<Self>> {
         let mut reader = EventReader::new(recording, stream.info.id)?;
         reader.seek_before(stream.event_count.saturating_sub(1))?;
         let mut found = None;
-        // What cannot be read has no crash in it that could be shown.
+        // An unreadable event shows no crash.
         while let Ok(Some(numbered)) = reader.next() {
             let Ok(event) = numbered.event else { continue };
             if let (Event::Fatal { signal, .. }, Some(siginfo)) =
@@ -104,12 +104,12 @@ impl Crash {
         Ok(found)
     }
 
-    /// Whether the program is to blame; else somebody wanted it to end.
+    /// Whether the program caused the signal. Otherwise something else ended it.
     pub fn is_fault(&self) -> bool {
         FAULTS.contains(&i32::from(self.signal))
     }
 
-    /// Whether somebody sent the signal who was not recorded, or the user of a terminal did.
+    /// Whether the sender of the signal was not recorded, or was the user at a terminal.
     pub fn is_from_outside(&self, recording: &Recording) -> bool {
         let Some(siginfo) = self.siginfo().filter(|_| self.siginfo_fits() && !self.is_fault())
         else {
@@ -131,7 +131,7 @@ impl Crash {
         }
     }
 
-    /// The address that it is about, if it is about one.
+    /// The address that the signal is about, if there is one.
     pub fn address(&self) -> Option<u64> {
         let siginfo = self.siginfo()?;
         (siginfo.is_fault() && self.siginfo_fits()).then(|| siginfo.address())
@@ -175,7 +175,8 @@ impl Crash {
         SiginfoRef::new(&self.siginfo)
     }
 
-    /// A default action taken without a handler may have left nothing but the number.
+    /// Whether the signal information is that of the signal. A default action without a handler may
+    /// have left only the number.
     fn siginfo_fits(&self) -> bool {
         self.siginfo().is_some_and(|siginfo| siginfo.signal() == i32::from(self.signal))
     }

@@ -1,4 +1,4 @@
-//! Processes that did not end by themselves: somebody outside of the recording ended them, or
+//! Processes that did not end by themselves: something outside of the recording ended them, or
 //! recording ended before.
 
 use crate::error::Result;
@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 /// A process that did not end by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedOutside {
-    /// Its number while recording.
+    /// The process ID in the recording.
     pub pid: i32,
-    /// The signal that ended it; `None`: the recording has no end of it.
+    /// The signal that ended it; `None` if the recording does not contain its end.
     pub signal: Option<u16>,
 }
 
-/// All of a recording, in the order in which they began. Those that never began are none.
+/// All such processes of a recording, in the order in which they began. A process that never began
+/// is not among them.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -51,7 +52,7 @@ enum End {
     ExitOfProcess,
     ExitOfThread,
     Signal(Box<Crash>),
-    /// The recorder's word: a wait status.
+    /// The wait status that the recorder noted.
     Died(u64),
     Open,
 }
@@ -69,7 +70,7 @@ impl End {
             end = match event.decode() {
                 Event::Exit { call: EXIT_GROUP, .. } => Self::ExitOfProcess,
                 Event::Exit { .. } => Self::ExitOfThread,
-                // How the thread ended is said already; the recorder adds when.
+                // The end of the thread is known already. The recorder only adds the time.
                 Event::End { .. } if end != Self::Open => end,
                 Event::End { status } => Self::Died(status),
                 _ => Self::Open,
@@ -79,7 +80,8 @@ impl End {
     }
 }
 
-/// `None`: the process ended by itself, or another one that was recorded ended it.
+/// Returns the signal that ended a process from outside, or `Some(None)` if its end was not
+/// recorded. Returns `None` if the process ended by itself, or another recorded process ended it.
 fn signal_from_outside(
     recording: &Recording,
     pid: i32,
@@ -102,7 +104,7 @@ fn signal_from_outside(
     });
     match killed {
         Some(signal) => {
-            // It is read once, where it is needed at all.
+            // The signals are read once, and only if needed.
             let sent = match known.take() {
                 Some(sent) => sent,
                 None => sent(recording)?,
@@ -121,12 +123,13 @@ fn signal_from_outside(
 /// A signal that a recorded thread sent.
 #[derive(Debug)]
 struct Sent {
-    /// `None`: to a group, or by a descriptor; who that was is not known here.
+    /// The process; `None` if the signal went to a group or through a descriptor, so that the
+    /// receiver is unknown.
     to: Option<i32>,
     signal: i32,
 }
 
-/// All signals that recorded threads sent, as far as calls say so.
+/// Returns all signals that recorded threads sent with system calls.
 fn sent(recording: &Recording) -> Result<Vec<Sent>> {
     let is_sending = |header: &Header| {
         header.kind == Some(EventKind::Call)

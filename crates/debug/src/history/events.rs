@@ -1,5 +1,5 @@
-//! What the recording says about a place: the events around, and the system call that
-//! wrote something.
+//! What the recording says about a place: the events around it, and the system call that wrote
+//! something.
 
 use crate::error::Result;
 use retake_model::print::{Hexadecimal, TextOptions, call_line, event_line};
@@ -9,9 +9,9 @@ use retake_model::{CallRef, Event, ItemDirection, StreamId, errno};
 use retake_recording::{EventReader, Numbered, Recording};
 use std::fmt::Write;
 
-/// More events than this between a place and the call that follows it there are not.
+/// The most events between a place and the call that follows it.
 const MOST_BEFORE_CALL: u64 = 16;
-/// Calls that give descriptors for names: open, creat, openat, openat2, socket, accept, accept4.
+/// Calls that return descriptors for names: open, creat, openat, openat2, socket, accept, accept4.
 const OPENING: [u16; 7] = [
     number::OPEN,
     number::CREAT,
@@ -22,7 +22,7 @@ const OPENING: [u16; 7] = [
     number::ACCEPT4,
 ];
 const CLOSE: u16 = number::CLOSE;
-/// Calls whose first argument is the descriptor that is read: read, pread64, readv, preadv,
+/// Calls that read from the descriptor in their first argument: read, pread64, readv, preadv,
 /// preadv2, recvfrom, recvmsg, getdents64.
 const READING: [u16; 8] = [
     number::READ,
@@ -43,10 +43,10 @@ const SHOWN: TextOptions = TextOptions {
     utc_offset_s: 0,
 };
 
-/// A thread's stream, and how many events it has consumed.
+/// A thread's stream, and the number of events that it has consumed.
 type Place = (StreamId, u64);
 
-/// The events before and after a place, of its thread.
+/// Describes the events of a thread before and after a place.
 pub(super) fn around(
     recording: &Recording,
     (stream, here): Place,
@@ -78,18 +78,18 @@ pub(super) fn around(
     Ok(text)
 }
 
-/// What became of the call that a thread made last.
+/// The state of the last call of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastCall {
-    /// It may be in a call: the recording has no signal that the thread gets next.
+    /// The thread may be in the call: the recording has no signal that the thread gets next.
     Open,
-    /// A signal has just ended it.
+    /// A signal has just interrupted the call.
     Interrupted { number: u16, arguments: [u64; 6] },
-    /// It returned before the signal that comes next.
+    /// The call returned before the next signal.
     Over,
 }
 
-/// What the thread does there.
+/// The state of the thread's last call at a place.
 pub(super) fn last_call(recording: &Recording, (stream, here): Place) -> Result<LastCall> {
     const RESTARTS: std::ops::RangeInclusive<u16> = 512..=516;
     const EINTR: u16 = 4;
@@ -114,8 +114,8 @@ pub(super) fn last_call(recording: &Recording, (stream, here): Place) -> Result<
     Ok(if gets_signal { interrupted.unwrap_or(LastCall::Over) } else { LastCall::Open })
 }
 
-/// What the kernel said about the signal with this number that the thread gets there: one that is
-/// about to kill it is its next event, another one its last.
+/// The kernel's information about a signal that the thread gets at a place. A signal that is about
+/// to kill it is its next event. Another signal is its last one.
 pub(super) fn siginfo(
     recording: &Recording,
     (stream, here): Place,
@@ -137,8 +137,8 @@ pub(super) fn siginfo(
     Ok(found)
 }
 
-/// The system call that the thread makes there, if that writes to this memory: its
-/// event, and what of it is meant.
+/// Describes the system call that the thread makes at a place, if that writes to this memory: its
+/// event, and the part of its output.
 pub(super) fn writing_call(
     recording: &Recording,
     (stream, here): Place,
@@ -170,7 +170,7 @@ pub(super) fn writing_call(
     Ok(Some(text))
 }
 
-/// The call before event `end` of a stream that made a descriptor.
+/// Finds the call before event `end` of a stream that made a descriptor.
 fn opened(
     recording: &Recording,
     stream: StreamId,
@@ -215,7 +215,7 @@ fn each_event(
     Ok(())
 }
 
-/// Which part of what a call wrote lies at an address.
+/// Describes the part of a call's output that lies at an address.
 fn written_by(call: &CallRef<'_>, address: u64, bytes: u64) -> Option<String> {
     let end = address.saturating_add(bytes);
     let item = call.items().find(|item| {

@@ -1,12 +1,12 @@
-//! What the recording says about the process that is debugged: nothing here looks at a replay.
+//! What the recording says about the debugged process. Nothing here uses a replay.
 //!
-//! * `target`: which process of it that is; `path`: what it executed.
-//! * `crash`: how it died; `ended`: that somebody else ended it.
-//! * `events`, `outputs`: what lies around a place, and what was printed up to there.
-//! * `times`: when things happened; `thread_names`: what its threads are called.
-//! * `alone`: shared memory that nobody shares; `one_core`: programs that notice on which core they
-//!   run.
-//! * `scan`: walking over events without looking into them.
+//! * `target`: the debugged process; `path`: the program that it executed.
+//! * `crash`: how it died; `ended`: processes ended by something else.
+//! * `events`, `outputs`: the events around a place, and the output up to there.
+//! * `times`: when things happened; `thread_names`: the names of its threads.
+//! * `alone`: shared memory that only one process uses; `one_core`: programs that notice on which
+//!   core they run.
+//! * `scan`: reads the headers of events without their bodies.
 
 pub(crate) mod alone;
 pub(crate) mod crash;
@@ -35,24 +35,24 @@ use target::Target;
 use thread_names::ThreadNames;
 use times::Times;
 
-/// A thread's stream, and how many events it has consumed.
+/// A thread's stream, and the number of events that it has consumed.
 pub(crate) type Consumed = (StreamId, u64);
 
-/// What there is to know of a process of a recording.
+/// The recorded information about a process.
 pub(crate) struct History {
     pub recording: Recording,
     pub target: Target,
-    /// What was executed.
+    /// The path of the executed program.
     pub path: String,
-    /// How the process died, if it did.
+    /// How the process died, if a signal killed it.
     pub crash: Option<Crash>,
-    /// Made when somebody asks for a time.
+    /// The times, read on first use.
     times: OnceCell<Option<Times>>,
     names: OnceCell<ThreadNames>,
 }
 
 impl History {
-    /// Of one process.
+    /// Makes the history of a process.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -67,7 +67,7 @@ impl History {
         })
     }
 
-    /// Of another of the programs that the process executed; `None`: it executed fewer.
+    /// The history for another program that the process executed; `None` if it executed fewer.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -76,7 +76,7 @@ impl History {
         target.map(|target| Self::of(&self.recording, target)).transpose()
     }
 
-    /// Which recording this is, for people.
+    /// Describes the recording for users.
     pub fn about(&self) -> String {
         let metadata = self.recording.metadata();
         let words: Vec<String> =
@@ -98,7 +98,7 @@ impl History {
 
     // ---- threads ----
 
-    /// What a thread, by the program's number, is called once it has consumed so many events.
+    /// The name of a thread, by the program's ID, after this many events.
     pub fn thread_name(&self, thread: u32, events: u64) -> &str {
         let names =
             self.names.get_or_init(|| ThreadNames::of(&self.recording, &self.target, &self.path));
@@ -111,7 +111,7 @@ impl History {
 
     // ---- places ----
 
-    /// The same place in terms of events.
+    /// Converts a place to one in terms of events.
     ///
     /// # Errors
     /// There is no such place.
@@ -134,10 +134,10 @@ impl History {
         })
     }
 
-    /// Makes sure that a thread comes to where it has consumed so many events.
+    /// Checks that a thread consumes this many events.
     ///
     /// # Errors
-    /// It ends before; the recording cannot be read.
+    /// The thread ends before, or the recording cannot be read.
     pub fn check_place(&self, thread: u32, events: u64) -> Result<()> {
         let mut end = 0;
         for stream in self.streams().filter(|stream| stream.info.tid as u32 == thread) {
@@ -152,7 +152,7 @@ impl History {
         )))
     }
 
-    /// Where the thread that did something last has consumed all there is of it, if nothing in the
+    /// The thread that did something last, and the number of all its events, if nothing in the
     /// process says that it ends: it was killed, or recording was cut off.
     ///
     /// # Errors
@@ -170,13 +170,13 @@ impl History {
         Ok(last.map(|(_, _, tid, events)| (tid, events)))
     }
 
-    /// Places evenly spread over the events of the process, forced points among them, as
-    /// [`Destination`] reads them: thread by thread.
+    /// Places spread evenly over the events of the process, including forced points, in the form
+    /// that [`Destination`] reads. They are ordered by thread.
     pub fn samples(&self, wanted: u64) -> Vec<String> {
         let all: u64 = self.streams().map(|stream| stream.event_count).sum();
         let step = all.div_ceil(wanted.max(1)).max(1);
         let places = self.streams().flat_map(|stream| {
-            // Before the program there is nothing to look at.
+            // Before the program there is nothing to see.
             let first =
                 if stream.info.id == self.target.stream { self.target.first_event } else { 1 };
             let events = (first..stream.event_count).filter(move |event| event % step == 0);
@@ -191,7 +191,7 @@ impl History {
         self.times.get_or_init(|| Times::of(&self.recording, self.target.pid)).as_ref()
     }
 
-    /// When a thread had consumed so many events: nanoseconds since recording began, and since
+    /// When a thread had consumed this many events: nanoseconds since recording began, and since
     /// 1970.
     pub fn time(&self, (stream, events): Consumed) -> Option<(u64, u64)> {
         let times = self.times()?;
@@ -199,14 +199,14 @@ impl History {
         Some((ns, times.unix_ns(ns)))
     }
 
-    /// Nanoseconds from when recording began to where a thread has consumed so many events, and to
-    /// the end of the process.
+    /// Nanoseconds from the beginning of recording until a thread had consumed this many events,
+    /// and until the end of the process.
     pub fn elapsed(&self, (stream, events): Consumed) -> Option<(u64, u64)> {
         let times = self.times()?;
         Some((times.time(stream, events)?, times.end()?))
     }
 
-    /// Where the process was then.
+    /// The place where the process was at a time.
     fn event_at(&self, time: Duration) -> Result<Destination> {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let Some((times, end)) = self.times().and_then(|times| Some((times, times.end()?))) else {
@@ -234,7 +234,7 @@ impl History {
 
     // ---- events ----
 
-    /// What became of the call that a thread made last.
+    /// The state of the last call of a thread.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -242,7 +242,7 @@ impl History {
         events::last_call(&self.recording, place)
     }
 
-    /// What the kernel said about the signal with this number that a thread gets at a place.
+    /// The kernel's information about a signal that a thread gets at a place.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -250,7 +250,7 @@ impl History {
         events::siginfo(&self.recording, place, number)
     }
 
-    /// The events before and after where a thread has consumed so many, in words.
+    /// Describes the events before and after a place.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -258,7 +258,7 @@ impl History {
         events::around(&self.recording, place, before, after)
     }
 
-    /// The system call that the thread makes there, if that writes to this memory, in words.
+    /// Describes the system call that the thread makes at a place, if that writes to this memory.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -271,15 +271,16 @@ impl History {
         events::writing_call(&self.recording, place, address, bytes)
     }
 
-    /// The number of the last output of the process up to where its threads have consumed so many
-    /// events, and it is this turn.
+    /// The number of the last output of the process before its threads had consumed these numbers
+    /// of events, in this turn.
     ///
     /// # Errors
     /// The recording cannot be read.
     pub fn last_output(&self, living: &[Consumed], turn: u64) -> Result<Option<u64>> {
         let mut last = None;
         for stream in self.streams() {
-            // A thread that lives is where it is; others have ended, or begin in a later turn.
+            // The place of a living thread is known. Other threads have ended, or begin in a later
+            // turn.
             let (events, turn) = match living.iter().find(|(known, _)| *known == stream.info.id) {
                 Some((_, events)) => (*events, u64::MAX),
                 None => (u64::MAX, turn),
@@ -289,8 +290,8 @@ impl History {
         Ok(last)
     }
 
-    /// The numbers of the outputs that these threads, which have consumed so many events, are just
-    /// making: they have printed, and wait for their turn.
+    /// The numbers of the outputs that these threads are just making at their places: they have
+    /// printed, and wait for their turn.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -302,14 +303,14 @@ impl History {
     }
 }
 
-/// How many events a thread has consumed where it is about to end, or where nothing more of it is
-/// recorded.
+/// The number of events that a thread has consumed when it is about to end, or when its recording
+/// stops.
 fn end_of_stream(recording: &Recording, stream: &StreamSummary) -> Result<u64> {
     let mut reader = EventReader::new(recording, stream.info.id)?;
     let mut events = stream.event_count;
     reader.seek_before(events.saturating_sub(1))?;
     while let Ok(Some(numbered)) = reader.next() {
-        // The last one is the recorder's word, not the thread's.
+        // The recorder wrote the last event, not the thread.
         if matches!(numbered.kind, Some(EventKind::Exit | EventKind::Fatal | EventKind::End)) {
             events = events.min(numbered.index);
         }

@@ -1,8 +1,9 @@
-//! Keeping a process on one core, if its code may notice on which it runs.
+//! Keeps a process on one core if its code may notice on which core it runs.
 //!
-//! CPUID says so. In files it is replaced, and where the processor lets it trap it is answered from
-//! the recording. On other processors, code that the program makes at run time executes it: each
-//! way through that code must find the same core, or memory would differ from one way to the next.
+//! The CPUID instruction tells. In files it is patched, and if the processor can trap it, it is
+//! answered from the recording. On other processors, code that the program makes at run time
+//! executes it. Then every run through that code must see the same core, or memory would differ
+//! between runs.
 
 use crate::error::Result;
 use crate::history::target::Target;
@@ -15,8 +16,8 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 const MMAP: u16 = libc::SYS_mmap as u16;
 const CHANGES_PROTECTION: [u16; 2] = [libc::SYS_mprotect as u16, libc::SYS_pkey_mprotect as u16];
 
-/// Keeps the process of `target`, which waits with one thread, and all threads and copies that come
-/// of it, on one core if that is needed.
+/// Keeps the process of `target`, which waits with one thread, on one core if needed, with all
+/// threads and copies that it will have.
 ///
 /// # Errors
 /// The recording cannot be read, or the machine forbids it.
@@ -36,7 +37,7 @@ pub(crate) fn keep_on_one_core(
     Ok(())
 }
 
-/// Whether a process may execute what was not in a file.
+/// Whether a process may execute code that is not in a file.
 fn makes_code(recording: &Recording, target: &Target) -> Result<bool> {
     for stream in recording.streams().filter(|stream| stream.info.pid == target.pid) {
         let mut reader = EventReader::new(recording, stream.info.id)?;
@@ -55,7 +56,7 @@ fn makes_code(recording: &Recording, target: &Target) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether a call makes memory executable that is more than a file.
+/// Whether a call makes memory executable that is not just part of a file.
 fn is_for_code(number: u16, argument: impl Fn(usize) -> u64) -> bool {
     let (protection, flags) = (argument(2) as i32, argument(3) as i32);
     let is_changeable =

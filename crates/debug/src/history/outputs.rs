@@ -1,5 +1,5 @@
-//! Which outputs a process had made somewhere: they have numbers, in one order for the whole
-//! recording.
+//! The outputs that a process had made up to a place. Outputs are numbered in one order for the
+//! whole recording.
 
 use crate::error::Result;
 use retake_model::{Event, EventKind, StreamId};
@@ -33,7 +33,7 @@ pub(super) fn last_output(
     Ok(last)
 }
 
-/// The number of the next output of a stream after so many events, if the next call makes one.
+/// The number of the next output of a stream after this many events, if the next call prints.
 pub(super) fn next_output(
     recording: &Recording,
     stream: StreamId,

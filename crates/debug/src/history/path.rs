@@ -1,15 +1,15 @@
-//! What a process executed, by name.
+//! The path of the program that a process executed.
 
 use crate::history::target::Target;
 use retake_model::{Event, EventRef, ItemDirection, parse_event};
 use retake_recording::Recording;
 use std::path::PathBuf;
 
-/// No event with a name in it is longer.
+/// The longest event that contains a path.
 const LONGEST_EVENT: usize = 1 << 20;
 
-/// What was executed, as an absolute path as far as that is known: the argument of the call before
-/// the EXEC event, or the recorded command.
+/// The executed program, as an absolute path if that is known: the argument of the call before the
+/// EXEC event, or the recorded command.
 pub fn program_path(recording: &Recording, target: &Target) -> String {
     let metadata = recording.metadata();
     let first = metadata.command.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Walking over the headers of a stream's events, without looking into them.
+//! Reads the headers of a stream's events without their bodies.
 
 use retake_model::EventKind;
 use retake_recording::{Recording, Result, StreamId, StreamReader};
@@ -6,23 +6,23 @@ use std::io::{BufRead, Read};
 
 const HEADER_BYTES: usize = 16;
 
-/// The beginning of an event.
+/// The header of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Its number in the stream.
+    /// The event's number in the stream.
     pub index: u64,
     pub kind: Option<EventKind>,
     pub flags: u8,
-    /// Of the call or signal.
+    /// The number of the call or signal.
     pub number: u16,
     pub value: i64,
-    /// Bytes of the event.
+    /// The size of the event.
     pub size: usize,
-    /// Where in the stream it begins.
+    /// The event's offset in the stream.
     pub offset: u64,
 }
 
-/// Walks from some event on.
+/// Reads headers one after the other.
 pub(crate) struct Scan {
     reader: StreamReader,
     next_index: u64,
@@ -30,18 +30,17 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// From the beginning of a stream.
+    /// Begins at the beginning of a stream.
     pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
         Ok(Self { reader: recording.stream(stream)?, next_index: 0, offset: 0 })
     }
 
-    /// The next event's header; `None` at the end, be it in the middle of an event.
+    /// Reads the next event's header. Returns `None` at the end, even in the middle of an event.
     pub fn next(&mut self) -> Option<Header> {
         self.next_with(&mut Vec::new(), |_| false)
     }
 
-    /// The next event's header, and all bytes of the event if it is `wanted`: else `body` stays as
-    /// it is.
+    /// Reads the next event's header. If it is `wanted`, puts the whole event into `body`.
     pub fn next_with(
         &mut self,
         body: &mut Vec<u8>,

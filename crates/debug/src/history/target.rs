@@ -1,4 +1,4 @@
-//! Which process of a recording is debugged, and from where on.
+//! The debugged process of a recording, and where its program begins.
 
 use crate::error::{DebugError, Result};
 use crate::history::crash::Crash;
@@ -6,27 +6,27 @@ use crate::history::scan::Scan;
 use retake_model::EventKind;
 use retake_recording::{Recording, StreamId, StreamKind, StreamSummary};
 
-/// The process that a session is about.
+/// The debugged process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The stream of its first thread, or of the one that executed the program.
+    /// The stream of its first thread, or of the thread that executed the program.
     pub stream: StreamId,
-    /// Its number while recording.
+    /// The process ID in the recording.
     pub pid: i32,
-    /// How many events of that stream come before the program that is debugged.
+    /// The number of events of that stream before the debugged program.
     pub first_event: u64,
-    /// The call that executed it: offset in the stream, and bytes. None where the recorder did, or
-    /// where it is a copy of its parent.
+    /// The call that executed the program, as an offset in the stream and a size. `None` if the
+    /// recorder executed it, or if the process is a copy of its parent.
     pub exec_call: Option<(u64, usize)>,
-    /// The streams from the first process to it.
+    /// The streams from the first process to this one.
     pub path: Vec<u32>,
-    /// Which of its programs that is, from 0,
+    /// The number of the debugged program among those that the process executed, from 0.
     pub program: usize,
-    /// and all that it executed one after the other.
+    /// All programs that the process executed, in order.
     programs: Vec<ProgramStart>,
 }
 
-/// Where a program begins that a process executed.
+/// The beginning of a program that a process executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProgramStart {
     /// The stream of the thread that executed it.
@@ -36,11 +36,11 @@ struct ProgramStart {
 }
 
 impl Target {
-    /// The last program of the process with this number, or of the one that crashed, or of the
-    /// first.
+    /// Chooses the last program of the process with this ID, or of the process that crashed, or of
+    /// the first process.
     ///
     /// # Errors
-    /// There is none, or the recording cannot be read.
+    /// There is no such process, or the recording cannot be read.
     pub fn choose(recording: &Recording, pid: Option<i32>) -> Result<Self> {
         let streams: Vec<StreamSummary> = recording
             .streams()
@@ -58,7 +58,7 @@ impl Target {
         Ok(Self::of_program(&streams, chosen.info.pid, programs.len() - 1, programs))
     }
 
-    /// Another of the programs that the process executed; `None`: it executed fewer.
+    /// The same process with another program; `None` if it executed fewer.
     pub fn with_program(&self, recording: &Recording, program: usize) -> Option<Self> {
         let streams: Vec<StreamSummary> = recording.streams().collect();
         (program < self.programs.len())
@@ -88,7 +88,7 @@ impl Target {
         self.program + 1 < self.programs.len()
     }
 
-    /// How this program died, if it did.
+    /// How this program died, if a signal killed it.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -112,7 +112,7 @@ fn crashed<'a>(
     }))
 }
 
-/// The streams from which one comes, its maker's first; all are in the order of their numbers.
+/// The ancestors of a stream, the parent first. `streams` are in the order of their numbers.
 pub(crate) fn makers(
     streams: &[StreamSummary],
     stream: StreamId,
@@ -120,15 +120,15 @@ pub(crate) fn makers(
     let find = |id: StreamId| {
         streams.binary_search_by_key(&id, |one| one.info.id).ok().map(|index| &streams[index])
     };
-    // A damaged recording may send us round in circles: makers were there before.
+    // Parents have lower numbers. The check prevents an endless loop in a damaged recording.
     let maker = move |of: &StreamSummary| {
         of.info.parent.filter(|parent| *parent < of.info.id).and_then(find)
     };
     std::iter::successors(find(stream).and_then(maker), move |of| maker(of))
 }
 
-/// The stream with which a process began. One that executed a program as another thread than the
-/// first is a process of its own in the list of streams.
+/// The stream with which a process began. If a thread other than the first executes a program, the
+/// list of streams has that as a process of its own.
 fn origin<'a>(streams: &'a [StreamSummary], process: &'a StreamSummary) -> &'a StreamSummary {
     makers(streams, process.info.id)
         .take_while(|maker| maker.info.pid == process.info.pid)
@@ -136,8 +136,8 @@ fn origin<'a>(streams: &'a [StreamSummary], process: &'a StreamSummary) -> &'a S
         .unwrap_or(process)
 }
 
-/// The programs of a process: each begins with an EXEC event, but for the first of a copy of its
-/// parent, which begins with a START event.
+/// The programs of a process. Each begins with an EXEC event, except for the first one of a forked
+/// process, which begins with a START event.
 fn programs(
     recording: &Recording,
     streams: &[StreamSummary],
@@ -149,8 +149,8 @@ fn programs(
     let is_later = |stream: &&StreamSummary| origin(streams, stream).info.id != process.info.id;
     let mut programs =
         vec![ProgramStart { stream: process.info.id, first_event: 1, exec_call: None }];
-    // A number may be given to another process later. Threads that execute nothing say nothing of
-    // it.
+    // The ID may be given to another process later. Threads that execute no program do not matter
+    // here.
     for stream in streams
         .iter()
         .filter(own)
@@ -162,7 +162,7 @@ fn programs(
         while let Some(event) = scan.next() {
             match event.kind {
                 Some(EventKind::Exec) => {
-                    // The recorder executes the first of all without a call.
+                    // The recorder executes the first program without a call.
                     programs.truncate(if last_call.is_none() { 0 } else { programs.len() });
                     programs.push(ProgramStart {
                         stream: stream.info.id,

@@ -1,4 +1,4 @@
-//! What the threads are called: programs name them with `prctl`, which is in the log.
+//! The names of threads. Programs set them with `prctl`, which is in the log.
 
 use crate::history::scan::Scan;
 use crate::history::target::Target;
@@ -7,12 +7,13 @@ use retake_recording::{Recording, Result, StreamId};
 use std::collections::HashMap;
 use std::io::Read;
 
-/// The kernel keeps as many bytes.
+/// The number of bytes that the kernel keeps of a name.
 const LONGEST_NAME: usize = 15;
 const LARGEST_CALL: usize = 4096;
 const PR_SET_NAME: u64 = 15;
 
-/// The names of a process's threads, by the program's number: from which event on, and the name.
+/// The names of a process's threads, by the program's ID. Each name has the number of the event
+/// from which on it holds.
 #[derive(Debug)]
 pub(crate) struct ThreadNames {
     program: String,
@@ -20,8 +21,8 @@ pub(crate) struct ThreadNames {
 }
 
 impl ThreadNames {
-    /// As far as the recording can be read. Threads are called like the program until they are
-    /// named.
+    /// Reads the names as far as the recording can be read. A thread without a name has that of the
+    /// program.
     pub fn of(recording: &Recording, target: &Target, program: &str) -> Self {
         let file = program.rsplit('/').next().unwrap_or_default();
         let mut this =
@@ -34,7 +35,7 @@ impl ThreadNames {
         this
     }
 
-    /// What a thread is called that has consumed so many events.
+    /// The name of a thread that has consumed this many events.
     pub fn name(&self, thread: u32, events: u64) -> &str {
         let names = self.threads.get(&thread).map_or(&[][..], Vec::as_slice);
         names.iter().rfind(|(from, _)| *from <= events).map_or(&self.program, |(_, name)| name)
@@ -64,7 +65,7 @@ fn names_in(recording: &Recording, stream: StreamId) -> Result<Vec<(u64, String)
     Ok(names)
 }
 
-/// The name in a call that sets one.
+/// The name that a call sets, if it sets one.
 fn name_in(bytes: &[u8]) -> Option<String> {
     let (event, _): (EventRef<'_>, _) = parse_event(bytes).ok()?;
     let Event::Call(call) = event.decode() else { return None };

@@ -1,17 +1,17 @@
-//! When things happened. Most events say it themselves; between those that do, time is taken to
-//! pass evenly from event to event.
+//! When things happened. Most events have times. Between them, time is taken to pass evenly from
+//! event to event.
 
 use retake_model::{StreamTimes, TimeScale};
 use retake_recording::{EventReader, Recording, StreamId};
 use std::collections::HashMap;
 
-/// Of a thread so many moments are kept at most. Beyond that, every second one is left out.
+/// The most moments that are kept of a thread. If there are more, every second one is dropped.
 const MOST_MOMENTS: usize = 1 << 20;
 
-/// A moment of a thread: so many events consumed, at this time since recording began.
+/// A moment of a thread: the number of consumed events, and the time since recording began.
 type Moment = (u64, u64);
 
-/// When the threads of a process were where.
+/// The moments of all threads of a process.
 #[derive(Debug)]
 pub(crate) struct Times {
     scale: TimeScale,
@@ -19,25 +19,26 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Of one process; `None` if the recording does not say. What cannot be read has no times.
+    /// Reads the times of a process; `None` if the recording has none. Unreadable events have no
+    /// times.
     pub fn of(recording: &Recording, pid: i32) -> Option<Self> {
         let scale = recording.time_scale()?;
         let mut threads = HashMap::new();
         for stream in recording.streams().filter(|stream| stream.info.pid == pid) {
             let mut moments = Moments::default();
-            // Up to where it can be read.
+            // Errors end the times of the thread.
             let _ = moments.read(recording, stream.info.id, &scale);
             threads.insert(stream.info.id, moments.finish());
         }
         Some(Self { scale, threads })
     }
 
-    /// The time of day at a time, in nanoseconds since 1970.
+    /// Converts a time to nanoseconds since 1970.
     pub fn unix_ns(&self, ns: u64) -> u64 {
         self.scale.unix_ns(ns)
     }
 
-    /// The time at which a thread had consumed so many events.
+    /// The time at which a thread had consumed this many events.
     pub fn time(&self, stream: StreamId, events: u64) -> Option<u64> {
         let moments = self.threads.get(&stream)?;
         let after = moments.partition_point(|moment| moment.0 <= events);
@@ -46,8 +47,8 @@ impl Times {
         Some(between(events, (first, last), (start, end)))
     }
 
-    /// Where the process was at a time: the thread that came there last, and its events. None: it
-    /// had not begun.
+    /// Where the process was at a time: the thread that reached its place last, and its events.
+    /// `None` if it had not begun.
     pub fn place(&self, ns: u64) -> Option<(StreamId, u64)> {
         let places = self.threads.iter().filter_map(|(stream, moments)| {
             let after = moments.partition_point(|moment| moment.1 <= ns);
@@ -63,24 +64,24 @@ impl Times {
             .map(|(_, stream, events)| (stream, events))
     }
 
-    /// When the last thread ended.
+    /// The time at which the last thread ended.
     pub fn end(&self) -> Option<u64> {
         self.threads.values().filter_map(|moments| moments.last()).map(|moment| moment.1).max()
     }
 }
 
-/// The value that is to `to` what `at` is to `from`.
+/// Interpolates: the value that corresponds to `at`.
 fn between(at: u64, from: (u64, u64), to: (u64, u64)) -> u64 {
     let (whole, part) = (from.1.saturating_sub(from.0).max(1), at.saturating_sub(from.0));
     to.0 + (u128::from(to.1.saturating_sub(to.0)) * u128::from(part) / u128::from(whole)) as u64
 }
 
-/// Those of one thread, in order.
+/// The moments of one thread, in order.
 #[derive(Debug, Default)]
 struct Moments {
     kept: Vec<Moment>,
     last: Option<Moment>,
-    /// One of so many is kept: 2 to the power of this.
+    /// One moment of 2 to this power is kept.
     thinned: u32,
     seen: u64,
 }

@@ -1,5 +1,5 @@
-//! System calls that change what is mapped. Behind them breakpoints are put in place again: code
-//! may have come where none was, or gone. And watched memory may be another one.
+//! System calls that change mappings. After such a call breakpoints are planted again, because code
+//! may have been mapped or unmapped. Watched memory may have been replaced.
 
 use super::Inferior;
 use super::planting::ground_of;
@@ -8,7 +8,7 @@ use crate::watchpoints::{Access, Watchpoint};
 use retake_kernel::context;
 use retake_model::table::number;
 
-/// The calls.
+/// The calls that change mappings.
 const CALLS: [u16; 11] = [
     number::MMAP,
     number::MPROTECT,
@@ -23,16 +23,16 @@ const CALLS: [u16; 11] = [
     number::PROCESS_MADVISE,
 ];
 
-/// What watched memory was before a thread made such a call.
+/// The watched memory before a thread made such a call.
 #[derive(Debug, Default)]
 pub(super) struct Before(Option<(i32, Vec<Vec<u8>>)>);
 
-/// The calls that threads are to announce because of what they map.
+/// The calls that threads must announce because of what they map.
 pub(super) fn mapping_calls(inferior: &Inferior) -> &'static [u16] {
     if inferior.stops.heed_mappings(&inferior.text) { &CALLS } else { &[] }
 }
 
-/// A thread announces a call, or that one returns.
+/// Handles a thread's announcement of a call or of its return.
 pub(super) fn heed_call(inferior: &mut Inferior, tid: i32, kind: u64, call: u64) -> Result<()> {
     let is_heeded = mapping_calls(inferior).iter().any(|known| u64::from(*known) == call);
     match kind {
@@ -49,13 +49,12 @@ pub(super) fn heed_call(inferior: &mut Inferior, tid: i32, kind: u64, call: u64)
     Ok(())
 }
 
-/// The contents of all that is watched. Where nothing is, they are zeros: as those of memory
-/// that comes there.
+/// The contents of all watched memory. Unmapped memory counts as zeros, like newly mapped memory.
 pub(crate) fn watched_memory(inferior: &Inferior) -> Vec<Vec<u8>> {
     inferior.stops.watchpoints.iter().map(|one| contents(inferior, one)).collect()
 }
 
-/// The first watchpoint whose memory is another one now, of those that are for changes.
+/// The first watchpoint for writes whose memory has changed.
 pub(crate) fn changed_since(inferior: &Inferior, before: &[Vec<u8>]) -> Option<Watchpoint> {
     let mut all = inferior.stops.watchpoints.iter().zip(before);
     let is_changed = |(one, before): &(&Watchpoint, &Vec<u8>)| {
@@ -70,7 +69,7 @@ fn contents(inferior: &Inferior, watchpoint: &Watchpoint) -> Vec<u8> {
     bytes
 }
 
-/// The program sees what its call changed when that returns.
+/// Reports a change that the call of a thread made to watched memory, when that call returns.
 fn watch_mapping(inferior: &mut Inferior, tid: i32) -> Result<()> {
     let Some((_, before)) = inferior.before.0.take().filter(|(caller, _)| *caller == tid) else {
         return Ok(());
@@ -82,7 +81,7 @@ fn watch_mapping(inferior: &mut Inferior, tid: i32) -> Result<()> {
     Ok(())
 }
 
-/// Puts breakpoints where they belong now. The processor's own are set in all threads.
+/// Plants breakpoints again, and sets the processor's own breakpoints in all threads.
 fn plant_anew(inferior: &mut Inferior, tid: i32) -> Result<()> {
     if inferior.stops.breakpoints.iter().all(|address| inferior.text.is_lasting_code(*address)) {
         return Ok(());

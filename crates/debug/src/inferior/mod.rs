@@ -1,7 +1,7 @@
-//! Running a replayed process forwards: what stops it, and what its user sees of it then.
+//! Running a replayed process forwards: what stops it, and what its user then sees of it.
 //!
-//! Of its threads only the one whose turn it is runs the program's code; the others wait in the
-//! runtime. A stop is always about that thread.
+//! Only the thread with the turn runs the program's code. The others wait in the runtime. A stop is
+//! always about the thread with the turn.
 
 mod mappings;
 mod planting;
@@ -22,14 +22,14 @@ use retake_snapshot::probe::{holds, numbered};
 use retake_snapshot::{Process, in_runtime};
 use std::time::Duration;
 
-/// How long a process in the middle of a call may take to come back to the program, when it is to
-/// be stopped.
+/// How long a process in the middle of a call may take to return to the program when it is to be
+/// stopped.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A new thread has begun within this time, also where the machine has much else to do.
+/// How long a new thread may take to begin, even on a busy machine.
 const LONGEST_BIRTH: Duration = Duration::from_secs(1);
 
-/// A thread that has just begun, or is about to wait, has few things to tell before it waits.
+/// The most reports of a thread that has just begun, or is about to wait, before it waits.
 const MOST_NEWS: usize = 1000;
 
 /// Why the process stopped.
@@ -39,28 +39,28 @@ pub(crate) enum Stop {
     Breakpoint,
     /// After an access to watched memory.
     Watch(Watchpoint),
-    /// After one instruction, or where it was to pause.
+    /// After one instruction, or where the thread was to pause.
     Step,
     /// Before a signal is delivered.
     Signal(i32),
-    /// At a system call, or a child, that was to be caught.
+    /// At a system call or a new child that was to be caught.
     Caught(Caught),
-    /// Somebody asked for it.
+    /// At the user's request.
     Interrupted,
-    /// Where the recording of this process begins.
+    /// At the beginning of this process's recording.
     Begin,
-    /// Where it ends: the process is about to exit or to die.
+    /// At the end of it: the process is about to exit or to die.
     End,
-    /// It exited with this status.
+    /// The process exited with this status.
     Exited(i32),
-    /// This signal killed it.
+    /// This signal killed the process.
     Killed(i32),
-    /// It is about to execute another program.
+    /// The process is about to execute another program.
     Executing,
 }
 
 impl Stop {
-    /// Itself, if it is for something that the runtime announced, and went on from.
+    /// The stop itself, if the runtime announced it and the process goes on from the announcement.
     pub fn if_announced(self) -> Option<Self> {
         matches!(self, Self::Signal(_) | Self::Caught(_)).then_some(self)
     }
@@ -68,20 +68,20 @@ impl Stop {
 
 pub(crate) use retake_snapshot::image::Fate;
 
-/// What long operations ask now and then: whether to give up.
+/// Tells long operations whether to give up. They call it periodically.
 pub(crate) type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub fate: Fate,
-    /// The end was told once.
+    /// Whether the end has been reported.
     pub is_told: bool,
 }
 
 impl Ending {
-    /// What there is to say instead of going on, at the end: first that it is the end, then how the
-    /// process ended.
+    /// Returns what to report at the end instead of going on: first that it is the end, then how
+    /// the process ended.
     fn next_word(&mut self) -> Option<Stop> {
         if self.fate == Fate::Open {
             return None;
@@ -98,8 +98,8 @@ impl Ending {
         })
     }
 
-    /// What stops the process where its end is announced, if it is there. An interruption may find
-    /// it there.
+    /// The stop at the announcement of the process's end, if the process is there. An interruption
+    /// may find it there.
     pub fn stop_at_fate(&self) -> Option<Stop> {
         Some(match self.fate {
             Fate::Open => return None,
@@ -110,27 +110,27 @@ impl Ending {
     }
 }
 
-/// The process, as its user sees it.
+/// The process as its user sees it.
 #[derive(Debug)]
 pub(crate) struct Inferior {
     pub process: Process,
     pub text: Text,
     pub stops: Stops,
-    /// Signals that users do not want to be told of,
+    /// Signals at which users do not want to stop.
     pub passed: Signals,
-    /// and those that were delivered since somebody took note of them.
+    /// Signals that were delivered since this was last read.
     pub delivered: Signals,
-    /// What stops the process though nobody may want to be told of it.
+    /// An announcement at which the process stops even if no user wants that.
     pub told: Option<Told>,
-    /// The thread that the last stop was about; the kernel's number.
+    /// The thread of the last stop, by the kernel's ID.
     pub current: i32,
     pub ending: Ending,
-    /// A thread that begins asks whether it shall pause: the program's number of the one that
-    /// shall, and after how many events.
+    /// The thread that is to pause, by the program's ID, and the number of events after which it
+    /// does. Threads read it when they begin.
     pub pause: Option<(u32, u64)>,
-    /// The thread that is in a call and pauses when it comes out of it.
+    /// The thread that is in a call and pauses when it leaves it.
     stepped: Option<i32>,
-    /// An instruction is being stepped: then every signal is of interest.
+    /// Whether an instruction is being stepped. Then every signal matters.
     is_stepping: bool,
     watch_in_call: Option<Watchpoint>,
     before: mappings::Before,
@@ -164,7 +164,7 @@ impl Inferior {
         }
     }
 
-    /// A copy of the process as seen by the same user.
+    /// A copy of the process for the same user.
     pub fn beside(&self, process: Process) -> Self {
         let stops = Stops {
             breakpoints: self.stops.breakpoints.clone(),
@@ -179,7 +179,7 @@ impl Inferior {
         }
     }
 
-    /// Whether a stop is one that users want to be told of.
+    /// Whether users want to stop for this.
     pub fn wants(&self, stop: Stop) -> bool {
         match stop {
             Stop::Signal(number) => self.ending.fate != Fate::Open || !self.passed.has(number),
@@ -188,9 +188,9 @@ impl Inferior {
         }
     }
 
-    // ---- looking ----
+    // ---- the state ----
 
-    /// The registers of a thread as the program has them.
+    /// The registers of a thread as the program sees them.
     pub fn registers(&self, tid: i32) -> Result<Registers> {
         let real = self.process.registers(tid)?;
         if !in_runtime(real.rip) {
@@ -203,12 +203,12 @@ impl Inferior {
         Ok(context.map_or(real, |context| context.program_registers(&real)))
     }
 
-    /// The program counter of the current thread, as the user sees it.
+    /// The current thread's program counter as the user sees it.
     pub fn program_counter(&self) -> Result<u64> {
         Ok(self.registers(self.current)?.rip)
     }
 
-    /// Whether the current thread executes what the program can write.
+    /// Whether the current thread executes code that the program can write to.
     pub fn is_in_writable_code(&self) -> Result<bool> {
         let address = self.process.registers(self.current)?.rip;
         Ok(self.text.mapping(address).is_some_and(|mapping| mapping.writable))
@@ -219,19 +219,19 @@ impl Inferior {
         self.process.context(self.current).unwrap_or_default()
     }
 
-    /// The threads that the program knows: the kernel's number, and the program's.
+    /// The threads that the program knows, by the kernel's ID and the program's.
     pub fn threads(&self) -> Vec<(i32, u32)> {
         let known =
             self.process.threads().filter_map(|tid| Some((tid, self.process.context(tid)?)));
         let mut threads: Vec<(i32, u32)> =
             known.map(|(tid, context)| (tid, context.tid)).filter(|(_, tid)| *tid != 0).collect();
-        // One that is only just beginning still shows its maker's number.
+        // A thread that is only beginning still has its creator's ID.
         threads.sort_by_key(|(tid, known)| (*known, *tid != self.current, *tid));
         threads.dedup_by_key(|(_, known)| *known);
         threads
     }
 
-    /// Of each thread that the program knows: its number, and how many events it has consumed.
+    /// The ID of each thread that the program knows, and the number of events that it has consumed.
     pub fn counts(&self) -> Vec<(u32, u64)> {
         let known = self.threads().into_iter();
         known
@@ -239,13 +239,13 @@ impl Inferior {
             .collect()
     }
 
-    /// The kernel's number of a thread of the program.
+    /// The kernel's ID of a thread of the program.
     pub fn thread(&self, known: u32) -> Option<i32> {
         self.threads().into_iter().find(|(_, tid)| *tid == known).map(|(tid, _)| tid)
     }
 
-    /// Whether one of the user's breakpoints is for where the program stands, and as it stands
-    /// there. What cannot be evaluated here is left to the debugger.
+    /// Whether a breakpoint of the user applies here, including its condition. A condition that
+    /// cannot be evaluated here is left to the debugger.
     pub fn is_at_breakpoint(&self) -> Result<bool> {
         if !run::comes_to_breakpoint(self)? {
             return Ok(false);
@@ -259,13 +259,13 @@ impl Inferior {
         Ok(conditions.is_empty() || conditions.iter().any(may_hold))
     }
 
-    /// Reads memory as the program would see it without us; returns how many bytes are there.
+    /// Reads memory as the program would see it without us. Returns how many bytes could be read.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
         self.text.read(&self.process, address, bytes)
     }
 }
 
-/// The signal that the current thread is about to get, if it stands where that is announced.
+/// The signal that the current thread is about to get, if it stands at the announcement of one.
 pub(crate) fn signal_here(inferior: &Inferior) -> Result<Option<i32>> {
     let real = inferior.process.registers(inferior.current)?;
     let is_announced = real.rip == context::DEBUG_EVENT + 1

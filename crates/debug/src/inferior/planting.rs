@@ -1,4 +1,4 @@
-//! Which traps and probes are in the text while the process runs.
+//! The traps and probes that are in the text while the process runs.
 
 use super::Inferior;
 use crate::error::Result;
@@ -9,17 +9,17 @@ use retake_snapshot::{Memory, Process, in_runtime, search};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// A place that is looked for: where, and what is so there and rarely elsewhere.
+/// A place that is searched for: its address, and tests that rarely hold elsewhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Sought {
     pub address: u64,
     pub tests: Vec<Test>,
-    /// The stack pointer there, if flags may be changed where nobody looks at them: who stops
-    /// behind it sees them.
+    /// The stack pointer there, if flags may be changed where they are dead. A user who stops after
+    /// the place would see changed flags.
     pub stack: Option<u64>,
 }
 
-/// What telling the visits of an address apart costs.
+/// The cost of telling visits of an address apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probing {
     /// A comparison may change the flags there.
@@ -27,26 +27,26 @@ pub(crate) enum Probing {
     Slow,
 }
 
-/// What is planted beside the user's breakpoints, and how.
+/// What is planted in addition to the user's breakpoints.
 #[derive(Debug, Default)]
 pub(crate) struct Planting {
-    /// Places that stop the process for us, not for the user.
+    /// Addresses that stop the process for us, not for the user.
     pub private_places: BTreeSet<u64>,
-    /// Breakpoints are counted instead of stopping: so many are left until one stops.
+    /// Set if breakpoints are counted instead of stopping: the number of hits until one stops.
     pub remaining: Option<u64>,
-    /// The place that is looked for.
+    /// The place that is searched for.
     pub sought: Option<Sought>,
-    /// The stop at the place that is looked for was of no use; whether it is a hit of a breakpoint
-    /// is still to be seen.
+    /// Whether the stop at the searched place was a wrong visit. It may still be a hit of a
+    /// breakpoint.
     pub passes_place: bool,
-    /// A repeated instruction that is being finished: it has neither a trap nor a probe.
+    /// A repeated instruction that is being finished. It has neither a trap nor a probe.
     pub passed: Option<u64>,
-    /// Where the stubs count.
+    /// The address of the counter in the stubs.
     counter: Option<u64>,
     plans: HashMap<u64, Option<Rc<Plan>>>,
 }
 
-/// Where it is planted.
+/// The process in which to plant.
 pub(super) struct Ground<'a> {
     process: &'a mut Process,
     text: &'a Text,
@@ -56,12 +56,12 @@ pub(super) struct Ground<'a> {
 }
 
 impl Planting {
-    /// For a copy of the process: nothing, but what is known of addresses.
+    /// For a copy of the process: nothing planted, but the same plans.
     pub fn with_same_plans(&self) -> Self {
         Self { plans: self.plans.clone(), ..Self::default() }
     }
 
-    /// All addresses where the process is to stop, by whatever means.
+    /// All addresses where the process is to stop, by any means.
     fn addresses(&self, ground: &Ground<'_>) -> BTreeSet<u64> {
         let user = ground.stops.places(ground.text).into_iter();
         let sought = self.sought.iter().map(|sought| sought.address);
@@ -69,7 +69,7 @@ impl Planting {
         all.filter(|address| self.passed != Some(*address)).collect()
     }
 
-    /// What probes are wanted for, by address.
+    /// What the probes are to do, by address.
     fn wanted(&self, ground: &Ground<'_>) -> BTreeMap<u64, Wanted> {
         let counts = self.remaining.is_some();
         let mut wanted: BTreeMap<u64, Wanted> = BTreeMap::new();
@@ -95,7 +95,8 @@ impl Planting {
         wanted
     }
 
-    /// The probes among them. An address has a trap where it must stop each time, or no jump fits.
+    /// The probes to plant. An address gets a trap instead if it must stop each time, or if no jump
+    /// fits.
     fn probes(&mut self, ground: &mut Ground<'_>) -> Vec<(Rc<Plan>, Wanted)> {
         let (addresses, wanted) = (self.addresses(ground), self.wanted(ground));
         let mut probes = Vec::new();
@@ -111,8 +112,8 @@ impl Planting {
         probes
     }
 
-    /// How visits of an address can be told apart without stopping at each, while there are probes
-    /// at these others; `None`: they cannot.
+    /// How visits of an address can be told apart without stopping at each, while these other
+    /// addresses have probes; `None` if they cannot.
     fn probing(
         &mut self,
         ground: &mut Ground<'_>,
@@ -123,7 +124,7 @@ impl Planting {
         let own = own_plan.original().len() as u64;
         let mut bytes =
             |at: u64| self.plan(ground, at).map_or(1, |plan| plan.original().len() as u64);
-        // The jump of neither may cover where the other begins.
+        // Neither jump may cover the beginning of the other.
         let mut is_apart = |other: u64| {
             !(address + 1..address + own).contains(&other)
                 && !(other + 1..other + bytes(other)).contains(&address)
@@ -133,8 +134,9 @@ impl Planting {
         is_free.then_some(how)
     }
 
-    /// How a jump can be planted at an address. Remembered; the text hardly ever changes, but for
-    /// the jump of a search, which is not planted over. What is known of other mappings does.
+    /// The plan for a jump at an address. It is remembered, since the text hardly ever changes. An
+    /// exception is the jump of a search, over which nothing is planted. A plan is made again if
+    /// its page is no longer free.
     fn plan(&mut self, ground: &mut Ground<'_>, address: u64) -> Option<Rc<Plan>> {
         let Ground { process, text, tid, .. } = ground;
         if let Some(known) = self.plans.get(&address)
@@ -146,7 +148,7 @@ impl Planting {
                 .filter(|_| !search::leads_to_search(&process.memory, *tid, address, bytes));
         }
         let code = text.mapping(address)?;
-        // Traps and probes that are in memory would be taken for the program's.
+        // Otherwise they would be taken for the program's own instructions.
         process.memory.remove_probes();
         process.memory.plant(&BTreeSet::new());
         let has_stub = |page: u64| self.plans.values().flatten().any(|plan| plan.page == page);
@@ -160,7 +162,7 @@ impl Planting {
         plan
     }
 
-    /// Whether the thread stands where there is to be a trap, which it must get over first.
+    /// Whether the thread stands at the address of a trap, and must first step over it.
     pub(super) fn must_step_off(&mut self, ground: &mut Ground<'_>) -> Result<bool> {
         let address = ground.process.registers(ground.tid)?.rip;
         if in_runtime(address) || !self.addresses(ground).contains(&address) {
@@ -170,13 +172,13 @@ impl Planting {
             return Ok(true);
         }
         if !ground.process.memory.has_probe(address) {
-            // It may be refused.
+            // The probe may be refused.
             self.put_in_place(ground)?;
         }
         Ok(!ground.process.memory.has_probe(address))
     }
 
-    /// Puts everything in place before the process runs.
+    /// Plants everything before the process runs.
     pub(super) fn plant(&mut self, ground: &mut Ground<'_>) -> Result<()> {
         self.put_in_place(ground)?;
         let counts = std::mem::take(&mut self.passes_place);
@@ -197,8 +199,8 @@ impl Planting {
         let mut refused = BTreeSet::new();
         self.counter = None;
         for (plan, mut wanted) in probes {
-            // All count where the first does that is there: the code of others may not be mapped
-            // yet.
+            // All probes use the counter of the first one that is planted. The code of the others
+            // may not be mapped yet.
             wanted.counter = wanted.counter.map(|own| self.counter.unwrap_or(own));
             if memory.plant_probe(ground.tid, &plan, &wanted)? {
                 self.counter = wanted.counter.or(self.counter);
@@ -207,7 +209,7 @@ impl Planting {
             }
         }
         if let Some(counter) = self.counter {
-            // Where nothing is counted, the first hit is the one.
+            // If hits are not counted, the first one stops.
             memory.write(counter, &self.remaining.unwrap_or(1).to_le_bytes())?;
         }
         if !refused.is_empty() {
@@ -217,14 +219,14 @@ impl Planting {
         Ok(())
     }
 
-    /// Puts everything in place once more, because what is mapped has changed; the thread of this
-    /// ground is in the runtime.
+    /// Plants everything again because the mappings have changed. The stopped thread is in the
+    /// runtime.
     pub(super) fn plant_anew(&mut self, ground: &mut Ground<'_>) -> Result<()> {
         self.read_counter(&ground.process.memory);
         self.put_in_place(ground)
     }
 
-    /// How many hits are left, as the stubs have counted.
+    /// Reads the number of hits that are left from the stubs.
     pub(super) fn read_counter(&mut self, memory: &Memory) {
         if let (Some(counter), Some(_)) = (self.counter, self.remaining)
             && let Some(now) = memory.word(counter)
@@ -235,27 +237,27 @@ impl Planting {
 }
 
 impl Inferior {
-    /// What is planted, and where.
+    /// The planted traps and probes, and the process for the current thread.
     pub(super) fn ground(&mut self) -> (&mut Planting, Ground<'_>) {
         let tid = self.current;
         ground_of(self, tid)
     }
 
-    /// How visits of an address can be told apart without stopping at each, while there are probes
-    /// at these others; `None`: they cannot.
+    /// How visits of an address can be told apart without stopping at each, while these other
+    /// addresses have probes; `None` if they cannot.
     pub fn probing(&mut self, address: u64, others: &[u64]) -> Option<Probing> {
         let (planting, mut ground) = self.ground();
         planting.probing(&mut ground, address, others)
     }
 
-    /// How many bytes the jump of a probe at an address covers.
+    /// The number of bytes that the jump of a probe covers at an address.
     pub fn jump_bytes(&mut self, address: u64) -> usize {
         let (planting, mut ground) = self.ground();
         planting.plan(&mut ground, address).map_or(1, |plan| plan.original().len())
     }
 }
 
-/// What is planted, and where, with this stopped thread.
+/// The planted traps and probes, and the process for this stopped thread.
 pub(super) fn ground_of(inferior: &mut Inferior, tid: i32) -> (&mut Planting, Ground<'_>) {
     let Inferior { process, text, stops, planting, .. } = inferior;
     (planting, Ground { process, text, stops, tid })

@@ -1,4 +1,4 @@
-//! Going on until something stops the process.
+//! Runs the process until something stops it.
 
 use super::mappings::{heed_call, mapping_calls};
 use super::stepping::step_off;
@@ -11,8 +11,8 @@ use retake_snapshot::{Happened, NAPS, in_runtime, search};
 use std::time::Instant;
 
 impl Inferior {
-    /// Goes on until something stops the process. A trap at a breakpoint whose condition does not
-    /// hold does not.
+    /// Goes on until something stops the process. A breakpoint whose condition does not hold does
+    /// not stop it.
     pub fn resume(&mut self, give_up: GiveUp) -> Result<Stop> {
         loop {
             let stop = self.resume_to_stop(give_up)?;
@@ -50,8 +50,8 @@ impl Inferior {
             .is_some_and(|(known, events)| known == context.tid && context.event_count >= events)
     }
 
-    /// Tells the threads that are there already which of them shall pause. One that is stepped
-    /// pauses anyway.
+    /// Tells the thread that is to pause, if it has begun already. A thread that is stepped pauses
+    /// anyway.
     fn pass_pause_on(&self) -> Result<()> {
         let Some((known, events)) = self.pause else { return Ok(()) };
         match self.thread(known).filter(|tid| self.stepped != Some(*tid)) {
@@ -60,7 +60,7 @@ impl Inferior {
         }
     }
 
-    /// Tells a stopped thread what it shall stop for or announce.
+    /// Tells a stopped thread where to stop and what to announce.
     fn arm(&self, tid: i32) -> Result<()> {
         self.stops.watchpoints.arm(tid, &self.stops.watched_code(&self.text))?;
         let context = self.process.context(tid).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Inferior {
         Ok(self.process.resume_all()?)
     }
 
-    /// What stopped the process since it set off; `None`: nothing yet.
+    /// Returns what stopped the process since it was set off; `None` if nothing has yet.
     pub fn look(&mut self) -> Result<Option<Stop>> {
         while let Some(happened) = self.process.next(&mut || true)? {
             if let Some(stop) = self.interpret(happened)? {
@@ -99,7 +99,7 @@ impl Inferior {
                 if let Some(stop) = self.settle()? {
                     return Ok(stop);
                 }
-                // It may just have come to a breakpoint, which nobody has been told of.
+                // The process may just have come to a breakpoint without a report.
                 let is_hit = self.planting.remaining.is_none() && comes_to_breakpoint(self)?;
                 return Ok(if is_hit { Stop::Breakpoint } else { Stop::Interrupted });
             };
@@ -122,7 +122,8 @@ impl Inferior {
         Ok(())
     }
 
-    /// A thread that was made before here has begun, so that it is there in all visits of a place.
+    /// Waits until all threads that were created before here have begun, so that they exist in
+    /// every visit of a place.
     fn await_births(&mut self) -> Result<()> {
         let since = Instant::now();
         let (mut nap, longest) = NAPS;
@@ -146,13 +147,13 @@ impl Inferior {
         Ok(())
     }
 
-    /// Stops all threads, and hears what those have to tell that the stop was not about.
+    /// Stops all threads, and handles the reports of those that the stop is not about.
     pub fn hear_others(&mut self) -> Result<()> {
         self.hear(false).map(drop)
     }
 
-    /// Stops all threads, and hears what they have to tell: all of it, or until that stops the
-    /// process.
+    /// Stops all threads and handles their reports. If `until_stop`, ends at the first report that
+    /// stops the process.
     fn hear(&mut self, until_stop: bool) -> Result<Option<Stop>> {
         self.process.stop_all()?;
         for _ in 0..MOST_NEWS {
@@ -166,8 +167,8 @@ impl Inferior {
                     return Ok(stop);
                 }
             }
-            // Of other threads, on their way to where they wait: nothing that users are told,
-            // unless it is the end, which is told where it came.
+            // Other threads are on their way to where they wait, so the user is not told. The end
+            // of the process is an exception: it is reported where it came.
             if !was_open || self.ending.fate == Fate::Open {
                 self.current = current;
             }
@@ -249,7 +250,7 @@ impl Inferior {
                 }
                 self.arm(tid)?;
             }
-            // While it waited for the child it could not be told anything.
+            // The thread could not be armed while it waited for the child.
             context::DEBUG_VFORK => self.arm(tid)?,
             context::DEBUG_THREAD_EXIT => {
                 self.process.let_exit(tid)?;
@@ -266,7 +267,7 @@ impl Inferior {
             return executed(self, tid, watch);
         };
         if in_runtime(self.process.registers(tid)?.rip) {
-            // The recorded kernel wrote it, so to say: the program sees it when the call returns.
+            // The recorded kernel wrote to the memory. The program sees that when the call returns.
             self.watch_in_call = Some(watchpoint);
             self.process.pause_after(tid, Some(0))?;
             self.process.resume(tid)?;
@@ -276,12 +277,12 @@ impl Inferior {
         Ok(Some(Stop::Watch(watchpoint)))
     }
 
-    /// Stops the process, and brings it to a place that its user can be shown. What stopped it just
-    /// then, or on its way there, if anything did.
+    /// Stops the process, and brings it to a place that can be shown to its user. Returns what
+    /// stopped it just then, or on its way there, if anything did.
     pub fn settle(&mut self) -> Result<Option<Stop>> {
         let stop = self.hear(true)?;
         self.stopped()?;
-        // Over its end, if it had just come there, it must not go on.
+        // A process that has just come to its end must not go past it.
         let stop = stop.or_else(|| self.ending.stop_at_fate());
         if stop.is_some() {
             return Ok(stop);
@@ -330,14 +331,14 @@ impl Inferior {
     }
 }
 
-/// Whether it stands where one of the user's breakpoints stops it, whatever its condition.
+/// Whether the process stands at a breakpoint of the user, whatever its condition.
 pub(super) fn comes_to_breakpoint(inferior: &Inferior) -> Result<bool> {
     let shown = inferior.program_counter()?;
     let real = inferior.process.registers(inferior.current)?.rip;
     Ok(inferior.stops.breakpoints.contains(&shown) && inferior.text.stops_at(shown, real))
 }
 
-/// Whether it stopped at a trap for nothing but a breakpoint whose condition does not hold.
+/// Whether the process stopped only for a breakpoint whose condition does not hold.
 fn is_unmet(inferior: &Inferior) -> Result<bool> {
     let address = inferior.process.registers(inferior.current)?.rip;
     let is_sought = inferior.planting.private_places.contains(&address)
@@ -348,8 +349,8 @@ fn is_unmet(inferior: &Inferior) -> Result<bool> {
         && !inferior.is_at_breakpoint()?)
 }
 
-/// The processor says that a thread comes to one of these addresses. Where the condition does
-/// not hold it goes on: a flag lets it over.
+/// Handles the execution of a watched address. If the condition does not hold, the thread goes on.
+/// A flag lets it pass the address.
 fn executed(inferior: &mut Inferior, tid: i32, watch: u64) -> Result<Option<Stop>> {
     const RESUME: u64 = 1 << 16;
     let registers = inferior.process.registers(tid)?;

@@ -1,20 +1,21 @@
-//! One instruction at a time.
+//! Executes single instructions.
 
 use super::{GiveUp, Inferior, Stop};
 use crate::error::Result;
 use retake_snapshot::{Happened, Memory, Process, in_runtime, search};
 
-/// Bytes.
+/// The longest instruction, in bytes.
 const LONGEST_INSTRUCTION: usize = 15;
 
-/// Bytes of the repeated string instruction with which code begins; 0 for all others.
+/// The size of the repeated string instruction at the beginning of code; 0 for any other
+/// instruction.
 fn repeated_instruction(code: &[u8]) -> u64 {
     const LEGACY_PREFIXES: [u8; 10] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3];
     const REPEAT: [u8; 2] = [0xf2, 0xf3];
     let mut at = code.iter().take_while(|byte| LEGACY_PREFIXES.contains(byte)).count();
     let is_repeated = code[..at].iter().any(|byte| REPEAT.contains(byte));
     at += usize::from(code.get(at).is_some_and(|byte| matches!(byte, 0x40..=0x4f)));
-    // MOVS, CMPS, STOS, LODS, SCAS; what reads and writes ports no program may.
+    // MOVS, CMPS, STOS, LODS, SCAS. No program may execute the ones for I/O ports.
     let is_string = code.get(at).is_some_and(|opcode| matches!(opcode, 0xa4..=0xa7 | 0xaa..=0xaf));
     if is_repeated && is_string { at as u64 + 1 } else { 0 }
 }
@@ -55,7 +56,7 @@ impl Inferior {
                         }
                         now = self.process.registers(tid)?.rip;
                     }
-                    // What the search displaced counts as one.
+                    // The code that the search displaced counts as one instruction.
                     if !self.text.is_same_instruction(real, now)
                         && !search::is_in_search(&self.process.memory, tid)
                     {
@@ -76,7 +77,7 @@ impl Inferior {
         }
     }
 
-    /// The thread is in the runtime: until it is back in the program.
+    /// Runs a thread that is in the runtime until it is back in the program.
     fn finish_call(&mut self, tid: i32, give_up: GiveUp) -> Result<Stop> {
         self.process.pause_after(tid, Some(0))?;
         self.stepped = Some(tid);
@@ -85,7 +86,7 @@ impl Inferior {
         stop
     }
 
-    /// The stepped instruction made the kernel send a signal that the runtime is for.
+    /// Handles a signal of the stepped instruction that is meant for the runtime.
     fn emulated(&mut self, tid: i32, signal: i32, address: u64, give_up: GiveUp) -> Result<Stop> {
         let length = if signal == libc::SIGSEGV {
             trapped_instruction(&self.process.memory, address)
@@ -95,7 +96,7 @@ impl Inferior {
         if length == 0 {
             return self.finish_call(tid, give_up);
         }
-        // The runtime does what the instruction would, and goes back from its signal handler.
+        // The runtime does what the instruction would do, and returns from its signal handler.
         let place = address + length;
         match self.run_to(place, give_up)? {
             Stop::Breakpoint
@@ -107,7 +108,7 @@ impl Inferior {
         }
     }
 
-    /// Goes on until something stops the process, this place if nothing before.
+    /// Goes on until something stops the process, at the latest at this address.
     fn run_to(&mut self, place: u64, give_up: GiveUp) -> Result<Stop> {
         let is_new = self.planting.private_places.insert(place);
         let stop = self.run(give_up);
@@ -117,9 +118,9 @@ impl Inferior {
         stop
     }
 
-    /// Goes on to the end of a repeated string instruction, and says what stopped it there. The
-    /// current thread may be in the midst of it, and traps stop only where one begins. `None`:
-    /// there is none, or a user wants to stop there.
+    /// Finishes a repeated string instruction, and returns what stopped the thread after it. The
+    /// current thread may be in the middle of the instruction, while traps stop only at its
+    /// beginning. `None` if there is no such instruction, or the user wants to stop there.
     pub fn finish_repeated(&mut self) -> Result<Option<Stop>> {
         let address = self.process.registers(self.current)?.rip;
         let length = repeated_at(&self.process.memory, address);
@@ -131,14 +132,14 @@ impl Inferior {
         self.run_to(address + length, &mut || false).map(Some)
     }
 
-    /// Whether the current thread is at a repeated string instruction, or in the midst of it.
+    /// Whether the current thread is at a repeated string instruction, or in the middle of one.
     pub fn is_at_repeated(&self) -> Result<bool> {
         Ok(repeated_at(&self.process.memory, self.process.registers(self.current)?.rip) != 0)
     }
 }
 
-/// Gets over the instruction where there is to be a trap: over all of a repeated one, which is
-/// come to but once.
+/// Steps over an instruction at which a trap is to be planted. A repeated instruction is finished,
+/// since a trap there hits only once.
 pub(super) fn step_off(inferior: &mut Inferior, give_up: GiveUp) -> Result<Stop> {
     let address = inferior.process.registers(inferior.current)?.rip;
     let length = repeated_at(&inferior.process.memory, address);
@@ -164,7 +165,8 @@ fn repeated_at(memory: &Memory, address: u64) -> u64 {
     repeated_instruction(&code[..count])
 }
 
-/// Bytes of an instruction that faults so that the runtime can answer it; 0 for all others.
+/// The size of an instruction that faults so that the runtime answers it; 0 for any other
+/// instruction.
 fn trapped_instruction(memory: &Memory, address: u64) -> u64 {
     let mut code = [0; 3];
     memory.read(address, &mut code);
@@ -175,7 +177,8 @@ fn trapped_instruction(memory: &Memory, address: u64) -> u64 {
     }
 }
 
-/// Bytes of flags that the instruction pushes: with a flag in them that stepping sets.
+/// The number of bytes that the instruction pushes, if it pushes the flags. Single steps set a flag
+/// in them.
 fn pushes_flags(memory: &Memory, address: u64) -> usize {
     let mut code = [0; 2];
     memory.read(address, &mut code);

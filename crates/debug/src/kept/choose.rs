@@ -1,4 +1,4 @@
-//! Which kept checkpoint serves to go to a place, and going to one.
+//! Chooses the kept checkpoint to start from for a place, and goes to it.
 
 use super::past::Twin;
 use super::printed;
@@ -15,12 +15,12 @@ use retake_recording::KeptCheckpoint;
 use retake_snapshot::image::{Surroundings, restore, summary};
 use std::time::Duration;
 
-/// To read one and to have one more process is worth so much replay, and a second for so many
-/// bytes.
+/// The cost of using a kept checkpoint, as a duration of replay: this much for reading it and for
+/// one more process, and a second for this many bytes.
 const WORTH: Duration = Duration::from_millis(100);
 const BYTES_A_SECOND: u64 = 128 << 20;
 
-/// A place that somebody wants to go to, in the same words whoever asks.
+/// The place that a user wants to go to, in one form for all users.
 pub(super) fn arrival(replay: &Replay, destination: Destination) -> Option<String> {
     Some(match destination {
         Destination::Event(thread, events) => Destination::Event(
@@ -42,7 +42,7 @@ impl Kept {
         self.known.get_or_insert_with(|| of_target(&history.recording, places, &history.target))
     }
 
-    /// The one that was kept for a place because somebody asked for it.
+    /// The checkpoint that a user had kept for a place.
     pub(super) fn at(
         &mut self,
         replay: &Replay,
@@ -56,7 +56,7 @@ impl Kept {
             .cloned()
     }
 
-    /// The last of them behind `lower`, if there is one that is wanted.
+    /// The last kept checkpoint after `lower` that is wanted, if there is one.
     fn best(
         &mut self,
         replay: &Replay,
@@ -71,8 +71,8 @@ impl Kept {
         fresh.max_by_key(|(_, one)| (mark(one), one.after_ms))
     }
 
-    /// Goes to a place at once if a checkpoint was kept exactly there. What stops the program
-    /// there.
+    /// Goes directly to a place if a checkpoint was kept exactly there. Returns the stop at the
+    /// place.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -99,8 +99,8 @@ impl Kept {
         Ok(Some(timeline.replay.inferior.ending.stop_at_fate().unwrap_or(Stop::Step)))
     }
 
-    /// Puts the kept checkpoint on the time line that is the last before some place, if that spares
-    /// more than it costs. `base`: the time line's last that certainly is before it.
+    /// Adds the last kept checkpoint before some place to the time line, if that saves more than it
+    /// costs. `base` is the last checkpoint of the time line that is certainly before the place.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -131,9 +131,9 @@ impl Kept {
         self.put_on_time_line(timeline, &kept, &summary)
     }
 
-    /// Puts the small ones on the time line that are before its checkpoint with this number and
-    /// behind the one before: how many. So what is not known of the ways between them can be gone
-    /// through on all cores.
+    /// Adds the small kept checkpoints between the checkpoint with this number and the one before
+    /// it to the time line. Returns how many there are. Unknown ways between them can then be
+    /// scouted on all cores.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -150,7 +150,7 @@ impl Kept {
         Ok(brought)
     }
 
-    /// Says at which checkpoint the session began, if it did.
+    /// Adds a remark about the checkpoint at which the session began, if it did.
     pub fn remark_begin(&mut self, replay: &mut Replay) {
         if let Some((number, summary)) = self.used.take() {
             let (events, thread) = (summary.events, summary.thread);
@@ -160,8 +160,8 @@ impl Kept {
         }
     }
 
-    /// Makes the process what was kept. False: it is where the program begins, for that was not
-    /// possible.
+    /// Turns the process into the kept one. Returns false if that fails; the process is then at the
+    /// beginning of the program.
     fn turn_into(
         &mut self,
         timeline: &mut Timeline,
@@ -188,14 +188,14 @@ impl Kept {
                 remark(replay, format!("checkpoint {} cannot be used: {error}", kept.number))
             }
         }
-        // It does for nothing.
+        // The checkpoint is useless.
         let known = self.known.iter_mut();
         known.for_each(|known| known.retain(|one| one.0.number != kept.number));
         timeline.revive_number(0)?;
         Ok(false)
     }
 
-    /// Whether the process is now what was kept: at the very place that is said.
+    /// Restores a kept process. Returns whether it is at the very place that the checkpoint names.
     fn restore(&self, replay: &mut Replay, kept: &KeptCheckpoint) -> Result<bool> {
         let Some(running) = &replay.running else { return Ok(false) };
         let mut reader = self.places.open(kept)?;
@@ -216,13 +216,13 @@ impl Kept {
         replay.announced = announced.map(Stop::Signal);
         replay.moved();
         let here = Place::here(&replay.inferior, None)?;
-        // What comes from an image enters the runtime, where the program had been in it.
+        // A process from an image is in the runtime if the program had been in the runtime.
         let is_there = summary.is_image() || here.address() == summary.address;
         Ok(is_there && (here.thread, here.mark) == (summary.thread, mark(&summary)))
     }
 
-    /// What is known of the stretches before and behind the checkpoint with this number, which was
-    /// kept.
+    /// Fills in what is known about the stretches before and after a kept checkpoint, which has
+    /// this number on the time line.
     fn put_past(
         &mut self,
         all: &mut [Checkpoint],
@@ -240,7 +240,7 @@ impl Kept {
         }
     }
 
-    /// The process, which is what was kept, becomes a checkpoint of the time line: its number
+    /// Makes the process, which is the kept one, a checkpoint of the time line. Returns its number
     /// there.
     fn put_on_time_line(
         &mut self,
@@ -261,7 +261,7 @@ impl Kept {
             .min(checkpoints.len());
         let before = ran_to(&checkpoints[..at]);
         let ran = Duration::from_millis(summary.after_ms).saturating_sub(before);
-        // What is known of the whole stretch holds for its parts.
+        // Knowledge about the whole stretch holds for its parts.
         fresh.since = checkpoints.get(at).map(|next| next.since.clone()).unwrap_or_default();
         fresh.since.ran = ran;
         if let Some(next) = checkpoints.get_mut(at) {

@@ -1,4 +1,4 @@
-//! Keeping checkpoints: because somebody asks for it, or because it took long to get somewhere.
+//! Keeps checkpoints: on request, or because it took long to get somewhere.
 
 use super::choose::arrival;
 use super::past::Twin;
@@ -18,22 +18,21 @@ use retake_snapshot::image::{Image, summary};
 use retake_snapshot::shares_memory;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Of those that nobody asked for, so many stay, with so many bytes in all. Those that were of use
-/// last stay longest.
+/// The most automatic checkpoints, and their total size. Those used most recently stay.
 const MOST_AUTOMATIC: usize = 64;
 const MOST_AUTOMATIC_BYTES: u64 = 2 << 30;
-/// Writing them takes no longer than a part of the time that it took to get there: so much memory a
-/// second.
+/// The amount of memory that is written for each second that it took to get there. So writing takes
+/// only a part of that time.
 const BYTES_A_SECOND: u64 = 64 << 20;
-/// Further ones are left on the way, at these parts of it: going back from the end soon comes to
-/// the first. The last is where the time line ends, so that next to nothing lies between that and
-/// the end, of which nothing is known.
+/// The parts of the way at which further checkpoints are left. Going back from the end soon comes
+/// to the first of them. The last is where the time line ends. Next to nothing lies between that
+/// and the end, so it does not matter that nothing is known about it.
 const PARTS_OF_WAY: [f64; 3] = [0.5, 0.8, 1.0];
-/// Of processes that take no more bytes there are so many, at equal distances: so what is not known
-/// of some costs little.
+/// The number of further checkpoints, at equal distances, for processes of at most this size.
+/// Stretches about which nothing is known are then short.
 const MORE_PARTS_OF_WAY: [(u64, u32); 2] = [(1 << 20, 24), (SMALL_BYTES, 10)];
-/// What was executed on the way is found out while the process goes it; when the session ends, for
-/// this part of that time longer.
+/// How much longer the session may go on finding out which instructions were executed when it ends:
+/// this part of the time of the way. Otherwise it does so while the process goes the way.
 const PART_TO_FOLLOW: u32 = 100;
 
 /// Why a checkpoint is kept.
@@ -44,12 +43,12 @@ struct Reason {
 }
 
 impl Kept {
-    /// Keeps a checkpoint where the process is, because the user wishes so; `after`: how long
-    /// replay took to come here. If there is one for that very place already, it is that.
+    /// Keeps a checkpoint where the process is, for the user. `after` is how long replay took to
+    /// come here. If the user has kept one for this very place before, returns that one.
     ///
     /// # Errors
-    /// `CannotKeep`: no copy can be made here, or another session could not make the same of it. No
-    /// space.
+    /// `CannotKeep` if no copy can be made here, or if another session could not restore it. There
+    /// is no space.
     pub fn keep_here(
         &mut self,
         replay: &mut Replay,
@@ -67,7 +66,7 @@ impl Kept {
         self.write(replay, &checkpoint, reason, u64::MAX)
     }
 
-    /// Leaves checkpoints behind if it took so long to get here that the next session should not.
+    /// Leaves checkpoints for later sessions if it took long to get here.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -108,7 +107,7 @@ impl Kept {
         self.make_room()
     }
 
-    /// A few of the time line's.
+    /// Keeps a few of the time line's checkpoints.
     fn leave_on_the_way(
         &mut self,
         timeline: &mut Timeline,
@@ -128,7 +127,7 @@ impl Kept {
                 |(one, _): &(&Checkpoint, Duration)| !is_late() && !is_left(one.snapshot.pid);
             let Some((checkpoint, after)) = found.filter(is_fit) else { continue };
             let reason = Reason { is_automatic: true, arrival: None, after };
-            // They make something faster; nothing needs them.
+            // These checkpoints make things faster, but nothing needs them.
             if let Ok((kept, summary)) = self.write(&mut timeline.replay, checkpoint, reason, most)
             {
                 self.left.push(Twin { kept, summary, pid: checkpoint.snapshot.pid });
@@ -171,7 +170,7 @@ impl Kept {
         image.write(&mut writer)?;
         printed::put(&mut writer, &replay.console, &is_printed)?;
         let kept = self.places.finish(writer)?;
-        // It is where the process was: nobody need go there by it in this session.
+        // The process was at this checkpoint, so this session never needs to go there with it.
         self.done.insert(kept.number);
         self.known.iter_mut().for_each(|known| known.push((kept.clone(), about.clone())));
         Ok((kept, about))
@@ -197,7 +196,7 @@ impl Kept {
         }
     }
 
-    /// Of those that nobody asked for, the ones go that were of no use for longest.
+    /// Removes the automatic checkpoints that were not used for longest.
     fn make_room(&mut self) -> Result<()> {
         let all = list(&self.places)?.into_iter();
         let is_automatic = |one: &Listed| one.1.as_ref().is_ok_and(|summary| summary.is_automatic);
@@ -234,7 +233,7 @@ fn why_no_copy(replay: &Replay) -> Result<String> {
 /// The signal that was announced at a checkpoint.
 ///
 /// # Errors
-/// `CannotKeep`: something else was.
+/// `CannotKeep` if something else was announced.
 fn announced(checkpoint: &Checkpoint) -> Result<Option<i32>> {
     match checkpoint.announced {
         None => Ok(None),
@@ -247,7 +246,7 @@ fn announced(checkpoint: &Checkpoint) -> Result<Option<i32>> {
     }
 }
 
-/// Where on the way checkpoints are left of a process that takes so many bytes.
+/// The parts of the way at which checkpoints are left for a process of this size.
 fn parts_of_way(bytes: u64) -> Vec<f64> {
     let count = MORE_PARTS_OF_WAY.iter().find(|(most, _)| bytes < *most).map(|(_, count)| *count);
     count.map_or(PARTS_OF_WAY.to_vec(), |count| {
@@ -255,8 +254,8 @@ fn parts_of_way(bytes: u64) -> Vec<f64> {
     })
 }
 
-/// The threads that lived at a checkpoint, and those among them that had printed what their next
-/// call prints.
+/// Returns the threads that lived at a checkpoint, and those among them that had already printed
+/// the output of their next call.
 fn living_at(checkpoint: &Checkpoint) -> Result<(Vec<Consumed>, Vec<Consumed>)> {
     let pid = checkpoint.snapshot.pid;
     let (mut living, mut printing) = (Vec::new(), Vec::new());

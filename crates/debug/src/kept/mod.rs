@@ -1,13 +1,13 @@
-//! Checkpoints that outlive the session: a later one begins near the place at once.
+//! Checkpoints that outlive the session. A later session begins near the wanted place at once.
 //!
-//! * `printed`: what the program had printed up to there.
-//! * `choose`: which of them serves to go to a place.
-//! * `past`: what is known of the ways between them.
-//! * `leave`: which are left behind by a session that took long to get somewhere.
+//! * `printed`: the output of the program up to a checkpoint.
+//! * `choose`: choosing the checkpoint to start from for a place.
+//! * `past`: what is known about the ways between checkpoints.
+//! * `leave`: the checkpoints that a session leaves if it took long to get somewhere.
 //!
-//! A session always replays the recording up to the start of the program; there the process is
+//! A session always replays the recording up to the start of the program. There the process is
 //! turned into the kept one. The first checkpoint of the time line is the program's start, so that
-//! all that comes before the kept one can be gone back to.
+//! the user can go back to everything before the kept checkpoint.
 
 mod choose;
 mod leave;
@@ -25,18 +25,18 @@ use retake_snapshot::image::summary;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Getting somewhere that takes as long leaves a checkpoint there, unless told otherwise.
+/// By default, a way that takes this long leaves a checkpoint at its end.
 const LONG: Duration = Duration::from_secs(3);
 
-/// One of no more bytes is read as soon as another one is copied.
+/// A smaller checkpoint is read as quickly as another one is copied.
 const SMALL_BYTES: u64 = 8 << 20;
 
-/// What a session does with kept checkpoints.
+/// How a session uses kept checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeping {
-    /// It begins at those that there are.
+    /// Whether it begins at existing ones.
     pub uses: bool,
-    /// It leaves one where it took as long to get to; `None`: it leaves none.
+    /// It leaves one where it took this long to get to; `None` if it leaves none.
     pub after: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl Default for Keeping {
 }
 
 impl Keeping {
-    /// Neither uses any nor leaves one.
+    /// Neither uses nor leaves any.
     pub const NONE: Self = Self { uses: false, after: None };
 }
 
@@ -56,21 +56,21 @@ impl Keeping {
 pub(crate) struct Kept {
     places: Checkpoints,
     pub keeping: Keeping,
-    /// Those of the debugged program; `None`: nobody has looked yet.
+    /// The checkpoints of the debugged program; `None` before they are listed.
     known: Option<Vec<(KeptCheckpoint, Summary)>>,
-    /// Those that were of no use, or are on the time line already.
+    /// Checkpoints that were useless, or are on the time line already.
     done: HashSet<u64>,
-    /// The last that the process was made of.
+    /// The last checkpoint from which the process was restored.
     pub used: Option<(u64, Summary)>,
     /// When the session began.
     began_unix_ms: u64,
-    /// How long the replay to where the session began would have taken.
+    /// How long the replay to the session's beginning would have taken.
     spared: Duration,
-    /// For so long, when the session ends, what was executed on the way may still be found out.
+    /// How long the session may go on finding out which instructions were executed when it ends.
     patience: Duration,
-    /// Those of the time line that this session has left,
+    /// Checkpoints of the time line that this session has left.
     left: Vec<Twin>,
-    /// and those that it has from other sessions.
+    /// Checkpoints of the time line from other sessions.
     brought: Vec<Twin>,
 }
 
@@ -91,19 +91,18 @@ impl Kept {
         }
     }
 
-    /// The session is about another program.
+    /// Forgets everything when the session switches to another program.
     pub fn forget(&mut self) {
         *self = Self { keeping: self.keeping, ..Self::new(self.places.clone()) };
     }
 }
 
-/// Where one is, in the order of events.
+/// The place of a checkpoint in the order of events.
 pub(crate) fn mark(of: &Summary) -> Mark {
     Mark { turn: of.turn, events: of.events }
 }
 
-/// What is to be known of a kept checkpoint: its number and size, and where it is, or why it cannot
-/// be used.
+/// A kept checkpoint, and its summary or the reason why it cannot be used.
 pub type Listed = (KeptCheckpoint, std::result::Result<Summary, String>);
 
 /// All kept checkpoints of a recording.
@@ -118,7 +117,7 @@ pub fn list(places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
     Ok(places.list()?.into_iter().map(|kept| (kept.clone(), read(&kept))).collect())
 }
 
-/// Those whose summaries can be read, of this process of a recording.
+/// The checkpoints of this process whose summaries can be read.
 fn of_target(
     recording: &Recording,
     places: &Checkpoints,

@@ -1,6 +1,7 @@
-//! What is known of the ways between kept checkpoints, in a file beside each. So going back over a
-//! way need not go through it to know what did not happen there. It is written when a session ends:
-//! what was executed is found out after the checkpoints were left.
+//! What is known about the ways between kept checkpoints, in a file beside each. It lets later
+//! sessions go back over a way without running through it to learn what did not happen there. The
+//! file is written when a session ends, because executed instructions are found out after the
+//! checkpoints were left.
 
 use super::{Kept, Summary, mark};
 use crate::checkpoint::Checkpoint;
@@ -13,31 +14,31 @@ use retake_snapshot::image::summary::Identity;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// What is known of the way to a kept checkpoint.
+/// What is known about the way to a kept checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct KnownPast {
-    /// To which: numbers are given again.
+    /// The identity of the checkpoint, since numbers are reused.
     of: Identity,
-    /// From the program's start.
+    /// The way from the program's start.
     from_begin: Past,
-    /// From another kept checkpoint.
+    /// The way from another kept checkpoint.
     from_kept: Option<(Identity, Past)>,
 }
 
-/// A checkpoint of the time line, and the kept one that is the same.
+/// A checkpoint of the time line, and its kept copy.
 #[derive(Debug, Clone)]
 pub(super) struct Twin {
     pub kept: KeptCheckpoint,
     pub summary: Summary,
-    /// The number of the copy's process.
+    /// The process ID of the time line's copy.
     pub pid: i32,
 }
 
 impl Kept {
-    /// Writes down what is known of the ways to the checkpoints that this session has left.
+    /// Writes what is known about the ways to the checkpoints that this session has left.
     ///
     /// # Errors
-    /// No space.
+    /// There is no space.
     pub fn keep_past(&mut self, timeline: &mut Timeline) -> Result<()> {
         let left = std::mem::take(&mut self.left);
         if !left.is_empty() {
@@ -64,14 +65,14 @@ impl Kept {
         Ok(())
     }
 
-    /// What another session knew of the way to a kept checkpoint. What cannot be read is not known.
+    /// What another session knew about the way to a kept checkpoint; `None` if that cannot be read.
     fn known_past(&self, twin: &Twin) -> Option<KnownPast> {
         let mut reader = self.places.open_past(&twin.kept).ok()??;
         let known: Option<KnownPast> = read_json(&mut reader, kind::PAST).ok();
         known.filter(|known| known.of == twin.summary.identity())
     }
 
-    /// What another session knew of the way from one checkpoint of the time line to the next.
+    /// What another session knew about the way from one checkpoint of the time line to the next.
     pub(super) fn past_to(&self, all: &[Checkpoint], end: usize) -> Option<Past> {
         let twin_at = |index: usize| {
             let pid = all.get(index).map(|one| one.snapshot.pid);
@@ -90,7 +91,7 @@ impl Kept {
     }
 
     /// Whether a kept checkpoint is certainly before one of the time line. In a long computation
-    /// without events the times tell, if one session left both.
+    /// without events, the times tell if one session left both.
     pub fn is_before(&self, one: &Summary, end: &Checkpoint) -> bool {
         let twin =
             self.brought.iter().find(|twin| twin.pid == end.snapshot.pid).map(|twin| &twin.summary);
@@ -101,13 +102,13 @@ impl Kept {
     }
 }
 
-/// Finds out what was executed on the way, for so long.
+/// Goes on finding out which instructions were executed, for this long.
 fn follow_patiently(timeline: &mut Timeline, patience: Duration) {
     let since = Instant::now();
     while since.elapsed() < patience && timeline.follow_for_a_moment(&mut || false) {}
 }
 
-/// Of stretches that follow each other.
+/// Joins consecutive stretches.
 fn over(stretches: &[Checkpoint]) -> Past {
     stretches.iter().fold(Past::nothing(), |past, one| past.and(&one.since))
 }

@@ -1,5 +1,5 @@
-//! What the program had printed up to a kept checkpoint: a session that begins there has not seen
-//! it.
+//! The output of the program up to a kept checkpoint. A session that begins there has not seen that
+//! output.
 
 use crate::console::Console;
 use crate::error::Result;
@@ -7,13 +7,14 @@ use retake_recording::{CheckpointWriter, PieceName};
 use retake_snapshot::image::pieces::kind;
 use std::io;
 
-/// In front of a piece of output: 8 bytes offset, 8 bytes 1 for standard error.
+/// The size of the head of a piece of output: 8 bytes for the offset, and 8 bytes that are 1 for
+/// standard error.
 const HEAD_BYTES: usize = 16;
 
-/// Writes it. `is_printed`: which outputs the program had made up to there, by number.
+/// Writes the output. `is_printed` tells whether the program had made an output, by its number.
 ///
 /// # Errors
-/// No space.
+/// There is no space.
 pub(super) fn put(
     writer: &mut CheckpointWriter,
     console: &Console,
@@ -33,10 +34,10 @@ pub(super) fn put(
     Ok(result?)
 }
 
-/// Takes a piece; false: it is none of this kind.
+/// Takes a piece of output. Returns false if it is a piece of another kind.
 ///
 /// # Errors
-/// It cannot be kept.
+/// The output cannot be stored.
 pub(super) fn take(console: &mut Console, name: PieceName, bytes: &[u8]) -> io::Result<bool> {
     let Some((head, text)) =
         bytes.split_at_checked(HEAD_BYTES).filter(|_| name.kind == kind::PRINTED)

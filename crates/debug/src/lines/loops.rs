@@ -1,14 +1,13 @@
-//! Back through a loop that a debugger goes through instruction by instruction, because it looks
-//! for the beginning of a line.
+//! Going back through a loop. A debugger that looks for the beginning of a line goes back
+//! instruction by instruction.
 //!
-//! What it makes of an instruction depends on its address and the frame: where it has gone on from
-//! once, it goes on from again. So once it goes round and round, all the rounds can be passed over,
-//! to where the thread came into the loop.
+//! What the debugger does at an instruction depends on its address and the frame. Where it went on
+//! once, it goes on again. So once it goes round and round, all rounds can be skipped, to where the
+//! thread entered the loop.
 //!
-//! From behind a call it steps back into the function that was called, continues to the beginning
-//! of that, and steps out of it to the call. A function may also be left without returning; so
-//! where calls are among the rounds, all that could lead into the loop again counts as a way out of
-//! it.
+//! After a call, the debugger steps back into the called function, continues to its beginning, and
+//! steps out of it to the call. A function can also be left without returning. So if calls are
+//! among the rounds, everything that could lead into the loop again counts as a way out of it.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
@@ -22,40 +21,40 @@ use retake_patch::range::{calls, instructions, ways_in, ways_out};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Few loops that are left soon have more instructions than these rounds.
+/// The fewest steps in a loop. Few loops that are left soon have more instructions than these
+/// rounds.
 const LEAST_STEPS: usize = 40;
-/// So often a loop is gone round before it is taken for one.
+/// The number of rounds after which a loop is recognised.
 const ROUNDS: usize = 2;
-/// Code of a line is not longer.
+/// The most code of a line.
 const LONGEST: u64 = 64 << 10;
-/// Nor is that of a function, as a rule.
+/// The most code of a function, with few exceptions.
 const LONGEST_FUNCTION: u64 = 1 << 20;
-/// A debugger that steps back into a function to leave it again makes no more steps there.
+/// The most steps that a debugger makes in a function into which it stepped back to leave it again.
 const MOST_DEEPER: usize = 16;
-/// An instruction has no more bytes.
+/// The longest instruction.
 const INSTRUCTION_BYTES: u64 = 15;
 
-/// Instructions that a debugger has gone back over, one after the other, without doing anything
-/// else.
+/// The instructions that a debugger has gone back over, one after the other, doing nothing else.
 #[derive(Debug, Default)]
 pub(crate) struct GoneOver {
     addresses: BTreeSet<u64>,
     stack: u64,
-    /// How many of the last steps came to no new address,
+    /// How many of the last steps came to no new address.
     again: usize,
-    /// and to which they came.
+    /// The addresses to which those steps came.
     rounds: BTreeSet<u64>,
-    /// The number of the move that made the last step.
+    /// The number of the move of the last step.
     moves: u64,
-    /// Loops that could not be passed over.
+    /// The number of loops that could not be skipped.
     failures: u32,
-    /// The last steps, so many, were in functions that the line calls.
+    /// How many of the last steps were in functions that the line calls.
     deeper: usize,
-    /// What the line belongs to, if the debugger has said so.
+    /// The function of the line, if the debugger has named it.
     function: Option<Function>,
 }
 
-/// A function, as symbols describe it.
+/// A function, from its symbols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
     pub entry: u64,
@@ -63,7 +62,7 @@ pub(crate) struct Function {
 }
 
 impl GoneOver {
-    /// Nothing yet.
+    /// Makes an empty set for this function.
     pub fn of(function: Option<Function>) -> Self {
         Self { function, ..Self::default() }
     }
@@ -78,13 +77,14 @@ impl GoneOver {
             >= LEAST_STEPS.max(ROUNDS * self.rounds.len()) << self.failures.min(usize::BITS / 2)
     }
 
-    /// One instruction back, or many that are known not to matter.
+    /// Goes one instruction back, or over many that are known not to matter.
     ///
     /// # Errors
     /// As [`Travel::backward_step`].
     pub fn backward_in_line(&mut self, travel: &mut Travel, give_up: GiveUp) -> Result<Stop> {
         let (address, stack) = at(&travel.timeline.replay.inferior)?;
-        let is_next = self.moves == travel.timeline.replay.moves; // here by such a step
+        // The last step of this kind led here.
+        let is_next = self.moves == travel.timeline.replay.moves;
         if is_next && stack < self.stack && self.deeper < MOST_DEEPER {
             self.deeper += 1;
             let stop = travel.backward_step(give_up)?;
@@ -113,8 +113,8 @@ impl GoneOver {
         Ok(stop)
     }
 
-    /// Back to the last stop, which may be where a function was called that the debugger has
-    /// stepped back into.
+    /// Goes back to the last stop. That may be the call of a function into which the debugger has
+    /// stepped back.
     ///
     /// # Errors
     /// As [`Travel::backward`].
@@ -135,8 +135,8 @@ impl GoneOver {
         Ok(at(inferior)?.1 < self.stack)
     }
 
-    /// To the first instruction since which the thread was always at some of the loop, or in what
-    /// that calls, and nothing of the user's stopped it. False: there is none before here.
+    /// Goes to the first instruction since which the thread was always in the loop or its calls,
+    /// and no stop of the user occurred. Returns false if there is none before here.
     fn back_to_beginning_of_loop(&self, timeline: &mut Timeline, give_up: GiveUp) -> Result<bool> {
         let Some(ways) = self.ways_out_of_loop(&timeline.replay.inferior) else {
             return Ok(false);
@@ -164,8 +164,8 @@ impl GoneOver {
         Ok(is_there)
     }
 
-    /// Goes to where the thread came into the loop, and stayed in it until `here`. False: nowhere
-    /// before that, in the stretch from `near` on.
+    /// Goes to where the thread entered the loop in which it stayed until `here`. Returns false if
+    /// that is not in the stretch from `near` on, or is here.
     fn enter_loop(
         &self,
         timeline: &mut Timeline,
@@ -186,7 +186,7 @@ impl GoneOver {
         if last.is_some() && !matches!(run_to_end(replay, &end, last, give_up)?, Arrival::At(_)) {
             return Ok(false);
         }
-        // Where the stretch begins the thread may be in the loop already.
+        // At the beginning of the stretch, the thread may be in the loop already.
         let is_in_loop = last.is_none() && self.rounds.contains(&at(&replay.inferior)?.0);
         replay.inferior.stops = Stops::at(&self.rounds);
         let first = Some(Goal::Breakpoint(1));
@@ -198,7 +198,7 @@ impl GoneOver {
             && !here.place.is_here(&replay.inferior)?)
     }
 
-    /// The addresses that the thread comes to when it leaves what was gone over.
+    /// The addresses to which the thread comes when it leaves the loop.
     fn ways_out_of_loop(&self, inferior: &Inferior) -> Option<BTreeSet<u64>> {
         let gone = &self.rounds;
         let (first, last) = (*gone.first()?, *gone.last()?);
@@ -217,12 +217,12 @@ impl GoneOver {
             ways.retain(|way| !calls.contains(way));
             ways.extend(self.ways_into_loop(inferior, &(first..end))?);
         }
-        // A jump to who knows where among what was gone over leads out without a place that could
-        // be told.
+        // An indirect jump among these instructions leads out to unknown addresses.
         (ways.is_disjoint(gone)).then_some(ways)
     }
 
-    /// Where the function that the loop is in comes into it. `None`: it is not known, or too long.
+    /// The addresses at which the function enters the loop. `None` if the function is unknown or
+    /// too long.
     fn ways_into_loop(&self, inferior: &Inferior, range: &Range<u64>) -> Option<BTreeSet<u64>> {
         let function = self.function.as_ref().filter(|function| {
             function.code.start <= range.start && range.end <= function.code.end
@@ -238,7 +238,7 @@ impl GoneOver {
     }
 }
 
-/// Where the current thread is, and its stack pointer.
+/// The current thread's program counter and stack pointer.
 fn at(inferior: &Inferior) -> Result<(u64, u64)> {
     let registers = inferior.registers(inferior.current)?;
     Ok((registers.rip, registers.rsp))

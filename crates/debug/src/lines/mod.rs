@@ -1,5 +1,5 @@
-//! Going along by lines of the source: `range`: forwards through the code of one; `loops`: back to
-//! its beginning.
+//! Going by source lines: `range` goes forwards through the code of a line, `loops` back to its
+//! beginning.
 
 pub(crate) mod loops;
 pub(crate) mod range;

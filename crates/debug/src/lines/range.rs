@@ -1,5 +1,5 @@
-//! Going through a range of code, such as a line's: at the program's speed as long as it does not
-//! leave it.
+//! Going through a range of code, such as a line's, at the program's speed while it stays in the
+//! range.
 
 use crate::error::Result;
 use crate::inferior::{GiveUp, Inferior, Stop};
@@ -8,9 +8,9 @@ use retake_patch::range::ways_out;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Most lines are left after fewer instructions.
+/// The number of steps before running. Most lines are left after fewer instructions.
 const STEPS: usize = 32;
-/// No line has more code; with more it is gone through step by step.
+/// The most code that is run through at once; larger ranges are stepped through. No line has more.
 const LONGEST: u64 = 64 << 10;
 
 /// Goes on until a thread leaves a range of addresses, or something else stops it.
@@ -36,7 +36,8 @@ pub(crate) fn forward_through(
     stop
 }
 
-/// One instruction; `None`: it is still in the range, and nothing stopped it.
+/// Executes one instruction. Returns `None` if the thread is still in the range and nothing stopped
+/// it.
 fn step_in(
     travel: &mut Travel,
     tid: Option<i32>,
@@ -62,7 +63,8 @@ fn run_in(travel: &mut Travel, range: &Range<u64>, give_up: GiveUp) -> Result<St
             return Ok(stop);
         }
         if travel.timeline.replay.inferior.current != tid {
-            continue; // another thread goes the same way
+            // Another thread goes the same way.
+            continue;
         }
         if !range.contains(&address) {
             return Ok(Stop::Step);

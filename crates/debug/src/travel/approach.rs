@@ -1,8 +1,8 @@
-//! One instruction back: coming so near to a place that the rest can be stepped, without stepping
-//! through what ran for long.
+//! One instruction back. This finds a copy so near to a place that the rest can be stepped, without
+//! stepping through what ran for long.
 //!
-//! The program is inside some loop. Visits of an address are counted by a probe on the way to the
-//! place; then the program is stopped at one of the last of them. On the way copies are left at
+//! The program is inside some loop. A probe counts the visits of an address on the way to the
+//! place. Then the program is stopped at one of the last visits. On the way, copies are left at
 //! distances that shrink by a factor, so that the next search begins near.
 
 use crate::checkpoint::Checkpoint;
@@ -16,34 +16,34 @@ use crate::travel::journey::{Arrival, End, Goal, end_at, run_to_end};
 use crate::travel::trail::Trail;
 use std::collections::{BTreeSet, HashMap};
 
-/// Events looked back for one after which the program ran.
+/// The most events to go back to find one after which the program ran.
 const MOST_EVENTS_BACK: u64 = 64;
-/// So many steps are made to look whether the place is near.
+/// The number of steps to see whether the place is near.
 const STEPS: u64 = 1000;
-/// Of the visits of an address in so many steps, this part is left to step through: a way that is
-/// known for a while.
+/// The part of the visits of an address in these steps that is left to step through. It gives a way
+/// that serves for a while.
 const KEPT: (u64, u64) = (3, 4);
 /// Each copy is nearer to the place by this factor.
 const FACTOR: u64 = 8;
-/// Loops within each other, and what lies between them.
+/// The most rounds, for nested loops and what lies between them.
 const MOST_ROUNDS: usize = 200;
-/// Addresses that are tried in a round.
+/// The number of addresses that are tried in a round.
 const MOST_ADDRESSES: usize = 4;
 
-/// What stepping for a while led to.
+/// The result of stepping for a while.
 enum Stepped {
     There(u64),
-    /// So often were these addresses visited.
+    /// The place has not been reached. The map has the number of visits of each address.
     NotYet(HashMap<u64, u64>),
-    /// It went past the place, or somebody asked to stop.
+    /// The thread went past the place, or the user asked to stop.
     Lost,
 }
 
-/// Why there is no way to here.
+/// Why no way to here is known.
 pub(super) enum NoTrail {
-    /// None is known: what to say.
+    /// No way is known. This is the stop to report.
     Stop(Stop),
-    /// The thread begins here: other threads go before.
+    /// The thread begins here; other threads ran before.
     ThreadBegins,
 }
 
@@ -84,8 +84,8 @@ pub(super) fn find_trail(
     }
 }
 
-/// Whether a place, which is behind `base`, is where its thread begins: no instruction of it comes
-/// before.
+/// Whether a place after `base` is where its thread begins, so that no instruction of the thread
+/// comes before it.
 fn is_first_of_thread(
     replay: &mut Replay,
     base: &Checkpoint,
@@ -102,7 +102,7 @@ fn is_first_of_thread(
     Ok(stop?.is_none())
 }
 
-/// The latest moment before `end`, and behind `base`, at which its thread came out of the runtime.
+/// Finds the latest moment before `end`, and after `base`, at which its thread left the runtime.
 ///
 /// # Errors
 /// The replay diverged, or the process cannot be controlled.
@@ -134,8 +134,8 @@ pub(crate) fn start_of_stretch(
     Ok(base)
 }
 
-/// Runs until the thread that is to pause does. `None`: `end` is not behind that. What is announced
-/// may come before the program goes on or after, with as many events.
+/// Runs until the thread that is to pause does. Returns `None` if `end` comes first. Announcements
+/// may come before or after that with the same number of events.
 fn pause_before(replay: &mut Replay, end: &Place, give_up: GiveUp) -> Result<Option<Stop>> {
     loop {
         let stop = replay.resume(give_up)?;
@@ -150,7 +150,7 @@ fn pause_before(replay: &mut Replay, end: &Place, give_up: GiveUp) -> Result<Opt
     }
 }
 
-/// Coming near to an end.
+/// A search that comes ever nearer to an end.
 struct Approach<'a> {
     timeline: &'a mut Timeline,
     end: &'a End,
@@ -158,7 +158,7 @@ struct Approach<'a> {
 }
 
 impl Approach<'_> {
-    /// A copy from which the end can be stepped to, and the number of steps.
+    /// Returns a copy from which the end can be reached by steps, and the number of steps.
     fn steps_from(&mut self, mut near: Checkpoint) -> Result<Option<(Checkpoint, u64)>> {
         for _ in 0..MOST_ROUNDS {
             self.timeline.replay.revive(&near)?;
@@ -167,7 +167,7 @@ impl Approach<'_> {
                 Stepped::Lost => return Ok(None),
                 Stepped::NotYet(visits) => visits,
             };
-            // If no address is visited again, what was stepped is behind us.
+            // If no address is visited again, go on from where the steps led.
             let Some(stepped) = self.timeline.replay.checkpoint()? else { return Ok(None) };
             let mut nearer = None;
             for address in self.addresses(&visits) {
@@ -187,8 +187,8 @@ impl Approach<'_> {
         Ok(None)
     }
 
-    /// The addresses whose visits are worth counting: that of the end first, then those that were
-    /// visited most.
+    /// The addresses whose visits are worth counting: the end's own first, then the ones visited
+    /// most.
     fn addresses(&mut self, visits: &HashMap<u64, u64>) -> Vec<u64> {
         let own = self.end.meant.address();
         let mut hot: Vec<(u64, u64)> = visits
@@ -227,8 +227,9 @@ impl Approach<'_> {
         Ok(Stepped::NotYet(visits))
     }
 
-    /// Goes to one of the last visits of an address on the way from a copy to the end, so that so
-    /// many are left; `None` if there are none. Err: it was interrupted.
+    /// Goes to one of the last visits of an address on the way from a copy to the end, so that
+    /// `kept` visits are left. Returns `None` if there are none, and an error if it was
+    /// interrupted.
     fn go_to_last_visits(
         &mut self,
         from: &Checkpoint,
@@ -257,7 +258,7 @@ impl Approach<'_> {
         }
         replay.revive(from)?;
         loop {
-            // The first visit may be where we are: one that is left out is no loss.
+            // The first visit may be here, but leaving out one visit does no harm.
             let ahead = if left > kept * FACTOR {
                 left - left / FACTOR
             } else {

@@ -1,5 +1,5 @@
-//! Going backwards: forwards from a checkpoint before, once to count what there is, and once to
-//! stop at the last of it.
+//! Going backwards: the process runs forwards from an earlier checkpoint twice, once to count the
+//! stops, and once to stop at the last of them.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
@@ -12,15 +12,15 @@ use crate::travel::passing::{LinkerStop, can_stop};
 use crate::travel::scouts::scout;
 use std::rc::Rc;
 
-/// Somebody asked to stop, or the place was not come to.
+/// The user asked to stop, or the place was not reached.
 struct Interrupted;
 
-/// The last stop of a stretch; `None`: it has none.
+/// The last stop of a stretch; `None` if it has none.
 type Found = std::result::Result<Option<Stop>, Interrupted>;
 
-/// Goes back to the last stop before here: through one stretch between checkpoints after the other,
-/// the last first. A stretch that certainly has none is passed over. Where watched memory changed,
-/// that is behind the instruction that wrote it.
+/// Goes back to the last stop before here. Searches the stretches between checkpoints, the last
+/// first, and skips those that certainly have no stop. A change of watched memory is found after
+/// the instruction that wrote it.
 ///
 /// # Errors
 /// The replay diverged, or the process cannot be controlled.
@@ -44,16 +44,16 @@ pub(super) fn to_last_stop(
 struct Search<'a> {
     timeline: &'a mut Timeline,
     kept: &'a mut Kept,
-    /// Where the process was.
+    /// Where the process was at first.
     start: Checkpoint,
     linker: LinkerStop,
-    /// The stretch begins at the checkpoint with this number,
+    /// The number of the checkpoint at which the stretch begins.
     index: usize,
-    /// and ends here: at the next one, or where the process was.
+    /// The end of the stretch: the next checkpoint, or where the process was.
     stretch_end: Checkpoint,
-    /// The number of the checkpoint before where the process was.
+    /// The number of the last checkpoint before where the process was.
     top: usize,
-    /// From the checkpoint with this number on there is nothing more to find out by copies.
+    /// The number of the checkpoint from which on copies can find out nothing more.
     scouted: usize,
 }
 
@@ -96,7 +96,7 @@ impl Search<'_> {
         can_stop(inferior, start, &self.stretch_end, self.past(), self.linker)
     }
 
-    /// What is known of the stretch.
+    /// What is known about the stretch.
     fn past(&self) -> &Past {
         let end = &self.stretch_end;
         let next = self.timeline.checkpoints.get(self.index + 1);
@@ -104,7 +104,7 @@ impl Search<'_> {
         &next.unwrap_or(end).since
     }
 
-    /// Divides the stretch by a checkpoint that another session has left, if one lies in it.
+    /// Divides the stretch by a checkpoint that another session has left in it, if there is one.
     fn bring_in_kept(&mut self) -> Result<bool> {
         let end = &self.stretch_end;
         let brought = self
@@ -116,7 +116,7 @@ impl Search<'_> {
         Ok(brought.is_some())
     }
 
-    /// Goes to the last stop in the stretch, and remembers if nothing was found there.
+    /// Goes to the last stop in the stretch. If there is none, remembers that.
     fn in_stretch(&mut self, give_up: GiveUp) -> Result<Found> {
         let end = end_at(&mut self.timeline.replay, &self.stretch_end)?;
         let found = self.last_stop_before(&end, give_up)?;
@@ -129,7 +129,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// Goes to the last stop between where the stretch begins and `end`, if there is one.
+    /// Goes to the last stop between the beginning of the stretch and `end`, if there is one.
     fn last_stop_before(&mut self, end: &End, give_up: GiveUp) -> Result<Found> {
         self.timeline.revive_number(self.index)?;
         let is_at_end = end.meant.is_here(&self.timeline.replay.inferior)?;
@@ -148,7 +148,8 @@ impl Search<'_> {
             };
             self.timeline.revive_number(self.index)?;
             match run_to_end(&mut self.timeline.replay, end, Some(goal), give_up)? {
-                // Where a repeated instruction begins, only memory tells from the midst of it.
+                // In the middle of a repeated instruction, only the memory tells that this is its
+                // beginning.
                 Arrival::At(Stop::Breakpoint)
                     if self.is_where_it_was()? && last == tally.last() =>
                 {
@@ -164,7 +165,7 @@ impl Search<'_> {
         self.start.place.is_here(&self.timeline.replay.inferior)
     }
 
-    /// What a user would be told about where a checkpoint is, at which the process is.
+    /// The stop to report at the checkpoint where the process is, if there is one.
     fn stop_here(&self) -> Result<Option<Stop>> {
         let replay = &self.timeline.replay;
         if let Some(stop) = replay.announced.filter(|stop| replay.inferior.wants(*stop)) {
@@ -173,7 +174,7 @@ impl Search<'_> {
         Ok(replay.inferior.is_at_breakpoint()?.then_some(Stop::Breakpoint))
     }
 
-    /// Back to where the process was.
+    /// Goes back to where the process was.
     fn interrupted(self) -> Result<Stop> {
         let base = self.timeline.last_before(self.start.place.mark);
         self.timeline.replay.revive(&self.start)?;

@@ -1,4 +1,4 @@
-//! Places that the user remembers, by number.
+//! Places that the user has bookmarked, by number.
 
 use crate::checkpoint::Checkpoint;
 use crate::destination::Destination;
@@ -7,12 +7,12 @@ use crate::inferior::Stop;
 use crate::text::Text;
 use crate::timeline::Timeline;
 
-/// All of them.
+/// All bookmarks.
 #[derive(Debug, Default)]
 pub(crate) struct Bookmarks(Vec<(u64, Checkpoint)>);
 
 impl Bookmarks {
-    /// Remembers here; the number by which it is known. None: no copy can be made.
+    /// Adds a bookmark here. Returns its number, or `None` if no copy can be made.
     ///
     /// # Errors
     /// The process cannot be controlled.
@@ -23,7 +23,7 @@ impl Bookmarks {
         Ok(Some(number))
     }
 
-    /// A line for each.
+    /// Describes each bookmark in a line.
     pub fn list(&self, text: &Text) -> Vec<String> {
         let line = |(number, one): &(u64, Checkpoint)| {
             let (events, thread) = (one.place.mark.events, one.place.thread);
@@ -33,10 +33,10 @@ impl Bookmarks {
         self.0.iter().map(line).collect()
     }
 
-    /// Says if a place is meant that is none of them.
+    /// Checks that a destination that names a bookmark exists.
     ///
     /// # Errors
-    /// There is no such place.
+    /// There is no such bookmark.
     pub fn check(&self, destination: Destination) -> Result<()> {
         match destination {
             Destination::Checkpoint(number) if !self.has(number) => {
@@ -46,7 +46,7 @@ impl Bookmarks {
         }
     }
 
-    /// Whether there is one with this number.
+    /// Whether a bookmark with this number exists.
     pub fn has(&self, number: u64) -> bool {
         self.get(number).is_some()
     }
@@ -55,12 +55,12 @@ impl Bookmarks {
         self.0.iter().find(|(known, _)| *known == number).map(|(_, checkpoint)| checkpoint)
     }
 
-    /// Forgets one.
+    /// Removes a bookmark.
     pub fn forget(&mut self, number: u64) {
         self.0.retain(|(known, _)| *known != number);
     }
 
-    /// Goes back to one.
+    /// Goes back to a bookmark.
     ///
     /// # Errors
     /// The process cannot be made.

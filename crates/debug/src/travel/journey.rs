@@ -1,7 +1,7 @@
-//! Getting to an exact place that is ahead, and counting what would stop a user on the way.
+//! Runs to an exact place ahead, and counts what would stop a user on the way.
 //!
-//! Breakpoints on the way are counted by probes, so that a million hits cost little; all else stops
-//! the process each time.
+//! Probes count breakpoints, so that a million hits cost little. Everything else stops the process
+//! each time.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
@@ -11,32 +11,32 @@ use crate::replay::{Replay, Runs};
 use retake_snapshot::probe::Why;
 use std::time::{Duration, Instant};
 
-/// A place for a probe is not far.
+/// The most steps to a place where a probe fits.
 const MOST_STEPS_BEYOND: usize = 40;
-/// An event that comes later is further than what is to be found.
+/// The longest run to the next event. A later event is farther away than what is searched for.
 const LONGEST_TO_EVENT: Duration = Duration::from_secs(2);
-/// More hits than there can be.
+/// More hits than can happen.
 const UNCOUNTED: u64 = u64::MAX >> 1;
 
-/// The stops on a way.
+/// The number of stops on a way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// At breakpoints.
+    /// Stops at breakpoints.
     pub breakpoints: u64,
-    /// Others.
+    /// Other stops.
     pub others: u64,
-    /// How many of those at breakpoints came before the last other one.
+    /// The number of stops at breakpoints before the last other stop.
     before_last_other: u64,
 }
 
 impl Tally {
-    /// Without the last breakpoint.
+    /// Subtracts the last breakpoint.
     pub fn without_breakpoint(mut self) -> Self {
         self.breakpoints = self.breakpoints.saturating_sub(1);
         self
     }
 
-    /// Without the last of them.
+    /// Subtracts the last stops.
     fn without(mut self, last: &Self) -> Self {
         self.breakpoints = self.breakpoints.saturating_sub(last.breakpoints);
         self.others = self.others.saturating_sub(last.others);
@@ -52,7 +52,7 @@ impl Tally {
     }
 }
 
-/// A stop on a way, by its number among those of its kind.
+/// A stop on a way, by its number among the stops of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
     Breakpoint(u64),
@@ -62,37 +62,37 @@ pub(crate) enum Goal {
 /// How a run towards a place ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// There, after so many stops.
+    /// At the place, after these stops.
     There(Tally),
     /// At the goal.
     At(Stop),
     Interrupted,
 }
 
-/// A place that a run can be sent to.
+/// A place that a run can reach.
 pub(crate) struct End {
-    /// The place that is meant.
+    /// The wanted place.
     pub meant: Place,
-    /// Where the run goes: there, or a little further.
+    /// The end of the run: the wanted place, or a place a little further.
     place: Place,
-    /// The stops from the one to the other, that at the first included.
+    /// The stops from the wanted place to the end of the run, including a stop at the wanted place.
     beyond: Tally,
-    /// It is behind the next event.
+    /// Whether the end is after the next event.
     is_far: bool,
 }
 
 impl End {
-    /// Where the run goes, if no stop can lie between that and the place that is meant.
+    /// The end of the run, if no stop can lie between the wanted place and the end.
     pub fn exact(&self) -> Option<&Place> {
         (self.beyond == Tally::default()).then_some(&self.place)
     }
 
-    /// The address of where the run goes.
+    /// The address of the end of the run.
     pub fn address(&self) -> u64 {
         self.place.address()
     }
 
-    /// At most so many visits of an address lie beyond the place that is meant.
+    /// The most visits of an address between the wanted place and the end.
     pub fn visits_beyond(&self) -> u64 {
         match self.is_far {
             true => u64::MAX,
@@ -102,9 +102,9 @@ impl End {
     }
 }
 
-/// Where a run goes that is to end at a checkpoint. If no probe fits there, visits of its
-/// address could not be told apart without stopping at each; so the run goes a few instructions
-/// further, or to the next event: in code that can be written no probe fits anywhere.
+/// Returns the end for a run to a checkpoint. If no probe fits there, visits of its address could
+/// not be told apart without stopping at each. Then the run goes a few instructions further, or,
+/// since no probe fits anywhere in writable code, to the next event.
 pub(crate) fn end_at(replay: &mut Replay, checkpoint: &Checkpoint) -> Result<End> {
     let meant = checkpoint.place.clone();
     let exact =
@@ -113,15 +113,15 @@ pub(crate) fn end_at(replay: &mut Replay, checkpoint: &Checkpoint) -> Result<End
     if exact.place.announces.is_some() || checkpoint.is_at_event {
         return Ok(exact);
     }
-    // Whether a probe fits depends on what the program looks for there. None finds what is in
-    // the midst of an instruction.
+    // Whether a probe fits depends on the code there. No probe can stop in the middle of an
+    // instruction.
     replay.revive(checkpoint)?;
     if !replay.inferior.is_at_repeated()?
         && replay.inferior.probing(exact.place.address(), &others).is_some()
     {
         return Ok(exact);
     }
-    // In the midst of a repeated instruction the stop where that begins is behind us.
+    // In the middle of a repeated instruction, the stop at its beginning has passed.
     let is_stop = replay.inferior.is_at_breakpoint()? && !replay.inferior.is_at_repeated()?;
     let (place, is_far) = match replay.quietly(|replay| step_to_probe(replay, &others))? {
         Some(place) => (place, false),
@@ -141,7 +141,7 @@ pub(crate) fn end_at(replay: &mut Replay, checkpoint: &Checkpoint) -> Result<End
     }
 }
 
-/// The next place where a probe fits, if no event comes before.
+/// Finds the next place where a probe fits, if no event comes before.
 fn step_to_probe(replay: &mut Replay, others: &[u64]) -> Result<Option<Place>> {
     let mark = replay.mark();
     for _ in 0..MOST_STEPS_BEYOND {
@@ -158,7 +158,7 @@ fn step_to_probe(replay: &mut Replay, others: &[u64]) -> Result<Option<Place>> {
     Ok(None)
 }
 
-/// The place behind the next event of this thread, if it comes to one soon.
+/// Finds the place after the next event of this thread, if it soon comes to one.
 fn run_to_event(replay: &mut Replay) -> Result<Option<Place>> {
     let context = replay.inferior.context();
     let (since, events) = (Instant::now(), context.event_count + 1);
@@ -172,8 +172,7 @@ fn run_to_event(replay: &mut Replay) -> Result<Option<Place>> {
     Ok(replay.checkpoint()?.map(|checkpoint| checkpoint.place))
 }
 
-/// Runs on to an end, or to a stop on the way. The stops are those before the place that is
-/// meant.
+/// Runs to an end, or to a stop on the way. Counts only the stops before the wanted place.
 pub(crate) fn run_to_end(
     replay: &mut Replay,
     end: &End,
@@ -186,7 +185,7 @@ pub(crate) fn run_to_end(
     })
 }
 
-/// Runs on to `place`, which is not behind us, or to a stop on the way.
+/// Runs to `place`, which lies ahead or is here, or to a stop on the way.
 fn run_to(
     replay: &mut Replay,
     place: &Place,
@@ -206,17 +205,17 @@ fn run_to(
     arrival
 }
 
-/// A run to a place, on which the stops are counted.
+/// A run to a place that counts the stops.
 struct Run<'a> {
     replay: &'a mut Replay,
     place: &'a Place,
     goal: Option<Goal>,
-    /// So many breakpoints were left to count at first.
+    /// The number of breakpoints that were left at first.
     first: u64,
 }
 
 impl Run<'_> {
-    /// How many breakpoints were hit.
+    /// The number of breakpoints that were hit.
     fn hits(&self) -> u64 {
         self.first - self.replay.inferior.planting.remaining.unwrap_or(self.first)
     }
@@ -233,7 +232,7 @@ impl Run<'_> {
                 return Ok(Arrival::There(tally));
             }
             let stop = self.go_on(give_up)?;
-            // What a watchpoint tells of comes before where it stops.
+            // A watchpoint reports an access before the place where it stops.
             let is_arrival = !matches!(stop, Stop::Watch(_)) && self.is_there()?;
             match stop {
                 _ if is_arrival => {}
@@ -243,8 +242,8 @@ impl Run<'_> {
                 | Stop::Executing
                 | Stop::End => return Ok(Arrival::Interrupted),
                 Stop::Breakpoint if self.is_goal_reached()? => return Ok(Arrival::At(stop)),
-                // It paused behind a call, where the instruction to come has a breakpoint: it would
-                // only step off that.
+                // The thread paused after a call, at an instruction with a breakpoint. When it runs
+                // on, it would only step over that breakpoint.
                 Stop::Step if self.is_goal_reached()? => return Ok(Arrival::At(Stop::Breakpoint)),
                 Stop::Watch(_) | Stop::Signal(_) | Stop::Caught(_)
                     if self.replay.inferior.wants(stop) =>
@@ -260,7 +259,8 @@ impl Run<'_> {
         }
     }
 
-    /// At a stop for a breakpoint, or for a place that it was not.
+    /// Whether a stop is the goal. The stop is at a breakpoint, or at a visit that was not the
+    /// place.
     fn is_goal_reached(&mut self) -> Result<bool> {
         let inferior = &mut self.replay.inferior;
         match inferior.process.stopped_at_probe {
@@ -278,8 +278,8 @@ impl Run<'_> {
         }
     }
 
-    /// Goes on to the next stop. In the stretch between events in which the place is, its address
-    /// is one.
+    /// Goes on to the next stop. In the stretch between events that contains the place, the run
+    /// also stops at its address.
     fn go_on(&mut self, give_up: GiveUp) -> Result<Stop> {
         let place = self.place;
         let context = self.replay.inferior.context();
@@ -291,7 +291,7 @@ impl Run<'_> {
             self.replay.inferior.planting.sought = None;
             return stop;
         }
-        // To the moment when that stretch begins.
+        // Run to the beginning of that stretch.
         let goal = place.announces.is_none().then_some((place.thread, place.mark.events));
         self.replay.inferior.pause = goal;
         let stop = self.replay.resume(give_up);

@@ -1,10 +1,10 @@
-//! Travelling in time: along the time line, forwards and backwards.
+//! Travelling in time, forwards and backwards along the time line.
 //!
 //! * `backwards`: back to the last stop, with `scouts`, which go through several stretches at once,
-//!   and `passing`, which says what need not be gone through.
+//!   and `passing`, which knows the stretches that can be skipped.
 //! * `trail`, `approach`: one instruction back.
-//! * `journey`: to an exact place that is ahead, counting what would stop a user on the way.
-//! * `seek`: to places that users name; `bookmarks`: those that they remember.
+//! * `journey`: to an exact place ahead, counting what would stop a user on the way.
+//! * `seek`: to places that users name; `bookmarks`: places that they have bookmarked.
 
 mod approach;
 mod backwards;
@@ -27,15 +27,16 @@ use bookmarks::Bookmarks;
 use retake_snapshot::shares_memory;
 use trail::Trail;
 
-/// A time line, and what helps to go along it.
+/// A time line, and what helps to move along it.
 pub(crate) struct Travel {
-    /// The user's places on it.
+    /// The user's bookmarks.
     pub bookmarks: Bookmarks,
     /// The last way that was known step by step.
     trail: Option<Trail>,
-    /// The number of the move to where a thread begins, if it could not go back by an instruction.
+    /// The number of the move to where a thread begins, if it could not go back by an instruction
+    /// there.
     stayed_at: Option<u64>,
-    /// What other sessions have left.
+    /// The checkpoints that other sessions have left.
     pub kept: Kept,
     pub timeline: Timeline,
 }
@@ -60,7 +61,7 @@ impl Travel {
 
     // ---- one instruction ----
 
-    /// One instruction forwards.
+    /// Goes one instruction forwards.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -78,7 +79,7 @@ impl Travel {
         Ok(stop)
     }
 
-    /// One instruction back.
+    /// Goes one instruction back.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -113,8 +114,9 @@ impl Travel {
         Ok(Stop::Step)
     }
 
-    /// The thread begins here. A debugger goes back by one instruction to get off a breakpoint, and
-    /// then on: that is as good as done. One that asks again would ask for ever.
+    /// Handles the beginning of a thread. A debugger goes back by one instruction to get off a
+    /// breakpoint before it goes on, so the first request counts as done. A debugger that asks
+    /// again would go on for ever, so it gets a remark.
     fn stay_at_thread(&mut self, stays: bool) -> Stop {
         const WORD: &str = "retake: the thread begins here: reverse-continue goes on before it\n";
         let replay = &mut self.timeline.replay;
@@ -126,7 +128,7 @@ impl Travel {
         Stop::Begin
     }
 
-    /// Goes back by one instruction if it is known how.
+    /// Goes back by one instruction if the way is known.
     fn back_on_trail(&mut self) -> Result<bool> {
         let Some(mut trail) = self.trail.take() else { return Ok(false) };
         let is_back = trail.back(&mut self.timeline)?;
@@ -148,7 +150,7 @@ impl Travel {
 
     fn backward_once(&mut self, give_up: GiveUp) -> Result<Stop> {
         let stop = backwards::to_last_stop(&mut self.timeline, &mut self.kept, give_up)?;
-        // Seen backwards, watched memory changes when the instruction that wrote it is undone.
+        // Backwards, watched memory changes when the instruction that wrote it is undone.
         if !matches!(stop, Stop::Watch(_)) {
             return Ok(stop);
         }
@@ -156,8 +158,8 @@ impl Travel {
         Ok(if undone == Stop::Step { stop } else { undone })
     }
 
-    /// Does it again if it failed where more was seen of what the program maps: it may have mapped
-    /// something over a stub of ours.
+    /// Tries again if the first try failed and discovered more mappings of the program: it may have
+    /// mapped something over one of our stubs.
     fn twice_if_taken(
         &mut self,
         give_up: GiveUp,
@@ -171,11 +173,10 @@ impl Travel {
         if is_worth { act(self, give_up) } else { Ok(stop) }
     }
 
-    /// Nothing may stay where it is without a word: says why the program did not go back, if it did
-    /// not.
+    /// Adds a remark that says why the program did not go back, if it did not.
     ///
     /// # Errors
-    /// The process cannot be looked at.
+    /// The process cannot be examined.
     pub fn remark_no_way_back(&mut self, stop: Stop) -> Result<()> {
         let why = match stop {
             Stop::Begin if !self.timeline.replay.remarks.is_empty() => return Ok(()),
@@ -195,7 +196,7 @@ impl Travel {
 
     // ---- to places ----
 
-    /// Goes to where a thread has consumed so many events, and is on its way on.
+    /// Goes to where a thread has consumed this many events and is about to go on.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.

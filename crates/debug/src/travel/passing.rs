@@ -1,4 +1,4 @@
-//! Which stretches certainly have no stop, so that going backwards passes over them.
+//! Tells which stretches certainly have no stop, so that going backwards skips them.
 
 use crate::checkpoint::Checkpoint;
 use crate::inferior::Inferior;
@@ -7,12 +7,13 @@ use crate::text::Text;
 use crate::watchpoints::Watchpoint;
 use retake_kernel::memory;
 
-/// Where the dynamic linker stops for debuggers, and where it has written before.
+/// The address where the dynamic linker stops for debuggers, and the address of the state that it
+/// writes before.
 pub(super) type LinkerStop = Option<(u64, u64)>;
 
-/// Whether something may stop the program in a stretch of which `past` is known, or where it
-/// begins. Debuggers always have a breakpoint where the dynamic linker stops for them, which it
-/// does not do without having written what it did; where, is known.
+/// Whether something may stop the program in a stretch, or where it begins. `past` is what is known
+/// about the stretch. Debuggers always have a breakpoint where the dynamic linker stops for them.
+/// The linker stops there only after it has written its state, whose address is known.
 pub(super) fn can_stop(
     inferior: &Inferior,
     start: &Checkpoint,
@@ -49,8 +50,8 @@ pub(super) fn can_stop(
         })
 }
 
-/// Whether watched memory is another one at the end of a stretch in which nobody wrote to it:
-/// the program has mapped or unmapped it.
+/// Whether watched memory differs at the end of a stretch that did not write to it, because the
+/// program has mapped or unmapped it.
 fn is_other_memory(start: &Checkpoint, end: &Checkpoint, watchpoint: &Watchpoint) -> bool {
     let contents = |one: &Checkpoint| {
         let mut bytes = vec![0; watchpoint.bytes as usize];
@@ -59,7 +60,7 @@ fn is_other_memory(start: &Checkpoint, end: &Checkpoint, watchpoint: &Watchpoint
     contents(start) != contents(end)
 }
 
-/// Whether a stretch certainly did not come to an address.
+/// Whether a stretch certainly did not reach an address.
 fn is_unexecuted(text: &Text, address: u64, past: &Past) -> bool {
     let places = text.places(address);
     let is_excluded = |place: &u64| {

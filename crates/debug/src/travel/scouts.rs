@@ -1,7 +1,7 @@
 //! Going backwards on all cores: copies of the process go through stretches of its way, the last
-//! first, to see whether anything stops them there at all.
+//! first, to see whether anything stops them at all.
 //!
-//! Where a copy finds something, or does not know, the stretch is gone through again as any other.
+//! If a copy stops, or cannot tell, the stretch is run through again like any other.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
@@ -13,15 +13,15 @@ use crate::travel::journey::end_at;
 use crate::travel::passing::{LinkerStop, can_stop};
 use std::time::Duration;
 
-/// A shorter stretch is gone through sooner than a copy is sent.
+/// A shorter stretch takes less time than sending a copy.
 const SHORTEST: Duration = Duration::from_millis(30);
-/// More copies would need more memory than they save time.
+/// The most copies. More would need more memory than they are worth.
 const MOST_SCOUTS: usize = 8;
 const NAP: Duration = Duration::from_micros(500);
 
-/// Sends copies through the stretches before a checkpoint that may have a stop, until one has, and
-/// remembers which have none. The process is elsewhere then. Gives the number of the checkpoint
-/// down to which there is nothing more to find out in this way; `None`: somebody asked to stop.
+/// Sends copies through the stretches before a checkpoint that may have a stop, until one does, and
+/// remembers which have none. The process is elsewhere afterwards. Returns the number of the
+/// checkpoint down to which copies can find out nothing more; `None` if the user asked to stop.
 ///
 /// # Errors
 /// The process cannot be controlled.
@@ -45,19 +45,19 @@ pub(super) fn scout(
     }
 }
 
-/// Copies that are on their way, each with the number of the checkpoint that it goes to.
+/// The copies under way, each with the number of the checkpoint to which it goes.
 struct Scouts<'a> {
     timeline: &'a mut Timeline,
     linker: LinkerStop,
     away: Vec<(usize, Scout)>,
-    /// The end of the stretch to which the next one may be sent.
+    /// The end of the stretch for the next copy.
     next: usize,
-    /// No more are sent.
+    /// Whether no more copies are sent.
     is_over: bool,
 }
 
 impl Scouts<'_> {
-    /// Sends as many as there are cores.
+    /// Sends as many copies as there are cores.
     fn send_all(&mut self) -> Result<()> {
         let cores =
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_SCOUTS);
@@ -78,12 +78,13 @@ impl Scouts<'_> {
         Ok(())
     }
 
-    /// Hears what they say. Once one was stopped, those before it are not needed any more.
+    /// Reads the copies' reports. Once a copy was stopped, the ones for earlier stretches are not
+    /// needed.
     fn listen(&mut self) -> Result<()> {
         let mut index = 0;
         while let Some((end, scout)) = self.away.get_mut(index) {
             let end = *end;
-            // What fails is found out where it is needed.
+            // If a copy fails, its stretch is run through when that is needed.
             match scout.listen().unwrap_or(Word::Stopped) {
                 Word::NotYet => index += 1,
                 Word::Through => {
@@ -105,8 +106,8 @@ impl Scouts<'_> {
         Ok(())
     }
 
-    /// A copy that goes through the stretch that ends at a checkpoint, if that is worth it and one
-    /// can.
+    /// Makes a copy that goes through the stretch that ends at a checkpoint, if that is possible
+    /// and worth it.
     fn send(&mut self, end: usize, blind: u32) -> Result<Option<Scout>> {
         let Timeline { checkpoints, replay, .. } = &mut *self.timeline;
         let checkpoint: &Checkpoint = &checkpoints[end];

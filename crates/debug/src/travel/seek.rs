@@ -1,4 +1,4 @@
-//! Going to places that the user names.
+//! Goes to places that the user names.
 
 use crate::error::Result;
 use crate::inferior::{Fate, GiveUp, Stop};
@@ -6,7 +6,7 @@ use crate::kept::{self, Kept, Summary};
 use crate::replay::{Replay, Runs};
 use crate::timeline::Timeline;
 
-/// Goes to where a thread has consumed so many events, and is on its way on.
+/// Goes to where a thread has consumed this many events and is about to go on.
 ///
 /// # Errors
 /// The replay diverged, or the process cannot be controlled.
@@ -51,7 +51,7 @@ pub(super) fn to_event(
     Ok(stop)
 }
 
-/// Signals on the way do not stop it.
+/// Resumes until the thread pauses. Signals on the way do not stop it.
 fn resume_to_pause(replay: &mut Replay, give_up: GiveUp) -> Result<Stop> {
     loop {
         match replay.resume(give_up)? {
@@ -66,7 +66,7 @@ fn resume_to_pause(replay: &mut Replay, give_up: GiveUp) -> Result<Stop> {
 /// # Errors
 /// The replay diverged, or the process cannot be controlled.
 pub(super) fn to_end(timeline: &mut Timeline, kept: &mut Kept, give_up: GiveUp) -> Result<Stop> {
-    // The last checkpoint is not behind the end.
+    // The last checkpoint is not after the end.
     let last = timeline.checkpoints.len().saturating_sub(1);
     let here = timeline.replay.mark();
     let brought = kept.bring_in(timeline, last, |_, _, one| kept::mark(one) > here)?;

@@ -1,9 +1,10 @@
-//! A way to where the process is that is known instruction by instruction: going back along it
+//! A way to where the process is that is known instruction by instruction. Going back along it
 //! needs no search.
 //!
-//! Steps are counted from copies on the way. Going back by a step is going forwards by one less
-//! from the last copy. So copies are left halfway to where the process is, and halfway from there,
-//! until few steps remain; those before are there for when it has gone back to them.
+//! Steps are counted from copies on the way. To go back by a step, the process goes forwards from
+//! the last copy by one step less. So copies are left halfway to where the process is, halfway from
+//! there, and so on until few steps remain. The earlier copies serve once the process has gone back
+//! to them.
 
 use crate::catches::Told;
 use crate::checkpoint::Checkpoint;
@@ -14,28 +15,29 @@ use crate::timeline::Timeline;
 use retake_snapshot::Snapshot;
 use std::rc::Rc;
 
-/// So many steps cost less than one more copy.
+/// This many steps cost less than one more copy.
 const FEW: u64 = 16;
 /// A way with more steps from its last copy is not worth keeping.
 const LONG: u64 = 2048;
 
-/// Such a way.
+/// A known way.
 #[derive(Debug)]
 pub(super) struct Trail {
-    /// Each with the number of steps to it from the one before.
+    /// The copies, each with the number of steps from the one before.
     copies: Vec<(Checkpoint, u64)>,
-    /// From the last copy to here.
+    /// The number of steps from the last copy to here.
     steps: u64,
     /// The number of the move that led here.
     moves: u64,
-    /// The announcement at which it ended when it was found.
+    /// The announcement at which the way ended when it was found.
     told: Option<Told>,
     /// The time line's checkpoint before the first copy.
     base: Option<Rc<Snapshot>>,
 }
 
 impl Trail {
-    /// A way of so many steps from a copy to here. The time line's base is not behind the copy.
+    /// Makes a way of this many steps from a copy to here. The time line's base is not after the
+    /// copy.
     pub fn new(timeline: &Timeline, from: Checkpoint, steps: u64) -> Self {
         let base = timeline.checkpoints.get(timeline.base);
         Self {
@@ -47,17 +49,18 @@ impl Trail {
         }
     }
 
-    /// Whether it ends where the move with this number led.
+    /// Whether the way ends where the move with this number led.
     pub fn ends_at(&self, moves: u64) -> bool {
         self.moves == moves
     }
 
-    /// The process made a step, by the move with this number. `None`: it is too long now.
+    /// Adds a step that the process made by the move with this number. Returns `None` if the way is
+    /// too long now.
     pub fn lengthened(self, moves: u64) -> Option<Self> {
         (self.steps < LONG).then(|| Self { steps: self.steps + 1, moves, ..self })
     }
 
-    /// One instruction less. False: that lies before it.
+    /// Removes the last instruction. Returns false if the way is empty.
     fn shorten(&mut self) -> bool {
         while self.steps == 0 {
             let Some((_, steps)) = (self.copies.len() > 1).then(|| self.copies.pop()).flatten()
@@ -70,7 +73,8 @@ impl Trail {
         true
     }
 
-    /// Goes back by one instruction. False: here is not on it, or is its beginning.
+    /// Goes back by one instruction. Returns false if the process is not on the way, or at its
+    /// beginning.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -91,7 +95,7 @@ impl Trail {
         Ok(true)
     }
 
-    /// Whether here is somewhere on it; then it ends here.
+    /// Whether the process is somewhere on the way. If it is, the way is cut off here.
     fn rejoin(&mut self, timeline: &mut Timeline) -> Result<bool> {
         let mark = timeline.replay.mark();
         if self.copies.first().is_none_or(|(first, _)| first.place.mark != mark) {
@@ -114,7 +118,7 @@ impl Trail {
         Ok(false)
     }
 
-    /// Goes to its end.
+    /// Goes to the end of the way.
     fn follow(&mut self, timeline: &mut Timeline) -> Result<()> {
         let Some((last, _)) = self.copies.last() else { return Ok(()) };
         let replay = &mut timeline.replay;
@@ -144,7 +148,7 @@ impl Trail {
     }
 }
 
-/// How many steps, at most so many, lead from a copy to another place.
+/// The number of steps from a copy to another place; `None` if there are more than `most`.
 fn steps_to(
     replay: &mut Replay,
     from: &Checkpoint,

@@ -1,4 +1,4 @@
-//! Which call a thread is in, and what that waits for.
+//! Finds the call in which a thread is, and what the call waits for.
 
 use super::Wait;
 use super::deeds::Range;
@@ -10,23 +10,23 @@ use crate::replay::Replay;
 use retake_model::table::{self, number};
 use retake_snapshot::in_runtime;
 
-/// Bits of a futex operation that do not say what is done.
+/// The bits of a futex operation that are flags.
 const FUTEX_FLAGS: u64 = 128 | 256;
 /// FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2.
 const FUTEX_WAITS: [u64; 5] = [0, 6, 9, 11, 13];
-/// Bytes of a `struct pollfd`, and of a `struct flock`.
+/// The sizes of a `struct pollfd` and of a `struct flock`.
 const POLLED_BYTES: usize = 8;
 const LOCK_BYTES: usize = 32;
-/// More descriptors than that are not told.
+/// The most descriptors that are described.
 const MOST_POLLED: u64 = 16;
 const POLLIN: u16 = 1;
-/// Calls that more than these make no thread wait: they end at once.
+/// Higher numbers are no system calls that wait.
 const NO_CALL: u64 = 1024;
 
-/// The threads of the replayed process that wait, where they are.
+/// The threads of the replayed process that wait, at their places.
 ///
 /// # Errors
-/// The recording cannot be read, or the process be looked at.
+/// The recording cannot be read, or the process cannot be examined.
 pub(crate) fn of_replay(replay: &Replay) -> Result<Vec<Wait>> {
     let is_at_end = replay.inferior.ending.fate != Fate::Open;
     let here = replay.here().filter(|_| !is_at_end);
@@ -59,7 +59,7 @@ struct Call {
     arguments: [u64; 6],
 }
 
-/// The call that a thread is in, or that a signal has just ended.
+/// The call in which a thread is, or that a signal has just interrupted.
 fn call_of(replay: &Replay, tid: i32) -> Result<Option<Call>> {
     if !in_runtime(replay.inferior.process.registers(tid)?.rip) {
         return Ok(None);
@@ -79,7 +79,7 @@ fn call_of(replay: &Replay, tid: i32) -> Result<Option<Call>> {
     }))
 }
 
-/// A call, and who is asked about it.
+/// A call, and the process that made it.
 struct Asked<'a> {
     inferior: &'a Inferior,
     holders: &'a Holders,
@@ -88,7 +88,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// What the call waits for, and whether it ends by itself; `None`: it does not wait.
+    /// What the call waits for, and whether it ends by itself; `None` if it does not wait.
     fn sought(&self) -> Option<(Sought, bool)> {
         let [first, second, third, fourth, ..] = self.call.arguments;
         let nobody = |what: &str| (what.to_owned(), Vec::new());
@@ -147,7 +147,7 @@ impl Asked<'_> {
         bytes
     }
 
-    /// All that it polls: any of it will do.
+    /// The descriptors that the call polls. Any of them ends the wait.
     fn polled(&self, address: u64, count: u64) -> Sought {
         let bytes = self.bytes(address, count.min(MOST_POLLED) as usize * POLLED_BYTES);
         let mut sought = bytes.chunks_exact(POLLED_BYTES).map(|polled| {
@@ -161,7 +161,7 @@ impl Asked<'_> {
             return only;
         }
         let all: Vec<Sought> = sought.collect();
-        // Of one that nobody who was recorded can end, nobody knows who does.
+        // If the helpers of one descriptor are unknown, those of all are.
         let helpers = if all.iter().all(|(_, helpers)| !helpers.is_empty()) {
             all.into_iter().flat_map(|(_, helpers)| helpers).collect()
         } else {

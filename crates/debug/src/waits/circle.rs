@@ -1,7 +1,7 @@
-//! Who waits for each other, in words.
+//! Describes threads that wait for each other.
 //!
-//! A thread is stuck if all who could end its wait are stuck themselves. So what is called a
-//! deadlock is one: nobody is left who could do anything about it.
+//! A thread is stuck if all threads that could end its wait are stuck themselves. A deadlock is a
+//! set of such threads: no other thread can free any of them.
 
 use super::{Helper, Wait};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,30 +10,30 @@ use std::fmt::Write;
 /// A process and one of its threads.
 pub type Known = (i32, i32);
 
-/// What there is to say of threads that wait.
+/// Describes threads that wait.
 pub struct Told<'a> {
     waits: &'a [Wait],
-    /// All threads of the processes that were looked at: those that do not wait run.
+    /// All threads of the examined processes. Those that do not wait run.
     threads: &'a [Known],
     by_thread: BTreeMap<Known, &'a Wait>,
 }
 
 impl<'a> Told<'a> {
-    /// Of these threads.
+    /// Takes the waits of these threads.
     pub fn new(waits: &'a [Wait], threads: &'a [Known]) -> Self {
         let by_thread = waits.iter().map(|wait| ((wait.pid, wait.tid), wait)).collect();
         Self { waits, threads, by_thread }
     }
 
-    /// A line for each wait, and one for each circle.
+    /// Returns a line for each wait and one for each circle.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.waits.iter().map(|wait| self.wait(wait)).collect();
         lines.extend(self.deadlocks());
         lines
     }
 
-    /// `deadlock: thread 2 waits for ... held by thread 3, which waits for ...`, one for each
-    /// circle; or for all that are stuck without one.
+    /// Returns `deadlock: thread 2 waits for ... held by thread 3, which waits for ...` for each
+    /// circle, or one line for all stuck threads without a circle.
     pub fn deadlocks(&self) -> Vec<String> {
         let stuck = self.stuck();
         let mut told = BTreeSet::new();
@@ -66,7 +66,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The largest set of waiting threads of which nobody outside of it can free any.
+    /// The largest set of waiting threads of which no thread outside of it can free any.
     fn stuck(&self) -> BTreeSet<Known> {
         let mut stuck: BTreeSet<Known> = self
             .by_thread
@@ -91,7 +91,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The way from a thread over those it waits for, back to itself: the shortest one.
+    /// The shortest way from a thread along the threads that it waits for, back to itself.
     fn circle_from(&self, start: Known, stuck: &BTreeSet<Known>) -> Option<Vec<Known>> {
         let mut from = BTreeMap::new();
         let mut pending = std::collections::VecDeque::from([start]);
@@ -162,7 +162,7 @@ impl<'a> Told<'a> {
         text
     }
 
-    /// `thread 3`, with its process where there are several.
+    /// `thread 3`, with its process if there are several.
     fn name(&self, (pid, tid): Known) -> String {
         let is_several = self.threads.iter().any(|(other, _)| *other != pid);
         let is_alone = self.threads.iter().filter(|(other, _)| *other == pid).count() <= 1;
@@ -206,7 +206,7 @@ mod tests {
             ["deadlock: thread 2 waits for mutex a, held by thread 3, which waits for mutex b, \
               held by thread 2"]
         );
-        // Somebody runs who could do something about it.
+        // Another thread runs that could end the wait.
         let mut open = waits.to_vec();
         open[2].helpers = vec![Helper::process(1, "by")];
         assert_eq!(Told::new(&open, &[(1, 1), (1, 2), (1, 3), (1, 4)]).deadlocks(), [""; 0]);

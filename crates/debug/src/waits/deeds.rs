@@ -1,4 +1,4 @@
-//! What calls did to descriptors, locks on files and processes: all that `holders` wants to know of
+//! What calls did to descriptors, locks on files and processes: everything that `holders` needs of
 //! the events of a recording.
 
 use crate::error::Result;
@@ -6,7 +6,7 @@ use retake_model::table::number;
 use retake_model::{CallRef, Event, ItemDirection, StreamTimes, errno};
 use retake_recording::{EventReader, Recording, StreamId, StreamInfo, StreamKind};
 
-/// One of them, by a thread, at a time.
+/// What one call did, with its thread and time.
 #[derive(Debug)]
 pub(super) struct Deed {
     pub ns: u64,
@@ -16,7 +16,7 @@ pub(super) struct Deed {
     pub what: What,
 }
 
-/// What it was.
+/// What a call did.
 #[derive(Debug)]
 pub(super) enum What {
     /// The thread began.
@@ -69,19 +69,19 @@ pub(super) enum What {
     },
 }
 
-/// A part of a file, as `fcntl` takes it.
+/// A range of a file, as `fcntl` takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     /// `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
     pub kind: i16,
     pub start: i64,
-    /// 0: to the end.
+    /// The length; 0 for up to the end.
     pub length: i64,
 }
 
 impl Range {
-    /// Of the bytes of a `struct flock`. Where it counts from elsewhere than the beginning of the
-    /// file, it is taken to be all of it.
+    /// Reads the bytes of a `struct flock`. A range that is not relative to the beginning of the
+    /// file is taken to be the whole file.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let half = |at: usize| Some(i16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let word = |at: usize| Some(i64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -103,7 +103,7 @@ const O_CLOEXEC: u64 = 0o2_000_000;
 const FD_CLOEXEC: u64 = 1;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
-/// All of a recording, in order, as far as it can be read.
+/// Returns all deeds of a recording in order, as far as it can be read.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -116,7 +116,7 @@ pub(super) fn of(recording: &Recording) -> Result<Vec<Deed>> {
         let of_stream = deeds.iter().filter(move |deed: &&Deed| deed.stream == stream);
         of_stream.map(|deed| deed.ns).min()
     };
-    // A child may begin before the call returns that made it.
+    // A child may begin before the call that made it returns.
     let earlier: Vec<(usize, u64)> = deeds
         .iter()
         .enumerate()

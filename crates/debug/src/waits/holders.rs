@@ -1,5 +1,5 @@
-//! Who has what open, and who holds which lock on a file, as far as the recording says: at a time,
-//! or at its end.
+//! The processes that have a file open, and those that hold a lock on a file, as far as the
+//! recording tells. The state is that at some time, or at the end of the recording.
 
 use super::Helper;
 use super::deeds::{self, Deed, Range, What};
@@ -8,7 +8,7 @@ use crate::history::ended;
 use retake_recording::{Recording, StreamId, StreamKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What a descriptor stands for.
+/// The object of a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
     /// An end of a pipe.
@@ -22,7 +22,7 @@ pub(crate) enum Object {
 #[derive(Debug, Clone)]
 struct Descriptor {
     object: Object,
-    /// What it shares with its copies.
+    /// The number of the open file description, which copies of the descriptor share.
     description: u64,
     closes_on_exec: bool,
 }
@@ -31,12 +31,12 @@ struct Descriptor {
 struct Process {
     descriptors: HashMap<u32, Descriptor>,
     parent: Option<i32>,
-    /// Threads that have not ended.
+    /// The number of threads that have not ended.
     threads: u64,
     has_ended: bool,
 }
 
-/// Whose a lock is.
+/// The owner of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Process(i32),
@@ -46,10 +46,10 @@ enum Owner {
 #[derive(Debug)]
 struct Lock {
     path: String,
-    /// `None`: the whole file, by flock.
+    /// The range; `None` for the whole file, locked with flock.
     range: Option<Range>,
     owner: Owner,
-    /// Who took it, and with which event.
+    /// The process that took the lock, and the event with which it did.
     pid: i32,
     event: u64,
 }
@@ -62,11 +62,11 @@ pub(crate) struct Holders {
     made: u64,
 }
 
-/// What a process waits for, and who could end that.
+/// What a process waits for, and the helpers that could end the wait.
 pub(super) type Sought = (String, Vec<Helper>);
 
 impl Holders {
-    /// At a time since recording began; `None`: at the end.
+    /// Reads the state at a time since recording began; `None` for the end.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -75,7 +75,7 @@ impl Holders {
             .streams()
             .map(|one| (one.info.id, (one.info.pid, one.info.kind == StreamKind::Thread)))
             .collect();
-        // For those who were ended from outside, nothing changed by that.
+        // Keep the state of processes that were ended from outside.
         let outside: HashSet<i32> =
             ended::from_outside(recording)?.into_iter().map(|ended| ended.pid).collect();
         let mut holders = Self::default();
@@ -127,7 +127,7 @@ impl Holders {
         }
     }
 
-    /// What changes descriptors only.
+    /// Applies a change of descriptors.
     fn change(&mut self, pid: i32, what: What) {
         match what {
             What::Pipe { ends, closes_on_exec } => {
@@ -180,7 +180,8 @@ impl Holders {
             .insert(descriptor, Descriptor { object, description, closes_on_exec });
     }
 
-    /// Who closes a descriptor of a file gives back all his locks on ranges of it.
+    /// Closes descriptors. A process that closes a descriptor of a file loses all its locks on
+    /// ranges of the file.
     fn close(&mut self, pid: i32, first: u32, last: u32) {
         let descriptors = &mut self.process(pid).descriptors;
         let is_meant = |number: &u32| (first..=last).contains(number);
@@ -216,8 +217,8 @@ impl Holders {
         let Some((path, description)) = self.file(pid, descriptor) else { return };
         let owner =
             if is_of_description { Owner::Description(description) } else { Owner::Process(pid) };
-        // A part that is given back of a larger one is taken for all of it: it may be said of few
-        // that they hold something, and of nobody that he does who does not.
+        // Releasing a part of a range counts as releasing all of it. So a holder may be missing,
+        // but no process is called a holder that is none.
         self.locks.retain(|lock| {
             lock.owner != owner
                 || lock.path != path
@@ -253,7 +254,7 @@ impl Holders {
             .collect()
     }
 
-    /// What a process waits for that reads from a descriptor, or writes to one.
+    /// What a process waits for when it reads from a descriptor or writes to it.
     pub fn data(&self, pid: i32, descriptor: u32, is_input: bool) -> Sought {
         let object = self
             .processes
@@ -280,8 +281,8 @@ impl Holders {
         }
     }
 
-    /// What a process waits for that wants a lock on a file: a range of it, or the whole of it by
-    /// flock.
+    /// What a process waits for when it wants a lock on a file: on a range, or on the whole file
+    /// with flock.
     pub fn lock(&self, pid: i32, descriptor: u32, range: Option<Range>) -> Sought {
         let Some((path, description)) = self.file(pid, descriptor) else {
             return (format!("a lock on the file with descriptor {descriptor}"), Vec::new());
@@ -300,7 +301,7 @@ impl Holders {
         (format!("a lock on {path} (descriptor {descriptor})"), helpers.collect())
     }
 
-    /// The living ones who have a lock.
+    /// The living processes that hold a lock.
     fn owners(&self, lock: &Lock) -> Vec<Helper> {
         let has = |process: &Process, description: u64| {
             process.descriptors.values().any(|one| one.description == description)
@@ -319,7 +320,7 @@ impl Holders {
         owners
     }
 
-    /// What a process waits for that waits for a child: this one, or any.
+    /// What a process waits for when it waits for a child: for this one, or for any.
     pub fn children(&self, pid: i32, which: Option<i32>) -> Sought {
         let is_meant = |child: i32, process: &Process| {
             process.parent == Some(pid) && which.is_none_or(|which| which == child)

@@ -1,8 +1,8 @@
-//! Who waits for whom: what the threads of a program that hangs wait for, and who could end that.
+//! What the threads of a program that hangs wait for, and which threads could end the waits.
 //!
-//! * `calls`: which call a thread is in, and what that waits for.
-//! * `holders`: what the recording says of pipes, sockets, locks on files, and children.
-//! * `circle`: who waits for each other, in words.
+//! * `calls`: the call in which a thread is, and what it waits for.
+//! * `holders`: what the recording says about pipes, sockets, locks on files, and children.
+//! * `circle`: describes threads that wait for each other.
 
 mod calls;
 mod circle;
@@ -17,33 +17,34 @@ pub use circle::{Known, Told};
 /// A thread that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
-    /// The process, by its number while recording.
+    /// The process, by its ID in the recording.
     pub pid: i32,
-    /// The thread.
+    /// The thread, by its ID in the recording.
     pub tid: i32,
-    /// The name of the system call that it is in.
+    /// The name of the system call in which the thread is.
     pub call: String,
     /// What it waits for: `mutex 0x55d0 <second>`, `data from a pipe (descriptor 3)`.
     pub what: String,
-    /// The address, if it is a futex.
+    /// The address, if the thread waits for a futex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub futex: Option<u64>,
-    /// Who can end the wait; any of them. Empty: nobody who was recorded, or it is not known.
+    /// The helpers, any of which can end the wait. Empty if no recorded process can, or that is
+    /// unknown.
     pub helpers: Vec<Helper>,
-    /// It ends by itself when its time is up.
+    /// Whether the wait ends by itself after a time.
     pub is_bounded: bool,
 }
 
-/// Who can end a wait.
+/// A process or thread that can end a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Helper {
-    /// The process.
+    /// The process, by its ID in the recording.
     pub pid: i32,
-    /// The thread; `None`: any of the process.
+    /// The thread; `None` for any thread of the process.
     pub tid: Option<i32>,
-    /// Why it can: `held by`, `the other end is open in`.
+    /// Why it can end the wait: `held by`, `the other end is open in`.
     pub how: String,
-    /// Where it came to be so, if that is known: `take_first () at order.c:14`.
+    /// Where it got into that state, if that is known: `take_first () at order.c:14`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
 }

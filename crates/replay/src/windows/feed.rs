@@ -1,8 +1,7 @@
-//! One stream, cut into windows that begin and end where events do.
+//! Cuts one stream into windows that begin and end at event boundaries.
 //!
-//! A stream that asked for several windows in a row is read ahead, so that the next one is there
-//! when it is asked for. A stream of a few events costs the memory for one small window and nothing
-//! else.
+//! A stream that asked for several windows in a row is read ahead, so that the next window is ready
+//! when it is asked for. A stream of a few events needs memory for one small window only.
 
 use retake_kernel::shared::WINDOW_BYTES;
 use retake_recording::StreamReader;
@@ -11,23 +10,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The first windows of a stream have about this many bytes: most streams are shorter.
+/// The size of a stream's first window, roughly. Most streams are shorter.
 const SMALL_WINDOW_BYTES: usize = 128 << 10;
-/// Those of a stream that keeps asking: room for the largest chunk and an event that began before
-/// it. Two of them fit the caches of most machines.
+/// The size of the following windows: room for the largest chunk and an event that began before it.
+/// Two of them fit the caches of most machines.
 const LARGE_WINDOW_BYTES: usize = WINDOW_BYTES as usize;
-/// With this much in windows there are no large ones, and nothing is read ahead.
+/// The size of all windows from which on no large ones are made, and nothing is read ahead.
 const PLENTY_BYTES: usize = 24 << 20;
-/// With this much in windows the small ones are smaller: there are thousands of threads.
+/// The size of all windows from which on small ones are even smaller: there are thousands of
+/// threads.
 const TOO_MUCH_BYTES: usize = 512 << 20;
 const SMALLEST_WINDOW_BYTES: usize = 16 << 10;
-/// A stream that asked for this many windows, each from where the last ended, is read ahead.
+/// The number of windows in a row, each at the end of the last, after which a stream is read ahead.
 const WINDOWS_IN_A_ROW: u32 = 2;
-/// An event's beginning: size, kind, number and value.
+/// The size of an event's head: size, kind, number and value.
 const SMALLEST_EVENT: usize = retake_contract::events::event::LAYOUT_BYTES;
 
-/// Bytes that all windows have together, here and in the processes. Memory is bounded by looking at
-/// it.
+/// The size of all windows, here and in the processes. Checking it keeps the use of memory bounded.
 #[derive(Clone, Default)]
 pub(super) struct Stock(Arc<AtomicUsize>);
 
@@ -45,14 +44,14 @@ impl Stock {
     }
 }
 
-/// What a stream has of the stock as long as it is read.
+/// A stream's part of the stock while the stream is read.
 struct Share {
     stock: Stock,
     bytes: usize,
 }
 
 impl Share {
-    /// A thread's window stays as large as its largest.
+    /// Counts a window. A thread's window stays as large as its largest one.
     fn covers(&mut self, bytes: usize) {
         let more = bytes.saturating_sub(self.bytes);
         self.stock.0.fetch_add(more, Relaxed);
@@ -68,22 +67,22 @@ impl Drop for Share {
 
 struct Window {
     memory: Vec<u8>,
-    /// In `memory`, from its beginning.
+    /// The size of the window in `memory`, from the beginning.
     bytes: usize,
     /// Stream offset of its first byte.
     start: u64,
 }
 
-/// What one stream's reader is given.
+/// A stream's reader, and the state of its windows.
 pub(super) struct Feed {
     reader: StreamReader,
-    /// Where the one that was given last begins and ends in the stream.
+    /// The beginning and the end of the last window given.
     given: Option<(u64, u64)>,
-    /// Read ahead, or not taken yet.
+    /// A window that was read ahead, or that the thread had no room for.
     ready: Option<Window>,
-    /// Of a large one that was given.
+    /// The memory of a large window that was given.
     spare: Option<Vec<u8>>,
-    /// What was read beyond the last whole event.
+    /// The bytes read beyond the last whole event.
     carry: Vec<u8>,
     windows_in_a_row: u32,
     share: Share,
@@ -102,13 +101,13 @@ impl Feed {
         }
     }
 
-    /// The window from `offset`, where an event begins, is `put` where it belongs; unless that
-    /// returns false, for want of room. How many bytes it has; `None` at the end of the stream, or
-    /// before an event that was never completed.
+    /// Calls `put` with the window that starts at `offset`, which is the start of an event. If
+    /// `put` returns false for lack of room, the window is kept. Returns the size of the window.
+    /// Returns `None` at the end of the stream, or before an event that was never completed.
     ///
     /// # Errors
-    /// The first event there cannot be read or is malformed. What precedes it has been given
-    /// before. What `put` says.
+    /// The first event there cannot be read or is malformed (the events before it have been given),
+    /// or `put` fails.
     pub(super) fn window(
         &mut self,
         offset: u64,
@@ -133,7 +132,7 @@ impl Feed {
         Ok(Some(bytes))
     }
 
-    /// Memory is used again: new pages cost more than reading.
+    /// Keeps memory for reuse: new pages cost more than reading.
     fn keep(&mut self, memory: Vec<u8>, staging: &mut Vec<u8>) {
         if memory.len() == LARGE_WINDOW_BYTES {
             self.spare = Some(memory).filter(|_| !self.share.stock.is_plentiful());
@@ -142,8 +141,8 @@ impl Feed {
         }
     }
 
-    /// Reads the window after the current one if it will probably be asked for. What goes wrong
-    /// shows when it is.
+    /// Reads the window after the current one if the stream will probably ask for it. Errors appear
+    /// when it does.
     pub(super) fn read_ahead(&mut self, staging: &mut Vec<u8>) {
         let Some((_, next)) = self.given else { return };
         if self.windows_in_a_row >= WINDOWS_IN_A_ROW
@@ -168,7 +167,7 @@ impl Feed {
         Ok((bytes > 0).then_some(Window { memory, bytes, start: offset }))
     }
 
-    /// Whole events of at least `wanted` bytes.
+    /// Reads whole events of at least `wanted` bytes.
     fn read_exact(
         &mut self,
         wanted: usize,
@@ -182,8 +181,8 @@ impl Feed {
         Ok((std::mem::take(staging), bytes))
     }
 
-    /// Reads chunks straight into memory that was used before; into memory of its own an event that
-    /// none has room for.
+    /// Reads chunks straight into memory that was used before. An event too large for that gets
+    /// memory of its own.
     fn read_large(&mut self, offset: u64, staging: &mut Vec<u8>) -> io::Result<(Vec<u8>, usize)> {
         let mut memory = self.spare.take().unwrap_or_else(|| vec![0; LARGE_WINDOW_BYTES]);
         match fill(&mut self.reader, &mut self.carry, offset, &mut memory)? {
@@ -193,9 +192,9 @@ impl Feed {
     }
 }
 
-/// Fills `room` from `carry` and then from the reader, chunk by chunk; returns how many bytes are
-/// whole events, and leaves the rest in `carry`. `None` where not even one event is whole and the
-/// next piece does not fit: `carry` has it all then.
+/// Fills `room` from `carry` and then from the reader, chunk by chunk. Returns the size of the
+/// whole events, and leaves the rest in `carry`. Returns `None` if not even one event is whole and
+/// the next piece does not fit; `carry` then has everything.
 fn fill(
     reader: &mut StreamReader,
     carry: &mut Vec<u8>,
@@ -225,13 +224,12 @@ fn fill(
     }
 }
 
-/// Replaces `staging` by whole events of at least `wanted` bytes, or what is left; returns how many
-/// bytes they are. Reads nothing beyond them, unless the stream ends, or cannot be read, within an
-/// event.
+/// Replaces `staging` by whole events of at least `wanted` bytes, or by all that are left, and
+/// returns their size. Reads nothing beyond them, unless the stream ends or cannot be read within
+/// an event.
 ///
 /// # Errors
-/// Not even the first event can be read, or it is malformed. Later faults end the window before
-/// them.
+/// The first event cannot be read or is malformed. Later faults end the window before them.
 fn read_events(
     reader: &mut impl BufRead,
     wanted: usize,
@@ -252,8 +250,8 @@ fn read_events(
     }
 }
 
-/// Appends to `staging` until it has `end` bytes or the stream is over. It grows with what is read,
-/// not with what an event claims.
+/// Appends to `staging` until it has `end` bytes or the stream ends. It grows with the data read,
+/// not with the size that an event claims.
 fn read_until(reader: &mut impl BufRead, end: usize, staging: &mut Vec<u8>) -> io::Result<()> {
     while staging.len() < end {
         let available = reader.fill_buf()?;
@@ -267,8 +265,7 @@ fn read_until(reader: &mut impl BufRead, end: usize, staging: &mut Vec<u8>) -> i
     Ok(())
 }
 
-/// Moves `whole` over every event that is in `bytes` as a whole. `offset` is where `bytes` start in
-/// the stream.
+/// Advances `whole` over every complete event in `bytes`, which start at `offset` in the stream.
 fn skip_events(bytes: &[u8], whole: &mut usize, offset: u64) -> io::Result<()> {
     while let Some(size) = claimed_bytes(&bytes[*whole..]) {
         if size < SMALLEST_EVENT || !size.is_multiple_of(8) {
@@ -286,7 +283,7 @@ fn skip_events(bytes: &[u8], whole: &mut usize, offset: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The size an event claims; `None` if not enough of it is there to tell.
+/// The size that an event claims; `None` if too little of the event is there.
 fn claimed_bytes(event: &[u8]) -> Option<usize> {
     let size = event.get(..SMALLEST_EVENT)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*size) as usize)
@@ -308,8 +305,8 @@ mod tests {
         event
     }
 
-    /// Sizes of the windows a stream is cut into, and what ends it; bytes arrive in pieces of
-    /// `piece`.
+    /// Returns the sizes of the windows that a stream is cut into, and the error that ends it. The
+    /// bytes arrive in pieces of `piece`.
     fn cut(stream: &[u8], wanted: usize, piece: usize) -> (Vec<usize>, Option<String>) {
         let mut reader = BufReader::with_capacity(piece, stream);
         let (mut windows, mut staging, mut offset) = (Vec::new(), Vec::new(), 0);
@@ -327,7 +324,7 @@ mod tests {
         }
     }
 
-    /// A recording whose only stream is `stream`, in chunks of `piece` bytes: they end within
+    /// A recording whose only stream is `stream`, in chunks of `piece` bytes that end within
     /// events.
     fn recorded(folder: &Path, stream: &[u8], piece: usize) -> StreamReader {
         let writer = RecordingWriter::create(folder, &Metadata::default()).unwrap();
@@ -351,7 +348,7 @@ mod tests {
         Recording::open(folder).unwrap().stream(info.id).unwrap()
     }
 
-    /// The window from `offset`.
+    /// Reads the window from `offset`.
     fn window(feed: &mut Feed, offset: usize) -> Vec<u8> {
         let (mut got, mut staging) = (Vec::new(), Vec::new());
         feed.window(offset as u64, &mut staging, |bytes| {

@@ -1,4 +1,4 @@
-//! What an image says about a process beside its memory.
+//! The parts of an image other than the contents of memory.
 
 use super::filters::Filters;
 use crate::pagemap::PAGE_BYTES;
@@ -8,18 +8,18 @@ use retake_recording::ContentId;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// User memory ends there.
+/// The end of user memory.
 pub(super) const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 
-/// All but the contents of memory.
+/// All parts of an image but the contents of memory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
-    /// Their filters are numbers in the list of filters.
+    /// The threads. Their filters are numbers in the list of filters.
     pub threads: Threads,
     pub filters: Filters,
-    /// The signal that was announced there.
+    /// The signal that the runtime announced at this place.
     pub announced: Option<i32>,
-    /// How far the stack may grow.
+    /// The limit of the stack's size.
     pub stack_limit: u64,
     pub mappings: Vec<SavedMapping>,
     pub scratch: Vec<ScratchFile>,
@@ -29,43 +29,43 @@ pub(super) struct Description {
 pub(super) struct SavedMapping {
     pub start: u64,
     pub end: u64,
-    /// PROT_* bits.
+    /// The `PROT_*` bits.
     pub protection: u32,
-    /// Nobody may change it any more.
+    /// Whether the mapping is sealed, so that the program cannot change it any more.
     pub is_sealed: bool,
     pub shows: Shown,
 }
 
-/// What is mapped.
+/// What a mapping shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Shown {
     Nothing {
         grows_down: bool,
     },
-    /// A file of the recording, by content.
+    /// A file of the recording, by its content.
     Content {
         content: String,
         offset: u64,
         is_shared: bool,
     },
-    /// One of the files that the program changes: its number in the list.
+    /// A file that the program changes, by its number in the list.
     Scratch {
         file: usize,
         offset: u64,
     },
 }
 
-/// A file that the program changed while it had it mapped, as it is in the folder of the session's
-/// own files.
+/// A file that the program changed while it was mapped. It lies in the folder for the session's own
+/// files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ScratchFile {
-    /// Device and inode while recording, 8 bytes each, as digits.
+    /// Device and inode in the recording, 8 bytes each, as hexadecimal digits.
     pub name: String,
     pub bytes: u64,
 }
 
 impl ScratchFile {
-    /// Device and inode; `None` for what is no such name.
+    /// The device and the inode; `None` if the name does not have that form.
     pub fn identity(&self) -> Option<(u64, u64)> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if self.name.len() != 32 || !self.name.bytes().all(is_digit) {
@@ -81,12 +81,12 @@ impl SavedMapping {
         self.start..self.end
     }
 
-    /// Whether its pages may have contents of their own.
+    /// Whether pages of the mapping may have contents of their own.
     pub fn is_private(&self) -> bool {
         !matches!(self.shows, Shown::Content { is_shared: true, .. })
     }
 
-    /// Whether it is the program's, and not the runtime's.
+    /// Whether the mapping belongs to the program and not to the runtime.
     fn is_programs(&self) -> bool {
         (self.start >= PAGE_BYTES && self.end <= RUNTIME_TEXT)
             || (self.start >= RUNTIME_END && self.end <= ADDRESS_END)
@@ -111,7 +111,7 @@ impl SavedMapping {
 }
 
 impl Description {
-    /// What makes no sense in it, if anything does.
+    /// Returns what is wrong with the description, if anything is.
     pub fn fault(&self) -> Option<&'static str> {
         if let Some(fault) =
             self.threads.fault().or_else(|| self.filters.fault(&self.threads.filters()))
@@ -138,7 +138,7 @@ impl Description {
         None
     }
 
-    /// The private mapping in which a range lies.
+    /// The private mapping that contains a range.
     pub fn private_around(&self, range: &Range<u64>) -> Option<&SavedMapping> {
         let after = self.mappings.partition_point(|mapping| mapping.end <= range.start);
         self.mappings.get(after).filter(|mapping| {

@@ -1,30 +1,30 @@
-//! The program's filters for its system calls (seccomp). They lie in the header, for all processes
-//! of a session, each with the one that was installed before it; threads know the place of their
-//! last one. In another session they may have other places.
+//! The program's filters for its system calls (seccomp). The header holds them for all processes of
+//! a session, and each names the filter installed before it. A thread holds the index of its last
+//! filter. Another session may have them at other indices.
 
 use retake_kernel::shared::{Filter, Header, MAX_FILTER_STEPS, MAX_FILTERS};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// In place of a filter's place: the thread is in strict mode, which needs none.
+/// Stands for the index of a filter if the thread is in strict mode, which needs none.
 const STRICT: u32 = u32::MAX;
-/// The kernel takes no longer programs, and fewer filters than that for a thread.
+/// The most steps that the kernel allows in a program. The filters of a thread are fewer.
 const MOST_STEPS: usize = 4096;
 
-/// A filter that was saved.
+/// A saved filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Saved {
-    /// The number in the list of the one before it, plus 1; 0: none.
+    /// The number in the list of the filter before it, plus 1; 0 if there is none.
     before: u32,
     steps: Vec<u64>,
 }
 
-/// Those that some threads have, each behind the one that was installed before it.
+/// The filters of some threads. Each comes after the one that was installed before it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Filters(Vec<Saved>);
 
 impl Filters {
-    /// All that lead to these places, and what stands for each of them in the list.
+    /// Returns the filters that these indices lead to, and the number in the list for each index.
     pub fn of(header: &Header, places: &[u32]) -> (Self, Vec<u32>) {
         let mut known = Vec::new();
         for &place in places.iter().filter(|place| **place != STRICT) {
@@ -36,7 +36,7 @@ impl Filters {
                 at = filter.before.load(Relaxed);
             }
         }
-        // Each was installed after the one before it.
+        // Each filter was installed after the one that it names.
         known.sort_unstable();
         let number = |place: u32| {
             known.iter().position(|known| *known == place).map_or(0, |index| index as u32 + 1)
@@ -62,7 +62,8 @@ impl Filters {
         )
     }
 
-    /// What makes no sense in them, or in the `numbers` that threads have of them.
+    /// Returns what is wrong with the filters, or with the `numbers` that threads have of them, if
+    /// anything is.
     pub fn fault(&self, numbers: &[u32]) -> Option<&'static str> {
         let is_sound = |(index, one): (usize, &Saved)| {
             one.before as usize <= index && (1..=MOST_STEPS).contains(&one.steps.len())
@@ -72,8 +73,8 @@ impl Filters {
         (!is_right).then_some("its filters for system calls make no sense")
     }
 
-    /// Puts them into another session's header; the places of these `numbers` there. `None`: there
-    /// is no room.
+    /// Puts the filters into another session's header. Returns the indices there of these
+    /// `numbers`; `None` if there is no room.
     pub fn put_into(&self, header: &Header, numbers: &[u32]) -> Option<Vec<u32>> {
         let mut places = vec![0];
         for saved in &self.0 {
@@ -91,13 +92,13 @@ impl Filters {
     }
 }
 
-/// The filter at a place, counted from 1.
+/// The filter at an index, counted from 1.
 fn filter_at(header: &Header, place: u32) -> Option<&Filter> {
     let filter = header.filters.get((place as usize).checked_sub(1)?)?;
     (filter.ready.load(Acquire) != 0).then_some(filter)
 }
 
-/// The place of one that is the same.
+/// The index of an equal filter.
 fn find(header: &Header, before: u32, steps: &[u64]) -> Option<u32> {
     let count = header.filter_count.load(Acquire).min(MAX_FILTERS as u32);
     (1..=count).find(|place| {
@@ -153,7 +154,7 @@ mod tests {
         add(other, 0, &[7; 5]).unwrap();
         let places = filters.put_into(other, &numbers).unwrap();
         assert_eq!(places, [3, 0, STRICT, 2]);
-        // They are there already.
+        // The filters are there already.
         assert_eq!(filters.put_into(other, &numbers).unwrap(), places);
         let (again, numbers_again) = Filters::of(other, &places);
         assert_eq!((again.0, numbers_again), (filters.0.clone(), numbers.clone()));

@@ -1,10 +1,11 @@
-//! Images of processes: all that makes one, in a file, so that another session can make the same of
-//! a process of its own.
+//! Images of processes: files that hold a process, from which another session can restore it.
 //!
-//! * `description`: what is in one beside the contents of memory; `pieces`: how that is written.
-//! * `pages`, `write`: writing one, from a copy of the process.
-//! * `filters`: those of the program for its system calls, which no process has for itself.
-//! * `restore`: making a process of it.
+//! * `description`: the parts of an image other than the contents of memory; `pieces`: their form
+//!   in the file.
+//! * `pages`, `write`: writing an image, from a copy of the process.
+//! * `filters`: the program's filters for system calls, which belong to the session and not to a
+//!   process.
+//! * `restore`: making a process from an image.
 
 mod description;
 mod filters;
@@ -21,19 +22,19 @@ pub use write::Image;
 
 use std::io;
 
-/// Why there is no image, or no process can be made of one.
+/// Why an image cannot be made or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// Another session could not make the same.
+    /// Another session could not make the same process.
     #[error("{0}")]
     Refused(String),
     /// The file is damaged, or cannot be written.
     #[error(transparent)]
     Recording(#[from] retake_recording::Error),
-    /// Something the machine refused.
+    /// The machine refused something.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// The result of everything here.
+/// The result of a function on images.
 pub type Result<T> = std::result::Result<T, ImageError>;

@@ -1,12 +1,12 @@
-//! Which pages of a mapping have contents of their own: all others another session gets from the
-//! same file, or as zeros.
+//! The pages of a mapping that have contents of their own. Another session gets the other pages
+//! from the same file, or as zeros.
 
 use crate::pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Pagemap, push_page};
 use retake_kernel::pagemap;
 use std::io;
 use std::ops::Range;
 
-/// Those of a private mapping of a stopped process.
+/// The pages of a private mapping of a stopped process that have contents of their own.
 ///
 /// # Errors
 /// The process is gone.

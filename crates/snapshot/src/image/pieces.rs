@@ -5,31 +5,33 @@ use retake_recording::{CheckpointReader, CheckpointWriter, MAX_PIECE_BYTES, Piec
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// More text than any process has mappings for.
+/// More text than the mappings of any process need.
 const MOST_TEXT_BYTES: usize = 256 << 20;
 
-/// Kinds of pieces, in the order in which they come.
+/// The kinds of pieces, in the order in which they come.
 pub mod kind {
-    /// What the debugger says about the checkpoint, as JSON.
+    /// The debugger's summary of the checkpoint, as JSON.
     pub const SUMMARY: u8 = 1;
     /// All of a process but the contents of its memory, as JSON.
     pub const DESCRIPTION: u8 = 2;
-    /// Of a file that the program changed while it had it mapped: which of them, and where in it.
+    /// Part of a file that the program changed while it was mapped: the number of the file, and the
+    /// offset in it.
     pub const SCRATCH: u8 = 3;
-    /// Memory: where.
+    /// Part of memory: its address.
     pub const MEMORY: u8 = 4;
-    /// Pages that the program made guards: where; the bytes are the address of their end.
+    /// Guard pages that the program made: their address. The bytes are the address of their end.
     pub const GUARD: u8 = 5;
-    /// The debugger's: output, by number.
+    /// The debugger's: a piece of output, by number.
     pub const PRINTED: u8 = 6;
-    /// The debugger's, in a file of its own: what is known of the way to the checkpoint, as JSON.
+    /// The debugger's, in a file of its own: the past of the stretch before the checkpoint, as
+    /// JSON.
     pub const PAST: u8 = 7;
 }
 
-/// The structure that the next pieces hold, which must be of this kind.
+/// Reads a structure from the next pieces, which must be of this kind.
 ///
 /// # Errors
-/// They do not.
+/// The pieces do not hold such a structure.
 pub fn read_json<T: DeserializeOwned>(
     reader: &mut CheckpointReader,
     kind: u8,
@@ -53,10 +55,10 @@ pub fn read_json<T: DeserializeOwned>(
         .map_err(|error| reader.bad(&format!("what it says about itself makes no sense: {error}")))
 }
 
-/// Writes a structure as pieces of a kind; `which` says how many come after.
+/// Writes a structure as pieces of a kind. Their `which` tells how many come after.
 ///
 /// # Errors
-/// No space.
+/// There is no space.
 pub fn put_json(writer: &mut CheckpointWriter, kind: u8, what: &impl Serialize) -> Result<()> {
     let text = serde_json::to_vec(what).map_err(|error| ImageError::Refused(error.to_string()))?;
     let count = text.chunks(MAX_PIECE_BYTES).count() as u32;

@@ -1,5 +1,5 @@
-//! Images of recorded processes. The runtime has made a copy, and of the copy's memory what a
-//! replay needs (runtime/calls/image.c); here it is written down.
+//! Images of recorded processes. The runtime has made a copy of the process whose memory is what a
+//! replay needs (runtime/calls/image.c). This module describes and writes that copy.
 
 use super::write::{Files, Image};
 use super::{ImageError, Result};
@@ -17,23 +17,23 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// A copy is ready soon after it was made, also on a busy machine.
+/// How long a copy may take to be ready. Even on a busy machine it is ready soon.
 const PATIENCE: Duration = Duration::from_secs(20);
 const NAP: Duration = Duration::from_millis(1);
-/// `XCOMP_BV`, in the header behind the legacy part of what XSAVE writes.
+/// The offset of `XCOMP_BV` in the output of XSAVE, in the header after the legacy part.
 const COMPACTED: usize = 520;
 
-/// Where the process is.
+/// Where the process was when its image was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// Its number, as the program knows it.
+    /// The process ID that the program sees.
     pub pid: i32,
-    /// The thread that took the image.
+    /// The ID of the thread that took the image.
     pub thread: u32,
-    /// Events of that thread so far, and the turn that it has.
+    /// The events of that thread so far, and the turn that it holds.
     pub events: u64,
     pub turn: u64,
-    /// Of each thread: its number, and events so far.
+    /// The ID of each thread, and the number of its events so far.
     pub counts: Vec<(u32, u64)>,
     /// The number of the last output on the console.
     pub console: u64,
@@ -45,10 +45,11 @@ struct Found {
     context: Context,
 }
 
-/// An image of the copy with this number. `content`: what of the recording's files a mapping shows.
+/// Returns an image of the copy with this process ID. `content` returns the content that a mapping
+/// shows, if the recording has it.
 ///
 /// # Errors
-/// `Refused`: no replay could begin there. The copy is gone.
+/// `Refused` if no replay could begin there. The copy is gone.
 pub fn image(
     pid: i32,
     header: &Header,
@@ -74,7 +75,7 @@ pub fn image(
     Ok((image, here))
 }
 
-/// The threads that are in the image, who took it first.
+/// Waits for the copy. Returns the threads of the image; the one that took it comes first.
 fn wait_until_ready(pid: i32) -> Result<Vec<Found>> {
     let since = Instant::now();
     let taker = loop {
@@ -94,7 +95,7 @@ fn wait_until_ready(pid: i32) -> Result<Vec<Found>> {
     [taker].into_iter().chain(others).map(read).collect()
 }
 
-/// Of each region: the address of its context, and whether that is in the image.
+/// The address of the context in each region, and whether the thread is in the image.
 fn contexts(pid: i32) -> Result<Vec<(u64, u32)>> {
     let mappings = maps::of_process(pid)?.into_iter();
     let regions = mappings

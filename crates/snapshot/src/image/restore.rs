@@ -1,9 +1,9 @@
-//! Making of a process, which has executed nothing of its program yet, what an image says.
+//! Turns a process that has executed nothing of its program yet into the process of an image.
 //!
-//! All that the program has mapped goes; what it had is mapped and filled, by calls that its only
-//! thread makes for us; then the threads are made as they are in copies of a process. The runtime's
-//! own memory is part of the image, but for the windows of the streams, which are read from the
-//! recording again, to the same addresses.
+//! All mappings of the program are unmapped. The mappings of the image are made by system calls
+//! that the only thread makes for us, and filled. Then the threads are made as in copies of a
+//! process. The image also contains the runtime's own memory, except for the windows of the
+//! streams: those are read from the recording again, to the same addresses.
 
 use super::Result;
 use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
@@ -31,23 +31,23 @@ const MAP_GROWSDOWN: u64 = libc::MAP_GROWSDOWN as u64;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 const SYS_MSEAL: i64 = number::MSEAL as i64;
 const MADV_GUARD_INSTALL: u64 = 102;
-/// No window is larger.
+/// The size that no window exceeds.
 const MOST_WINDOW_BYTES: u64 = 1 << 32;
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What is needed beside the process.
+/// The things that a restored process needs from the session.
 pub struct Surroundings<'a> {
-    /// What all processes of the session share.
+    /// The memory that all processes of the session share.
     pub header: &'a Header,
     /// The folder for copies of shared files.
     pub scratch: PathBuf,
-    /// What it replays.
+    /// The recording being replayed.
     pub recording: &'a Recording,
-    /// Takes a piece that is none of the image's; whether there is a place for it.
+    /// Takes a piece that does not belong to the image. Returns false if it belongs nowhere.
     pub other: &'a mut dyn FnMut(PieceName, &[u8]) -> io::Result<bool>,
 }
 
-/// A file that the supervisor opens for its processes: the call, and its arguments.
+/// A system call by which the supervisor opens a file for its processes, with its arguments.
 type Granted = (u64, [u64; 4]);
 
 fn granted_content(content: ContentId) -> Granted {
@@ -56,21 +56,22 @@ fn granted_content(content: ContentId) -> Granted {
     (GRANT_STORED, std::array::from_fn(word))
 }
 
-/// A process being made.
+/// A process that is being restored.
 struct Maker<'a> {
     process: &'a mut Process,
     around: Surroundings<'a>,
     description: Description,
-    /// The file that was mapped last: several mappings of one follow each other.
+    /// The last file opened, and its descriptor. Mappings of one file often follow each other.
     opened: Option<(Granted, u64)>,
 }
 
-/// Makes a process, stopped with one thread that has executed nothing, what the rest of a
-/// checkpoint says. The signal that was announced there. After an error the process is of no use
-/// any more.
+/// Turns a process into the one that the rest of a checkpoint describes. The process is stopped and
+/// has one thread, which has executed nothing. Returns the signal that was announced at the
+/// checkpoint. After an error the process is unusable.
 ///
 /// # Errors
-/// The checkpoint is damaged; the machine refuses something; another process has what is needed.
+/// The checkpoint is damaged, the machine refuses something, or another process has a slot that is
+/// needed.
 pub fn restore<'a>(
     reader: &mut CheckpointReader,
     process: &'a mut Process,
@@ -103,7 +104,7 @@ pub fn restore<'a>(
 }
 
 impl Maker<'_> {
-    /// Nothing is left but what every process of the session has.
+    /// Unmaps everything that is not the same in every process of the session.
     fn clear(&mut self) -> io::Result<()> {
         for (start, end) in [
             (PAGE_BYTES, RUNTIME_TEXT),
@@ -122,7 +123,7 @@ impl Maker<'_> {
         Ok(result as u64)
     }
 
-    /// Takes all pieces. Files come first, then memory, for which the mappings must be there.
+    /// Reads all pieces. Files come first, then memory, for which the mappings must exist.
     fn fill(&mut self, reader: &mut CheckpointReader) -> Result<()> {
         let files = self.make_scratch_files()?;
         let mut is_mapped = false;
@@ -158,9 +159,10 @@ impl Maker<'_> {
         Ok(())
     }
 
-    // ---- files of the session's own ----
+    // ---- files of the session ----
 
-    /// Those who have mapped an old one go on seeing that: each is made under another name first.
+    /// Makes each file under another name first, so that processes that have mapped an old file
+    /// keep seeing that.
     fn make_scratch_files(&self) -> io::Result<Vec<(File, ScratchFile)>> {
         let make = |saved: &ScratchFile| {
             std::fs::create_dir_all(&self.around.scratch)?;
@@ -192,7 +194,8 @@ impl Maker<'_> {
 
     // ---- mappings ----
 
-    /// The runtime's own come first: in them is room for paths.
+    /// Makes all mappings. The runtime's own come first: they have room for what call arguments
+    /// point to.
     fn map_all(&mut self) -> Result<()> {
         let mappings = std::mem::take(&mut self.description.mappings);
         let (of_runtime, of_program): (Vec<_>, Vec<_>) =
@@ -241,7 +244,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The process's descriptor of a file.
+    /// Returns the process's descriptor of a file.
     fn open(&mut self, file: Granted) -> io::Result<u64> {
         if let Some((_, descriptor)) = self.opened.as_ref().filter(|(known, _)| *known == file) {
             return Ok(*descriptor);
@@ -254,7 +257,8 @@ impl Maker<'_> {
         Ok(descriptor)
     }
 
-    /// Where what calls are given has room: at the end of a stack that is hardly ever used up.
+    /// An address where arguments of calls have room: the end of a stack that is hardly ever used
+    /// up.
     fn room(&self) -> io::Result<u64> {
         let context = self.description.threads.contexts().next();
         context
@@ -296,9 +300,9 @@ impl Maker<'_> {
         self.call(libc::SYS_madvise, [start, end - start, MADV_GUARD_INSTALL]).map(|_| true)
     }
 
-    // ---- what is of this session ----
+    // ---- the session's part ----
 
-    /// The threads go on reading where they were.
+    /// Makes the windows from which the threads go on reading.
     fn make_windows(&mut self) -> io::Result<()> {
         let threads: Vec<(u32, u64)> = self.description.threads.streams().collect();
         for (stream, context) in threads {
@@ -309,8 +313,8 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// What is left of the window that a thread reads. The runtime makes room for a whole one when
-    /// it needs the next.
+    /// Makes the rest of the window that a thread reads. The runtime makes room for a whole window
+    /// when it needs the next one.
     fn make_window(&self, stream: u32, context: u64) -> io::Result<()> {
         let word = |offset: u64| {
             self.process

@@ -1,70 +1,71 @@
-//! What is to be known of a kept checkpoint without making a process of it.
+//! The summary of a kept checkpoint, which can be read without restoring a process.
 
 use super::pieces::{kind, read_json};
 use retake_recording::{CheckpointReader, CheckpointWriter, Result};
 use serde::{Deserialize, Serialize};
 
-/// Some years: no replay takes longer.
+/// An upper limit for the duration of a replay: some years.
 const LONGEST_REPLAY_MS: u64 = 1 << 38;
 
-/// What is to be known of a checkpoint without reading all of it.
+/// What a checkpoint tells without being read as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Nobody asked for it.
+    /// Whether it was made without a request by the user.
     pub is_automatic: bool,
     /// When it was made, in milliseconds since 1970.
     pub made_unix_ms: u64,
-    /// The session that made it: when that began, in milliseconds since 1970, and the number of its
-    /// process.
+    /// The session that made it: its start in milliseconds since 1970, and its process ID.
     pub session: (u64, u32),
-    /// The process, by its number while recording.
+    /// The process ID in the recording.
     pub pid: i32,
-    /// The stream of its first thread, and how many events of it come before the program.
+    /// The stream of the first thread, and the number of events in it before the program.
     pub program: (u32, u64),
-    /// The thread that it is about, by its number while recording.
+    /// The thread of the checkpoint, by its ID in the recording.
     pub thread: u32,
-    /// Events that this thread has consumed.
+    /// The number of events that this thread has consumed.
     pub events: u64,
     pub turn: u64,
-    /// The program counter there, as it is, be it in a stub.
+    /// The actual program counter, which may be in a stub.
     pub address: u64,
-    /// Of each thread that there is: its number, and how many events it has consumed.
+    /// The ID of each thread, and the number of events that it has consumed.
     pub counts: Vec<(u32, u64)>,
-    /// The place that somebody wanted to go to, if it is exactly there.
+    /// The place that a user wanted to reach, if the checkpoint is exactly there.
     pub arrival: Option<String>,
     pub fate: Fate,
-    /// How long replay took to come here, or recording, in milliseconds.
+    /// How long the replay or recording had run, in milliseconds.
     pub after_ms: u64,
-    /// Made while recording: the number of the last output on the console before it.
+    /// For a checkpoint made while recording: the number of the last output on the console before
+    /// it.
     #[serde(default)]
     pub console: Option<u64>,
 }
 
-/// How a process, or its program, ends, once that is known.
+/// How a process or its program ends, if that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     Open,
     Exiting(i32),
     Dying(i32),
-    /// Another program takes its place.
+    /// Another program replaces this one.
     Executing,
 }
 
-/// Of a list of threads and how many events each has consumed.
+/// The number of events that a thread has consumed, from a list of all threads.
 pub fn count_of(counts: &[(u32, u64)], thread: u32) -> Option<u64> {
     counts.iter().find(|(known, _)| *known == thread).map(|(_, count)| *count)
 }
 
-/// When it was made, its thread, turn, events and address.
+/// The time when a checkpoint was made, its thread, turn, events and address.
 pub type Identity = (u64, u32, u64, u64, u64);
 
 impl Summary {
-    /// What no other kept checkpoint of the recording has.
+    /// Identifies the checkpoint among those of a recording.
     pub fn identity(&self) -> Identity {
         (self.made_unix_ms, self.thread, self.turn, self.events, self.address)
     }
 
-    /// How many events a thread has consumed there; `None`: there is no such thread.
+    /// The number of events that a thread has consumed at the checkpoint; `None` if there is no
+    /// such thread.
     pub fn count(&self, thread: u32) -> Option<u64> {
         count_of(&self.counts, thread)
     }
@@ -74,7 +75,7 @@ impl Summary {
         self.console.is_some()
     }
 
-    /// Whether the process is about to end there.
+    /// Whether the process is about to end at the checkpoint.
     pub fn is_end(&self) -> bool {
         self.fate != Fate::Open
     }
@@ -83,17 +84,17 @@ impl Summary {
 /// Reads the summary of a checkpoint, which comes first.
 ///
 /// # Errors
-/// It is damaged.
+/// The checkpoint is damaged.
 pub fn read(reader: &mut CheckpointReader) -> Result<Summary> {
     let summary: Summary = read_json(reader, kind::SUMMARY)?;
-    // Times are added up.
+    // Times are summed, so they must not overflow.
     Ok(Summary { after_ms: summary.after_ms.min(LONGEST_REPLAY_MS), ..summary })
 }
 
-/// Begins a checkpoint: its summary comes first.
+/// Begins a checkpoint with its summary.
 ///
 /// # Errors
-/// No space.
+/// There is no space.
 pub fn write(writer: &mut CheckpointWriter, summary: &Summary) -> super::Result<()> {
     super::pieces::put_json(writer, kind::SUMMARY, summary)
 }

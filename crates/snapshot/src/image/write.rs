@@ -1,4 +1,4 @@
-//! Writing an image: the copy of the process is looked at, and stays as it is.
+//! Writes an image from a copy of the process, which stays unchanged.
 
 use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Shown};
 use super::filters::Filters;
@@ -21,32 +21,32 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Small files are not stored: what a program sees of them is in its events.
+/// The largest mapping of a file that is saved as a whole if the recording has not stored the file.
 const MOST_UNSTORED_BYTES: u64 = 64 << 20;
 const PAGE: usize = PAGE_BYTES as usize;
 const ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// What of a process is to be written.
+/// An image that can be written.
 pub struct Image {
     description: Description,
     pid: i32,
-    /// Pages with contents of their own.
+    /// The pages with contents of their own.
     pages: Vec<OwnPages>,
     scratch: PathBuf,
 }
 
-/// Some of a mapping.
+/// A range of a mapping.
 struct OwnPages {
     range: Range<u64>,
-    /// Without them zeros are there.
+    /// Whether zeros would be there without these pages.
     over_zeros: bool,
 }
 
-/// What names the files that a process has mapped.
+/// How to identify the files that a process has mapped.
 pub(super) enum Files<'a> {
-    /// In a replay their own names do: contents, and copies in this folder.
+    /// In a replay, by their names: content hashes, and copies in this folder.
     Replayed(&'a Path),
-    /// While recording, whoever knows the content that a mapping shows.
+    /// While recording, by a function that returns the content that a mapping shows.
     Recorded(&'a dyn Fn(&Mapping) -> Option<ContentId>),
 }
 
@@ -55,11 +55,11 @@ fn refused<T>(why: impl Into<String>) -> Result<T> {
 }
 
 impl Image {
-    /// Of a copy of the process; `announced`: the signal that the runtime announced there.
+    /// Makes an image of a copy of the process. `announced` is the signal that the runtime
+    /// announced at this place, and `scratch` the folder for copies of shared files.
     ///
     /// # Errors
-    /// `Refused`: it has something that another session could not make again. `scratch`: the folder
-    /// for copies of shared files.
+    /// `Refused` if the process has something that another session could not make again.
     pub fn of(
         snapshot: &Snapshot,
         announced: Option<i32>,
@@ -97,15 +97,15 @@ impl Image {
         Ok(Self { description, pid, pages, scratch: PathBuf::new() })
     }
 
-    /// Bytes of memory that are to be written.
+    /// The bytes of memory that are written.
     pub fn bytes(&self) -> u64 {
         self.pages.iter().map(|own| own.range.end - own.range.start).sum()
     }
 
-    /// Writes all of it.
+    /// Writes the whole image.
     ///
     /// # Errors
-    /// No space; the copy is gone.
+    /// There is no space, or the copy is gone.
     pub fn write(&self, writer: &mut CheckpointWriter) -> Result<()> {
         put_json(writer, kind::DESCRIPTION, &self.description)?;
         for (number, file) in (0..).zip(&self.description.scratch) {
@@ -123,7 +123,7 @@ impl Image {
     }
 }
 
-/// A process that takes turns with others needs them.
+/// Refuses a process that takes turns with other processes, since it needs them.
 fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header) -> Result<()> {
     let shared = HEADER_ADDRESS + offset_of!(Header, shared_domain) as u64;
     let is_alone = header.options.load(Relaxed) & OPTION_ALONE != 0;
@@ -139,16 +139,16 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
     Ok(())
 }
 
-/// A mapping that another session must make, and whether all of its contents are in the image.
+/// A mapping that another session must make, and whether the image holds all of its contents.
 type Saved = (SavedMapping, bool);
 
-/// All of them, and the files of the session's own that they show.
+/// Returns the mappings of a process, and the session's own files that they show.
 fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<Saved>, Vec<ScratchFile>)> {
     let natures = maps::natures(pid)?;
     let (mut mappings, mut scratch) = (Vec::new(), Vec::new());
     for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
-        // The runtime's text and what is attached by number, every session has; windows of the
-        // recording are read again.
+        // Every session has the runtime's text and the segments attached by number. The windows are
+        // read from the recording again.
         let is_window = (WINDOWS..RUNTIME_END).contains(&mapping.start);
         if is_window || in_runtime(mapping.start) && (mapping.shared || mapping.inode != 0) {
             continue;
@@ -159,7 +159,7 @@ fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<Saved>, Vec<ScratchFi
     Ok((mappings, scratch))
 }
 
-/// `None`: replayed processes have no such thing.
+/// Describes a mapping; `None` if replayed processes do not have it.
 fn saved(
     mapping: &Mapping,
     nature: Nature,
@@ -177,7 +177,7 @@ fn saved(
         if matches!(mapping.name.as_str(), "[vvar]" | "[vvar_vclock]") {
             return Ok(None);
         }
-        // The kernel's own pages are nobody's.
+        // The kernel's own pages come from no file.
         (nothing, mapping.name == "[vdso]")
     } else {
         match files {
@@ -230,8 +230,9 @@ fn refused_file<T>(mapping: &Mapping) -> Result<T> {
     refused(format!("{} is a file that is not the recording's: {}", at(mapping), mapping.name))
 }
 
-/// Nobody changes what the recording has of the files: each process may have its own. `None`: it
-/// has not stored this one, but what was seen of it.
+/// Returns what a mapping of a recorded process shows. Stored contents never change, so each
+/// process may map them privately. `None` if the recording has not stored the file but only what
+/// the program read of it.
 fn shown_while_recording(
     mapping: &Mapping,
     content: &dyn Fn(&Mapping) -> Option<ContentId>,
@@ -275,7 +276,7 @@ fn put_file(writer: &mut CheckpointWriter, which: u32, path: &Path, bytes: u64) 
     }
 }
 
-/// Those pages from `start` on that are not as they would be without: zeros.
+/// Writes the pages from `start` on, except for zeros that would be there anyway.
 fn put_pages(
     writer: &mut CheckpointWriter,
     memory: &File,
@@ -302,7 +303,7 @@ fn put_pages(
     Ok(())
 }
 
-/// Some of them cannot be read: they are guards.
+/// Writes pages one by one where some cannot be read: those are guard pages.
 fn put_single_pages(
     writer: &mut CheckpointWriter,
     memory: &File,

@@ -1,4 +1,4 @@
-//! An assembler for the few instructions that stubs are made of, and where a stub keeps what.
+//! An assembler for the few instructions that stubs consist of, and the layout of a stub's page.
 
 /// Offsets in the stub's page.
 pub(super) const DATA_OFFSET: u64 = 0x500;
@@ -8,18 +8,17 @@ pub(super) const SLOT_RCX: u64 = DATA_OFFSET + 8;
 pub(super) const SLOT_RDX: u64 = DATA_OFFSET + 16;
 pub(super) const SLOT_RSP: u64 = DATA_OFFSET + 24;
 pub(super) const SLOT_FLAGS: u64 = DATA_OFFSET + 32;
-/// Hits that are let pass, one less than what makes the next one stop; that of the first probe
-/// counts for all.
+/// The number of hits to pass before the one that stops. The counter of the first probe serves all.
 pub(super) const COUNTER_OFFSET: u64 = DATA_OFFSET + 40;
 pub(super) const STACK_TOP: u64 = DISPLACED_OFFSET;
 
-/// Machine numbers of the registers, in the order of a context.
+/// The machine numbers of the registers, in the order of a context.
 pub(super) const MACHINE_NUMBERS: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
 
-/// Something that the place has and most visits of its address have not.
+/// A condition that holds at the place, but not on most visits of its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
-    /// A register, by its place in a context.
+    /// A register, by its index in a context.
     Register { index: usize, value: u64 },
     /// The lower half of a vector register.
     Vector { index: usize, value: u64 },
@@ -27,13 +26,13 @@ pub enum Test {
     Word { address: u64, value: u64 },
 }
 
-/// Bytes at an address.
+/// Machine code for an address.
 pub(super) struct Assembler {
     page: u64,
     pub bytes: Vec<u8>,
 }
 
-/// A jump whose target is not known yet.
+/// A jump whose target is still unknown.
 pub(super) struct Pending(usize);
 
 impl Assembler {
@@ -49,7 +48,7 @@ impl Assembler {
         self.page + self.bytes.len() as u64
     }
 
-    /// An instruction that ends in the distance to something in the page.
+    /// Emits an instruction that ends with the distance to an offset in the page.
     pub fn relative(&mut self, opcode: &[u8], offset: u64) {
         self.put(opcode);
         let after = self.bytes.len() as i64 + 4;
@@ -82,7 +81,7 @@ impl Assembler {
         self.relative(&[0x48, 0x8b, 0x05], SLOT_RAX);
     }
 
-    /// Pushes a register of the program, by machine number.
+    /// Emits a push of a register of the program, by machine number.
     pub fn push_register(&mut self, number: u8) {
         match number {
             0 => self.relative(&[0xff, 0x35], SLOT_RAX),
@@ -94,7 +93,7 @@ impl Assembler {
         }
     }
 
-    /// rcx = what is compared minus what it should be.
+    /// Emits code that sets rcx to the tested value minus the expected one.
     pub fn difference(&mut self, test: &Test) {
         let (number, value) = match *test {
             Test::Register { index, value } => match MACHINE_NUMBERS[index] {

@@ -1,10 +1,10 @@
 //! The machine code of a probe's stub.
 //!
-//! At the entry, where flags may be changed, one comparison that most visits do not pass. Then,
-//! from the front of the page: tests of whether this is the place that is looked for, each leading
-//! on when it holds, and a trap; then conditions, a countdown and another trap; then the displaced
-//! instructions. Neither flags nor the program's stack are touched, but for conditions, which keep
-//! them.
+//! At the entry is one comparison, which most visits fail. It is there only if flags may be
+//! changed. The tests at the beginning of the page decide whether this is the wanted place: if all
+//! hold, a trap follows. Then come the conditions, a countdown and another trap, and last the
+//! displaced instructions. Flags and the program's stack stay unchanged; conditions change and
+//! restore them.
 
 use super::assembler::{
     Assembler, DATA_OFFSET, DISPLACED_OFFSET, MACHINE_NUMBERS, Pending, SLOT_FLAGS, SLOT_RDX,
@@ -12,33 +12,34 @@ use super::assembler::{
 };
 use super::condition;
 
-/// What a stub does.
+/// What a stub is to do.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// The stack pointer at the place, where the stub may change flags that nobody looks at.
+    /// The stack pointer at the place, if the flags are dead there so that the stub may change
+    /// them.
     pub stack: Option<u64>,
-    /// Stop where these hold; `None`: there is no place that is looked for.
+    /// Tests that all hold at the place where to stop; `None` if no place is wanted.
     pub tests: Option<Vec<Test>>,
-    /// Stop when the countdown at this address comes to 0.
+    /// The address of the countdown; the stub stops when it comes to 0.
     pub counter: Option<u64>,
-    /// Only visits where one of these agent expressions holds are counted; if there is none, all
-    /// are.
+    /// Agent expressions, one of which must hold for a visit to count. If there are none, all
+    /// visits count.
     pub conditions: Vec<Vec<u8>>,
 }
 
-/// A stub's code, and places in it.
+/// A stub's code, and addresses in it.
 pub(super) struct Stub {
     pub code: Vec<u8>,
-    /// To where the planted jump leads.
+    /// The code that the planted jump leads to.
     pub entry: Vec<u8>,
     pub place_trap: Option<u64>,
     pub stop_trap: Option<u64>,
-    /// Behind the search for the place.
+    /// The address after the search for the place.
     pub counting: u64,
 }
 
-/// The code for a page at this address, with an entry somewhere in it, for what is planted at
-/// `address`. `None`: a condition cannot be had, or there is no room.
+/// Builds the code of a page, with an entry at `entry`, for a probe at `address`. Returns `None` if
+/// a condition cannot be compiled or there is no room.
 pub(super) fn build(page: u64, entry: u64, address: u64, wanted: &Wanted) -> Option<Stub> {
     let (mut code, mut front) = (Assembler::new(page), Assembler::new(entry));
     let quick = wanted
@@ -73,8 +74,8 @@ fn trap(code: &mut Assembler) -> u64 {
     at
 }
 
-/// Jumps away by one comparison if the lower half of what is compared first is not what it should
-/// be.
+/// Emits one comparison, of the lower half of the first test's value, and a jump that is taken if
+/// they differ.
 fn quickly(code: &mut Assembler, test: &Test, stack: u64) -> Option<Pending> {
     let value = match *test {
         Test::Register { index, value } => {
@@ -140,7 +141,7 @@ fn count(code: &mut Assembler, counter: u64, address: u64, conditions: &[Vec<u8>
     Some(at)
 }
 
-/// Jumps away if no condition holds.
+/// Emits code that jumps away if no condition holds.
 fn test_conditions(code: &mut Assembler, address: u64, conditions: &[Vec<u8>]) -> Option<Pending> {
     code.put(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto %al
     code.relative(&[0x48, 0x89, 0x05], SLOT_FLAGS);
@@ -160,7 +161,8 @@ fn test_conditions(code: &mut Assembler, address: u64, conditions: &[Vec<u8>]) -
     Some(miss)
 }
 
-/// Flags, stack pointer and rdx; rax and rcx are in their slots.
+/// Emits code that restores the flags, the stack pointer and rdx. The values of rax and rcx stay in
+/// their slots.
 fn restore_all(code: &mut Assembler) {
     code.relative(&[0x48, 0x8b, 0x05], SLOT_FLAGS);
     code.put(&[0x04, 0x7f, 0x9e]); // add $0x7f, %al; sahf

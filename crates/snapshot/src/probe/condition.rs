@@ -1,18 +1,19 @@
-//! Breakpoint conditions: a debugger sends them as agent expressions, programs for a stack machine,
-//! which become machine code here.
+//! Compiles breakpoint conditions. A debugger sends them as agent expressions, which are programs
+//! for a stack machine. Here they become machine code.
 
 use super::assembler::{Assembler, Pending};
 use super::evaluate::operand;
 use std::collections::HashMap;
 
-/// Deeper ones are left to the debugger.
+/// The deepest stack. Conditions that need more are left to the debugger.
 const DEEPEST: i32 = 12;
 const LONGEST: usize = 512;
-/// The protocol's register numbers: rax rbx rcx rdx rsi rdi rbp rsp r8 to r15, then rip.
+/// Register numbers of the protocol: rax rbx rcx rdx rsi rdi rbp rsp r8 to r15, then rip.
 const MACHINE_NUMBERS: [u8; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 const PROGRAM_COUNTER: usize = retake_contract::context::registers::RIP / 8;
 
-/// Leaves the expression's value on the stack. `None`: it does something that is not known here.
+/// Emits code that leaves the expression's value on the stack. `None` if it has an unknown
+/// operation.
 pub(super) fn compile(code: &mut Assembler, address: u64, expression: &[u8]) -> Option<()> {
     if expression.len() > LONGEST {
         return None;
@@ -29,7 +30,7 @@ struct Compiler<'a, 'b> {
     expression: &'b [u8],
     at: usize,
     depth: i32,
-    /// Those that lead further on, by where to.
+    /// The pending forward jumps, by target, with the depth of the stack at each.
     jumps: HashMap<usize, Vec<(Pending, i32)>>,
 }
 
@@ -38,7 +39,7 @@ impl Compiler<'_, '_> {
         operand(self.expression, &mut self.at, bytes)
     }
 
-    /// Translates one operation; false at the end.
+    /// Translates one operation. Returns false at the end.
     fn next(&mut self) -> Option<bool> {
         for (jump, depth) in self.jumps.remove(&self.at).unwrap_or_default() {
             self.code.land(jump);
@@ -103,7 +104,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// How the depth of the stack changes.
+/// How an operation changes the depth of the stack.
 fn effect(operation: u64) -> Option<i32> {
     Some(match operation {
         0x02..=0x0b | 0x0f..=0x11 | 0x13..=0x15 | 0x20 | 0x29 => -1,
@@ -113,7 +114,7 @@ fn effect(operation: u64) -> Option<i32> {
     })
 }
 
-/// Operations without operands: the first value popped is the right-hand one.
+/// The code of operations without operands. The first value popped is the right-hand one.
 fn arithmetic(operation: u64) -> Option<&'static [u8]> {
     Some(match operation {
         0x02 => &[0x58, 0x48, 0x01, 0x04, 0x24],             // add

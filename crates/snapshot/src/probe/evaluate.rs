@@ -1,11 +1,12 @@
-//! Breakpoint conditions where no probe runs: at a place that the program stands at already.
+//! Evaluates breakpoint conditions where no probe runs: at a place where the program already
+//! stands.
 
 use retake_kernel::ptrace::Registers;
 
-/// More operations than any condition has.
+/// The limit for operations. No condition needs that many.
 const MOST_OPERATIONS: usize = 10_000;
 
-/// Registers in the order in which the debugger's protocol numbers them, up to rip.
+/// The registers in the order in which the debugger's protocol numbers them, up to rip.
 pub fn numbered(r: &Registers) -> [u64; 17] {
     [
         r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
@@ -13,8 +14,8 @@ pub fn numbered(r: &Registers) -> [u64; 17] {
     ]
 }
 
-/// Whether a condition holds, by registers as [`numbered`], and memory. `None`: it does something
-/// that is not known here.
+/// Whether a condition holds. `registers` are in the order of [`numbered`]. `None` if the condition
+/// has an unknown operation, or cannot be evaluated.
 pub fn holds(
     expression: &[u8],
     registers: &[u64; 17],
@@ -68,14 +69,14 @@ pub fn holds(
     None
 }
 
-/// The next bytes of an expression, as a number.
+/// Reads the next bytes of an expression as a number.
 pub(super) fn operand(expression: &[u8], at: &mut usize, bytes: usize) -> Option<u64> {
     let operand = expression.get(*at..*at + bytes)?;
     *at += bytes;
     Some(operand.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-/// As the processor does it: it takes six bits of a distance.
+/// Applies a binary operation like the processor, which uses only six bits of a shift count.
 fn of_two(operation: u64, left: u64, right: u64) -> Option<u64> {
     let (signed, distance) = ((left.cast_signed(), right.cast_signed()), right as u32);
     Some(match operation {
@@ -116,13 +117,13 @@ mod tests {
             (b"\x26\0\x05\x24\0\x01\x2f\xd1\x13\x27", Some(true)),        // %rdi == 77777
             (b"\x26\0\x10\x24\0\x40\x10\0\x13\x27", Some(true)),          // %rip == 0x401000
             (b"\x23\x10\0\x18\x23\x07\x07\x13\x27", Some(true)),          // a short at 0x1000
-            (b"\x23\x10\x01\x17\x27", None),                              // nothing is there
+            (b"\x23\x10\x01\x17\x27", None),                              // unmapped
             (b"\x22\xff\x16\x08\x22\x01\x14\x27", Some(true)),            // -1 < 1
             (b"\x22\xff\x16\x08\x22\x01\x15\x27", Some(false)),           // unsigned
-            (b"\x22\x05\x22\0\x06\x27", None),                            // by nothing
-            (b"\x22\x01\x20\0\x08\x22\0\x27\x22\x01\x27", Some(true)),    // leads on
-            (b"\x22\x01\x22\x02\x2b\x03\x22\x01\x13\x27", Some(true)),    // 2 - 1
-            (b"\x21\0\0", None),                                          // for ever
+            (b"\x22\x05\x22\0\x06\x27", None),                            // division by zero
+            (b"\x22\x01\x20\0\x08\x22\0\x27\x22\x01\x27", Some(true)),    // a jump
+            (b"\x22\x01\x22\x02\x2b\x03\x22\x01\x13\x27", Some(true)),    // swap, then 2 - 1
+            (b"\x21\0\0", None),                                          // an endless loop
             (b"\x99\x27", None),
         ];
         for (expression, expected) in cases {

@@ -1,8 +1,8 @@
-//! Probes: places in the program's text where the program itself decides whether it stops. A jump
-//! is planted there, to a stub that compares, counts and evaluates conditions in nanoseconds, where
-//! a trap would take microseconds.
+//! Probes: places in the program's text where the program itself decides whether it stops. A
+//! planted jump leads to a stub that compares, counts and evaluates conditions in nanoseconds,
+//! where a trap would take microseconds.
 //!
-//! Where no jump fits there is no probe, and the caller plants a trap.
+//! If no jump fits, there is no probe, and the caller plants a trap.
 
 mod assembler;
 mod code;
@@ -28,32 +28,35 @@ const PAGE_BYTES: u64 = 4096;
 const DISPLACED_BYTES: usize = 0x100;
 const JUMP: u8 = 0xe9;
 const TRAP: u8 = 0xcc;
-/// What a relative jump reaches, with room for what the displaced instructions refer to.
+/// How far away a stub may be: the distance of a relative jump, less some room for what the
+/// displaced instructions refer to.
 const REACH: u64 = 0x4000_0000;
-/// Nothing below can be mapped.
+/// The lowest address that can be mapped.
 const LOWEST: u64 = 0x10_0000;
-/// Kept free below a mapping, which may be a stack that grows.
+/// The bytes kept free below a mapping, which may be a stack that grows.
 const ROOM_BELOW: u64 = 0x20_0000;
-/// Every value of the upper bytes of a distance comes up among so many pages.
+/// The number of pages tried in each gap. Every value of the upper bytes of a distance comes up
+/// among them.
 const MOST_PAGES: usize = (2 * REACH / PAGE_BYTES) as usize;
 
-/// What has to be known about an address before a jump is planted there.
+/// What must be known about an address to plant a jump there.
 #[derive(Debug)]
 pub struct Plan {
-    /// Where the jump is to be.
+    /// The address of the jump.
     pub address: u64,
-    /// Where the stub is to be: a page of its own.
+    /// The address of the stub, which is in a page of its own.
     pub page: u64,
     entry: u64,
     original: Vec<u8>,
     moved: Moved,
-    /// Nobody looks at the flags there.
+    /// Whether nothing reads the flags there before they change.
     are_flags_dead: bool,
 }
 
 impl Plan {
-    /// For an address, in `code`, of a process without traps or probes in it. `None`: no jump fits.
-    /// `taken`: where no stub may be; `has_stub`: whether a page has another one.
+    /// Plans a probe at an address in `code`, in a process without traps or probes there. Returns
+    /// `None` if no jump fits. No stub may be in `taken`; `has_stub` tells whether a page has
+    /// another stub.
     pub fn at(
         pid: i32,
         code: &Mapping,
@@ -61,7 +64,7 @@ impl Plan {
         address: u64,
         has_stub: impl Fn(u64) -> bool,
     ) -> Option<Self> {
-        // Code that can be written is compared like data.
+        // The runtime compares writable code like data, so it must not be changed.
         if code.writable {
             return None;
         }
@@ -93,12 +96,12 @@ impl Plan {
         })
     }
 
-    /// The address of the countdown in its stub.
+    /// The address of the stub's countdown.
     pub fn counter(&self) -> u64 {
         self.page + COUNTER_OFFSET
     }
 
-    /// What is written there: the jump, and traps up to the next whole instruction.
+    /// The bytes to plant: the jump, and traps up to the next whole instruction.
     pub fn patch(&self) -> Vec<u8> {
         let mut patch = vec![JUMP];
         patch.extend((self.entry.wrapping_sub(self.address + 5) as u32).to_le_bytes());
@@ -106,19 +109,19 @@ impl Plan {
         patch
     }
 
-    /// Whether a stub may change the flags.
+    /// Whether the stub may change the flags.
     pub fn are_flags_dead(&self) -> bool {
         self.are_flags_dead
     }
 
-    /// What is there without it.
+    /// The original bytes under the jump.
     pub fn original(&self) -> &[u8] {
         &self.original
     }
 }
 
-/// A far page below the address, or else above it, that is free, and an entry in it. Far, because
-/// the program may map more near to what it has.
+/// Returns a free page and an entry in it: a page far below the address, or one above if there is
+/// none. The page is far away because the program may map more memory near what it has.
 fn free_page(
     taken: &Ranges,
     address: u64,
@@ -138,22 +141,22 @@ fn free_page(
     })
 }
 
-/// Which of its traps a probe stopped at.
+/// Which of its traps a probe has hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The tests held.
     Place,
-    /// The countdown came to its end.
+    /// The countdown came to 0.
     Counted,
 }
 
-/// Bytes that belong at an address.
+/// Bytes, and the address where they belong.
 pub type Part = (u64, Vec<u8>);
 
 /// A planted probe.
 #[derive(Debug)]
 pub struct Probe {
-    /// How it was planted.
+    /// The plan from which it was made.
     pub plan: Rc<Plan>,
     place_trap: Option<u64>,
     stop_trap: Option<u64>,
@@ -161,8 +164,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe, and the bytes of its stub: those at the page's beginning, the displaced
-    /// instructions and the entry, by address.
+    /// Builds a probe and the bytes of its stub: the beginning of the page, the displaced
+    /// instructions and the entry, each with its address.
     pub fn build(plan: &Rc<Plan>, wanted: &Wanted) -> Option<(Self, Vec<Part>)> {
         let stub = code::build(plan.page, plan.entry, plan.address, wanted)?;
         debug_assert!(
@@ -183,7 +186,7 @@ impl Probe {
         Some((probe, parts))
     }
 
-    /// Which of its traps is at an address.
+    /// The trap of the stub that is at an address.
     pub fn trap(&self, address: u64) -> Option<Why> {
         if self.place_trap == Some(address) {
             return Some(Why::Place);
@@ -191,19 +194,19 @@ impl Probe {
         (self.stop_trap == Some(address)).then_some(Why::Counted)
     }
 
-    /// Whether an address is in its stub.
+    /// Whether an address is in the stub.
     pub fn has(&self, address: u64) -> bool {
         (self.plan.page..self.plan.page + PAGE_BYTES).contains(&address)
     }
 
-    /// Where a thread is that is at a displaced instruction.
+    /// The original address of the displaced instruction at an address in the stub.
     pub fn shown(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.plan.page + DISPLACED_OFFSET)?;
         let start = self.plan.moved.starts.iter().find(|(_, place)| u64::from(*place) == offset)?;
         Some(self.plan.address + u64::from(start.0))
     }
 
-    /// Where a thread goes on that is at an instruction which the jump covers.
+    /// The address in the stub of an instruction that the jump covers.
     pub fn displaced(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.plan.address)?;
         let start =
@@ -211,12 +214,12 @@ impl Probe {
         Some(self.plan.page + DISPLACED_OFFSET + u64::from(start.1))
     }
 
-    /// Where a visit goes on that is not the place.
+    /// Where a visit goes on if it is not at the wanted place.
     pub fn counting(&self) -> u64 {
         self.counting
     }
 
-    /// The program's registers while a condition is evaluated, from where the stub keeps them.
+    /// The program's registers during the evaluation of a condition, from the slots of the stub.
     pub fn kept(&self, word: impl Fn(u64) -> u64, registers: &Registers) -> Registers {
         const FROM_AH: u64 = 0xd5;
         const OVERFLOW: u64 = 1 << 11;
@@ -234,14 +237,14 @@ impl Probe {
         }
     }
 
-    /// Whether it is in the part before the displaced instructions: if it faults there, a test or
-    /// condition read what is not there.
+    /// Whether an address is in the stub before the displaced instructions. A fault there means
+    /// that a test or a condition read unmapped memory.
     pub fn is_testing(&self, address: u64) -> bool {
         self.is_comparing(address)
             || (self.plan.page..self.plan.page + DISPLACED_OFFSET).contains(&address)
     }
 
-    /// Whether it is at the comparison of the entry, which changes no registers.
+    /// Whether an address is the comparison at the entry, which changes no registers.
     pub fn is_comparing(&self, address: u64) -> bool {
         address == self.plan.entry
     }

@@ -1,5 +1,5 @@
-//! Several processes at once: the kernel tells what all of them do in one queue, and each is to
-//! hear of its own.
+//! Several processes at once. The kernel reports the events of all in one queue, and each process
+//! must get its own.
 
 use super::Process;
 use retake_kernel::process::{group_leader, kill, parent, threads};
@@ -9,11 +9,11 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 
 thread_local! {
-    /// By thread, what those that run apart did and have not heard of yet.
+    /// The statuses, by thread, that threads of processes running apart have not handled yet.
     static UNHEARD: RefCell<HashMap<i32, VecDeque<Status>>> = RefCell::default();
 }
 
-/// As long as this lives, what these threads do is kept for their process.
+/// Keeps the statuses of these threads for their process while it lives.
 #[derive(Debug)]
 pub(super) struct Apart(Vec<i32>);
 
@@ -24,7 +24,7 @@ impl Drop for Apart {
 }
 
 impl Apart {
-    /// What one of its threads did that nobody has heard of. Its order within a thread is kept.
+    /// Takes the next status of a thread, in the thread's order.
     fn look_at(&self, tid: i32) -> io::Result<Option<Status>> {
         let unheard =
             UNHEARD.with_borrow_mut(|unheard| unheard.get_mut(&tid).and_then(VecDeque::pop_front));
@@ -35,8 +35,8 @@ impl Apart {
     }
 }
 
-/// A process that runs apart may make no threads: it is ended. The first thread's end is told when
-/// all others' have been heard.
+/// Kills a process that runs apart if it has made threads. The kernel reports the first thread's
+/// end only after all others' ends were read, so those are read here.
 fn end_if_it_made_threads(pid: i32, known: &[i32]) {
     for tid in threads(pid).filter(|tid| !known.contains(tid)) {
         kill(pid, libc::SIGKILL);
@@ -45,8 +45,8 @@ fn end_if_it_made_threads(pid: i32, known: &[i32]) {
 }
 
 impl Process {
-    /// This process, with the threads that it has now, is to run beside another one. It may make
-    /// neither threads nor children.
+    /// Lets this process, with its present threads, run beside another one. It may make neither
+    /// threads nor children.
     pub fn set_apart(&mut self) {
         self.apart = None;
         let all: Vec<i32> = self.threads.iter().map(|thread| thread.tid).collect();
@@ -56,10 +56,10 @@ impl Process {
         self.apart = Some(Apart(all));
     }
 
-    /// What one of its threads did; `None`: nothing yet.
+    /// Takes the next status of one of its threads; `None` if there is none yet.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub(super) fn look_at(&self, tid: i32) -> io::Result<Option<Status>> {
         match &self.apart {
             Some(apart) => apart.look_at(tid),
@@ -67,7 +67,7 @@ impl Process {
         }
     }
 
-    /// What happened to this process or its children, if anything did.
+    /// Takes the next status of this process or its children, if there is one.
     pub(super) fn poll(&self) -> Option<(i32, Status)> {
         if let Some(apart) = &self.apart {
             let heard = |tid: &i32| Some((*tid, apart.look_at(*tid).ok().flatten()?));
@@ -88,8 +88,8 @@ impl Process {
         }
     }
 
-    /// Whether an unknown thread is, or is of, a child of a process that runs apart: then it is
-    /// ended, as that process is.
+    /// Whether an unknown thread is a child of a process that runs apart, or belongs to such a
+    /// child. If so, the child and that process are killed.
     fn is_made_by_another(&self, tid: i32) -> bool {
         let is_known = self.threads.iter().any(|thread| thread.tid == tid)
             || self.guests.contains(&tid)

@@ -1,19 +1,19 @@
-//! Letting threads run, and hearing what they do.
+//! Runs threads and reports what they do.
 
 use super::{EAGER, Happened, LONGEST_NAP, Process, State};
 use retake_kernel::ptrace;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// So much that is the program's own business is passed on to it before somebody is asked again
+/// How many events that concern only the program are passed on before the caller is asked again
 /// whether to give up.
 const MOST_PASSED_ON: u32 = 64;
 
 impl Process {
-    /// Lets all stopped threads run that have nothing to tell.
+    /// Resumes all stopped threads that have nothing to report.
     ///
     /// # Errors
-    /// One is gone.
+    /// A thread is gone.
     pub fn resume_all(&mut self) -> io::Result<()> {
         let ready: Vec<i32> = self
             .threads
@@ -24,20 +24,20 @@ impl Process {
         ready.into_iter().try_for_each(|tid| self.resume(tid))
     }
 
-    /// Lets all stopped threads but one run that have nothing to tell.
+    /// Resumes all stopped threads but one that have nothing to report.
     ///
     /// # Errors
-    /// One is gone.
+    /// A thread is gone.
     pub fn resume_others(&mut self, tid: i32) -> io::Result<()> {
         let ready = self.threads.iter().filter(|one| one.state == State::Stopped(None));
         let others: Vec<i32> = ready.map(|one| one.tid).filter(|other| *other != tid).collect();
         others.into_iter().try_for_each(|other| self.resume(other))
     }
 
-    /// Lets one thread run.
+    /// Resumes one thread.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn resume(&mut self, tid: i32) -> io::Result<()> {
         let thread = self.thread(tid)?;
         let signal = std::mem::take(&mut thread.signal);
@@ -45,13 +45,13 @@ impl Process {
         gone_is_fine(ptrace::resume(tid, signal))
     }
 
-    /// Lets a thread run that is about to exit. Nobody waits for what it does: for the first of a
-    /// process that could be long. That one stays where it has all but exited: without it the
-    /// kernel says nothing about the process any more. In a copy it may be any of the program's
-    /// threads.
+    /// Resumes a thread that is about to exit. Nothing waits for its end, which could take long for
+    /// the first thread of a process. The first thread, which may be any of the program's threads
+    /// in a copy, stops again just before its exit: without it the kernel reports nothing about the
+    /// process any more.
     ///
     /// # Errors
-    /// It cannot be resumed.
+    /// The thread cannot be resumed.
     pub fn let_exit(&mut self, tid: i32) -> io::Result<()> {
         if tid == self.pid {
             ptrace::stop_at_exit(tid)?;
@@ -61,10 +61,10 @@ impl Process {
         Ok(())
     }
 
-    /// Lets one thread execute one instruction, the one under a trap if there is one.
+    /// Lets one thread execute one instruction, the original one if a trap is there.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn step(&mut self, tid: i32) -> io::Result<()> {
         let address = self.registers(tid)?.rip;
         self.memory.remove_probes();
@@ -75,10 +75,11 @@ impl Process {
         gone_is_fine(ptrace::step(tid, signal))
     }
 
-    /// What happens next, of all that runs; `None` once `give_up` says so.
+    /// Waits for the next thing that happens in any running thread; returns `None` once `give_up`
+    /// returns true.
     ///
     /// # Errors
-    /// A thread cannot be looked at or resumed.
+    /// A thread cannot be examined or resumed.
     pub fn next(&mut self, give_up: &mut dyn FnMut() -> bool) -> io::Result<Option<Happened>> {
         let mut since = Instant::now();
         let mut nap = Duration::from_micros(20);
@@ -111,7 +112,8 @@ impl Process {
     }
 }
 
-/// Between our deciding and doing a thread may have been killed; its end is told by the next wait.
+/// Ignores that a thread is gone. It may have been killed just before; the next wait reports its
+/// end.
 pub(super) fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),

@@ -1,4 +1,4 @@
-//! What it means that a thread stopped.
+//! Interprets the stops of threads.
 
 use super::control::gone_is_fine;
 use super::{Happened, IN_RUNTIME, Process, SIGNALS_OF_INSTRUCTIONS, State, Thread};
@@ -10,12 +10,13 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The events of a thread that has made another one, or a process.
+/// The events of a thread that has made another thread or a process.
 const MAKING: [i32; 3] =
     [libc::PTRACE_EVENT_FORK, libc::PTRACE_EVENT_VFORK, libc::PTRACE_EVENT_CLONE];
 
 impl Process {
-    /// Interprets what a thread did; `None` if it means nothing to anybody, and the thread goes on.
+    /// Interprets what a thread did. Returns `None`, and resumes the thread, if it concerns no
+    /// caller.
     pub(super) fn happened(&mut self, tid: i32, status: Status) -> io::Result<Option<Happened>> {
         if self.strangers.contains(&tid) {
             return self.let_go(tid, status).map(|()| None);
@@ -25,7 +26,7 @@ impl Process {
         }
         if tid == self.pid && matches!(status, Status::Exited(_) | Status::Killed(_)) {
             self.threads.clear();
-            // Nobody claims them any more.
+            // No thread is left to claim these children.
             for child in std::mem::take(&mut self.unclaimed) {
                 self.let_go(child, Status::Event(libc::PTRACE_EVENT_STOP))?;
             }
@@ -53,7 +54,7 @@ impl Process {
         let child = ptrace::event_message(tid).unwrap_or(0);
         let is_making = MAKING.contains(&event);
         if self.apart.is_some() && is_making {
-            // A child that a copy makes would live beside the one that the process itself made.
+            // A child of a copy would run beside the child that the process itself made.
             for pid in [child, self.pid].into_iter().filter(|pid| *pid > 0) {
                 retake_kernel::process::kill(pid, libc::SIGKILL);
             }
@@ -70,15 +71,16 @@ impl Process {
                 });
             }
             _ if is_making => self.claim(child, event)?,
-            // We asked for it when the thread stopped for another reason just then: what it was to
-            // do it has not done.
+            // We asked for this stop, but the thread stopped for another reason first. It has not
+            // made its step yet.
             libc::PTRACE_EVENT_STOP if self.thread(tid)?.stepping => return self.step(tid),
             _ => {}
         }
         self.resume(tid)
     }
 
-    /// The first stop of what a thread has just made may come before that thread's own.
+    /// Handles a stop of an unknown thread: the first stop of a new thread may come before the
+    /// event of its creator.
     fn unknown(&mut self, tid: i32, status: Status) -> io::Result<()> {
         if matches!(status, Status::Exited(_) | Status::Killed(_)) {
             self.unclaimed.remove(&tid);
@@ -93,12 +95,13 @@ impl Process {
             });
             return self.resume(tid);
         }
-        // Which kind of child it is, its maker says; it stays where it is until then.
+        // The creator's event tells what kind of child it is. Until then it stays stopped.
         self.unclaimed.insert(tid);
         Ok(())
     }
 
-    /// Somebody in this memory has made a child, with an event that says what of.
+    /// Handles the event of a thread in this memory that has made a child. The event tells which
+    /// kind.
     fn claim(&mut self, child: i32, event: i32) -> io::Result<()> {
         let has_stopped = self.unclaimed.remove(&child);
         let status = Status::Event(libc::PTRACE_EVENT_STOP);
@@ -110,13 +113,13 @@ impl Process {
         if has_stopped { self.guest(child, status) } else { Ok(()) }
     }
 
-    /// A child with a copy of this memory: it goes its own way, without our traps.
+    /// Lets a child with a copy of this memory go, without our traps.
     fn let_go(&mut self, tid: i32, status: Status) -> io::Result<()> {
         self.strangers.remove(&tid);
         if matches!(status, Status::Exited(_) | Status::Killed(_)) {
             return Ok(());
         }
-        // One that was killed meanwhile has no memory.
+        // A child that was killed meanwhile has no memory.
         if let Ok(memory) = OpenOptions::new().write(true).open(format!("/proc/{tid}/mem")) {
             for (address, original) in self.memory.covered() {
                 let _ = memory.write_all_at(original, address);
@@ -128,7 +131,7 @@ impl Process {
         gone_is_fine(ptrace::detach(tid))
     }
 
-    /// A child that lives in this memory: over our traps it is carried.
+    /// Handles a stop of a child that lives in this memory: it is carried over our traps.
     pub(super) fn guest(&mut self, tid: i32, status: Status) -> io::Result<()> {
         match status {
             Status::Exited(_) | Status::Killed(_) => {
@@ -182,7 +185,7 @@ impl Process {
     fn signal(&mut self, tid: i32, signal: i32) -> io::Result<Option<Happened>> {
         let stepping = self.thread(tid)?.stepping;
         if !self.dying && !SIGNALS_OF_INSTRUCTIONS.contains(&signal) {
-            // of this session, not of the recorded one: the log has those
+            // This signal belongs to this session; the recorded signals are in the log.
             return self.resume(tid).map(|()| None);
         }
         if !self.memory.probes().is_empty() {

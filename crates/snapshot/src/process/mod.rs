@@ -1,10 +1,10 @@
-//! The replayed process under ptrace: its threads, its memory, its traps; nothing yet of what they
+//! The replayed process under ptrace: its threads, its memory and its traps, but not what they
 //! mean.
 //!
-//! Two traps are always in the runtime's text: where a thread passes on its way back to the program
-//! when it was asked to pause, and where the runtime announces what is about to happen. Processes
-//! that live in this one's memory until they execute a program (children of vfork) are traced too,
-//! because they run into the same traps; nobody is told about them.
+//! Two traps are always in the runtime's text: where a thread returns to the program after it was
+//! asked to pause, and where the runtime announces what is about to happen. Children of vfork live
+//! in this process's memory until they execute a program. They are traced too, because they run
+//! into the same traps, but they are not reported.
 
 mod apart;
 mod control;
@@ -24,48 +24,48 @@ use std::io;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
-/// Where traps always are in the runtime's text, and what is under them.
+/// The addresses of the permanent traps in the runtime's text, and the bytes under them.
 const IN_RUNTIME: [(u64, u8); 2] = [(context::PAUSE, 0x90), (context::DEBUG_EVENT, 0x90)];
 const SIGNALS_OF_INSTRUCTIONS: [i32; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
-/// As long we look all the time for what happens next: most things happen at once.
+/// How long to spin for the next event before sleeping. Most events come within this time.
 const EAGER: Duration = Duration::from_micros(200);
-/// A killed process does not take longer to be gone, unless the machine is in trouble.
+/// The longest time that a killed process takes to end, unless the machine is in trouble.
 const LONGEST_END: Duration = Duration::from_secs(5);
-/// A child of vfork does within this time what it can do without the other threads, also where the
-/// machine has much else to do.
+/// How long a child of vfork gets for what it can do without the other threads, even on a busy
+/// machine.
 const GUEST_PATIENCE: Duration = Duration::from_millis(50);
-/// A thread that was interrupted stops within this time, unless the machine is in trouble.
+/// The longest time that an interrupted thread takes to stop, unless the machine is in trouble.
 const LONGEST_STOP: Duration = Duration::from_secs(5);
 const LONGEST_NAP: Duration = Duration::from_millis(4);
 
-/// What a thread did that the layer above must know.
+/// What a thread did, if the layer above must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
-    /// It stands at a planted trap.
+    /// The thread stands at a planted trap.
     Planted { tid: i32, address: u64 },
-    /// It was asked to pause on its way back to the program.
+    /// The thread was asked to pause, and did on its way back to the program.
     Paused { tid: i32 },
-    /// The runtime says what comes: `context::EVENT_*` and its value.
+    /// The runtime announces an event: `context::EVENT_*` and its value.
     Announced { tid: i32, kind: u64, value: u64 },
-    /// It executed one instruction. `watch`: bits of the watchpoints that this set off.
+    /// The thread executed one instruction. `watch` has the bits of the watchpoints hit.
     Stepped { tid: i32, watch: u64 },
-    /// Watchpoints were set off.
+    /// The thread hit watchpoints.
     Watched { tid: i32, watch: u64 },
-    /// It stepped into something that the runtime handles with this signal.
+    /// The thread stepped to an instruction that the runtime handles with this signal.
     Emulates { tid: i32, signal: i32 },
-    /// An instruction raised this signal, and nobody handles it: see [`Process::reports_faults`].
+    /// An instruction raised this signal, which was not delivered: see [`Process::reports_faults`].
     Faulted { signal: i32 },
     /// The thread has ended.
     Ended,
-    /// The whole process has.
+    /// The whole process has ended.
     Gone(Status),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
-    /// With what stopped it, if nobody has looked at that yet.
+    /// Stopped, with the status if that has not been handled yet.
     Stopped(Option<Status>),
 }
 
@@ -73,39 +73,39 @@ enum State {
 struct Thread {
     tid: i32,
     state: State,
-    /// It was resumed for one instruction.
+    /// Whether it was resumed for one instruction.
     stepping: bool,
-    /// A signal that it gets when it is resumed.
+    /// A signal that is delivered when it is resumed.
     signal: i32,
 }
 
 /// The process and all its threads.
 #[derive(Debug)]
 pub struct Process {
-    /// The number of its first thread.
+    /// The ID of the process and of its first thread.
     pub pid: i32,
     /// Its memory, with our traps.
     pub memory: Memory,
     threads: Vec<Thread>,
     guests: HashSet<i32>,
-    /// Children that have their own memory, to be let go as soon as they stop.
+    /// Children with memory of their own, to be let go at their first stop.
     strangers: HashSet<i32>,
-    /// Children that have stopped before their maker said which of the two they are.
+    /// Children that have stopped before their creator's event told which kind they are.
     unclaimed: HashSet<i32>,
-    /// The last [`Happened::Planted`] was at a probe: why it stopped.
+    /// Why a probe stopped, if the last [`Happened::Planted`] was at one.
     pub stopped_at_probe: Option<Why>,
-    /// The process is dying: signals are its own.
+    /// Whether the process is dying, so that it gets all signals.
     pub dying: bool,
-    /// Signals of instructions are told, and not delivered.
+    /// Whether signals of instructions are reported instead of delivered.
     pub reports_faults: bool,
-    /// It runs beside another process.
+    /// Set if it runs beside another process.
     apart: Option<apart::Apart>,
-    /// Text that it has not executed yet, if anybody wants to know.
+    /// Text whose first execution is to be noted.
     pub closed: Option<ClosedText>,
 }
 
 impl Process {
-    /// Takes hold of a process with one thread, which waits in the runtime.
+    /// Attaches to a process with one thread, which waits in the runtime.
     ///
     /// # Errors
     /// The machine forbids it.
@@ -122,10 +122,10 @@ impl Process {
         Ok(process)
     }
 
-    /// A traced process whose only thread is stopped.
+    /// Returns a traced process whose only thread is stopped.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process is gone.
     pub fn of_stopped(pid: i32) -> io::Result<Self> {
         let memory = Memory::of(pid)?;
         let first = Thread { tid: pid, state: State::Stopped(None), stepping: false, signal: 0 };
@@ -144,13 +144,13 @@ impl Process {
         })
     }
 
-    /// The numbers of its threads, the kernel's: of a process that was stopped, all that can be
-    /// looked at.
+    /// The kernel's IDs of the threads that are not running. In a stopped process, these are all
+    /// threads that can be examined.
     pub fn threads(&self) -> impl Iterator<Item = i32> + '_ {
         self.threads.iter().filter(|thread| thread.state != State::Running).map(|thread| thread.tid)
     }
 
-    /// Whether no thread runs, nor waits for a child in its memory.
+    /// Whether no thread runs or waits for a child in its memory.
     pub fn is_stopped(&self) -> bool {
         self.threads.iter().all(|thread| thread.state != State::Running)
     }
@@ -160,7 +160,7 @@ impl Process {
         self.threads.push(Thread { tid, state: State::Stopped(None), stepping: false, signal: 0 });
     }
 
-    /// Whether a stopped thread has something to tell.
+    /// Whether a stopped thread has something to report.
     pub fn has_news(&self) -> bool {
         self.threads.iter().any(|thread| matches!(thread.state, State::Stopped(Some(_))))
     }
@@ -172,18 +172,18 @@ impl Process {
             .ok_or_else(|| io::Error::other(format!("there is no thread {tid}")))
     }
 
-    /// Ends it, wherever it is.
+    /// Kills the process, wherever it is.
     pub fn end(&mut self) {
         for &pid in self.guests.iter().chain(&self.unclaimed).chain([&self.pid]) {
             retake_kernel::process::kill(pid, libc::SIGKILL);
         }
-        // The first thread's end is told once all others' have been heard.
+        // The kernel reports the first thread's end after all others' ends were read.
         let since = Instant::now();
         while since.elapsed() < LONGEST_END {
             match self.poll() {
                 Some((tid, Status::Exited(_) | Status::Killed(_))) if tid == self.pid => break,
                 Some(_) => {}
-                // It was told before.
+                // Its end was reported before.
                 None if retake_kernel::process::state(self.pid).is_none() => break,
                 None => std::thread::sleep(Duration::from_micros(50)),
             }
@@ -191,17 +191,17 @@ impl Process {
         self.threads.clear();
     }
 
-    /// Lets all threads, which are stopped, go on as if they had never been traced.
+    /// Detaches from all threads, which are stopped, as if they had never been traced.
     ///
     /// # Errors
-    /// They cannot be let go.
+    /// A thread cannot be detached.
     pub fn let_all_go(&mut self) -> io::Result<()> {
         self.memory.remove_probes();
         self.memory.plant(&BTreeSet::new());
         for (address, original) in IN_RUNTIME {
             self.memory.write(address, &[original])?;
         }
-        // The first one may have ended, and wait for its process to.
+        // The first thread may have ended, and wait for the process's end.
         let all: BTreeSet<i32> = self.threads().chain([self.pid]).collect();
         self.threads.clear();
         all.into_iter().try_for_each(|tid| control::gone_is_fine(ptrace::detach(tid)))
@@ -209,10 +209,10 @@ impl Process {
 
     // ---- registers ----
 
-    /// The registers of a stopped thread, wherever it is.
+    /// The actual registers of a stopped thread.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn registers(&self, tid: i32) -> io::Result<Registers> {
         ptrace::registers(tid)
     }
@@ -225,9 +225,9 @@ impl Process {
             .flatten()
     }
 
-    /// Whether a thread has begun: the runtime has made it known under a number of its own. Or it
-    /// has come to where its stream ends, which has no such number if the recorded process ended
-    /// before the thread began.
+    /// Whether a thread has begun: the runtime has given it an ID of its own. A thread whose
+    /// recorded process ended before the thread began has no such ID; it counts as begun once its
+    /// stream has ended.
     pub fn is_born(&self, tid: i32) -> bool {
         let Some(context) = self.context(tid) else { return false };
         let word = |offset: usize| {
@@ -240,11 +240,11 @@ impl Process {
             && (context.tid != 0 || word(offset_of!(Slot, state)) == Some(shared::SLOT_EXITED))
     }
 
-    /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`:
-    /// not at all.
+    /// Asks a thread to pause on its way back to the program once it has consumed `events`; `None`
+    /// cancels that.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn pause_after(&self, tid: i32, events: Option<u64>) -> io::Result<()> {
         let registers = ptrace::registers(tid)?;
         if !in_runtime(registers.gs_base) {
@@ -254,10 +254,10 @@ impl Process {
         self.memory.write(registers.gs_base + context::PAUSE_AT, &value.to_le_bytes())
     }
 
-    /// Takes a thread that paused out of the runtime: to where it was going.
+    /// Moves a paused thread out of the runtime, to where it was going in the program.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn leave_runtime(&self, tid: i32) -> io::Result<()> {
         let registers = ptrace::registers(tid)?;
         let context = Context::read(self.pid, registers.gs_base)?;

@@ -1,19 +1,19 @@
-//! Threads that are in the stubs of probes.
+//! Threads in the stubs of probes.
 
 use super::{Happened, Process};
 use crate::probe::Why;
 use retake_kernel::ptrace::{self, Registers};
 use std::io;
 
-/// A stub has fewer instructions.
+/// The limit for steps. A stub has fewer instructions.
 const MOST_STEPS: usize = 1000;
 
 impl Process {
-    /// A stopped thread that stands where a jump was planted goes on at what was displaced, or
-    /// where visits are counted.
+    /// Moves a stopped thread that stands at a planted jump to the displaced instruction, or, if
+    /// `counts`, to where visits are counted.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn enter_probe(&self, tid: i32, counts: bool) -> io::Result<()> {
         let registers = ptrace::registers(tid)?;
         let found = self
@@ -33,7 +33,7 @@ impl Process {
     /// Brings a thread that was stopped in a stub to an instruction of the program.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn leave_probe(&self, tid: i32) -> io::Result<()> {
         if self.memory.probes().is_empty() {
             return Ok(());
@@ -57,7 +57,7 @@ impl Process {
         Ok(())
     }
 
-    /// A trap that a probe led to: which, and what that means.
+    /// Handles a trap that belongs to a probe. Returns `None` if it belongs to none.
     pub(super) fn probe_trap(
         &mut self,
         tid: i32,
@@ -77,7 +77,8 @@ impl Process {
         self.redirected(tid, address, registers).map(|is_redirected| is_redirected.then_some(None))
     }
 
-    /// Something led to an instruction that the jump covers.
+    /// Resumes a thread that came to an instruction covered by a jump at the displaced instruction.
+    /// Returns whether the address is such an instruction.
     pub(super) fn redirected(
         &mut self,
         tid: i32,
@@ -93,8 +94,8 @@ impl Process {
         Ok(true)
     }
 
-    /// A displaced instruction has raised the signal that a thread is stopped for: to the program,
-    /// and to the recording, it is the one that was displaced.
+    /// Moves a thread that stopped for a signal of a displaced instruction to the original
+    /// instruction, which is what the program and the recording know.
     pub(super) fn leave_displaced(&self, tid: i32, registers: &Registers) -> io::Result<()> {
         const ADDRESS: std::ops::Range<usize> = 16..24;
         let Some(rip) = self.memory.probes().iter().find_map(|probe| probe.shown(registers.rip))
@@ -109,8 +110,8 @@ impl Process {
         ptrace::set_registers(tid, &Registers { rip, ..*registers })
     }
 
-    /// A stub read memory that is not there. A test fails then; a condition is left to the
-    /// debugger.
+    /// Handles a fault of a stub that read unmapped memory. If a test faulted, it fails. If a
+    /// condition faulted, the debugger evaluates it.
     pub(super) fn probe_fault(
         &mut self,
         tid: i32,

@@ -1,8 +1,9 @@
-//! Stopping all threads.
+//! Stops all threads.
 //!
-//! Nobody is waited for alone: a thread may be unable to stop before another one is attended to.
-//! One that made a child in this memory waits for it in the kernel, and the child may stand at a
-//! trap of ours; the first thread of a process that exits ends when all others have been heard.
+//! No thread is waited for alone, because it may be unable to stop before another one was handled.
+//! A thread that made a child in this memory waits for it in the kernel, and the child may stand at
+//! one of our traps. The first thread of an exiting process ends only after the ends of all others
+//! were read.
 
 use super::control::gone_is_fine;
 use super::{
@@ -14,15 +15,15 @@ use std::io;
 use std::time::Instant;
 
 impl Process {
-    /// Stops every thread. What they have to tell is kept for [`Process::next`]. One that waits for
-    /// a child in its memory goes on waiting if the child waits for another thread; so does one
-    /// that the kernel lets stop nowhere.
+    /// Stops every thread. What they have to report is kept for [`Process::next`]. A thread that
+    /// waits for a child in its memory keeps waiting if the child waits for another thread. So does
+    /// a thread that the kernel never lets stop.
     ///
-    /// One that has stopped already is not interrupted: that would stop it again as soon as it is
-    /// resumed, and again, without an instruction between.
+    /// A thread that has already stopped is not interrupted. It would stop again as soon as it is
+    /// resumed, and again, without executing an instruction.
     ///
     /// # Errors
-    /// Threads cannot be stopped.
+    /// A thread cannot be stopped.
     pub fn stop_all(&mut self) -> io::Result<()> {
         let running: Vec<i32> =
             self.threads.iter().filter(|t| t.state == State::Running).map(|t| t.tid).collect();
@@ -37,7 +38,7 @@ impl Process {
     }
 }
 
-/// Attends to these threads, which are to stop, and to children in this memory.
+/// Waits until these threads have stopped, and meanwhile handles children in this memory.
 fn await_stops(process: &mut Process, mut awaited: Vec<i32>) -> io::Result<()> {
     let begun = Instant::now();
     let (mut since, mut nap) = (begun, EAGER / 10);
@@ -69,8 +70,8 @@ fn await_stops(process: &mut Process, mut awaited: Vec<i32>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a thread has stopped, or is gone. A signal that an instruction raised just when it
-/// was interrupted is heard first: a copy of the thread would lose it, and with it the
+/// Whether a thread has stopped or is gone. If an instruction raised a signal just when the thread
+/// was interrupted, that signal is read first. A copy of the thread would lose it, and with it the
 /// instruction.
 fn has_stopped(process: &mut Process, tid: i32) -> io::Result<bool> {
     let status = match process.look_at(tid) {
@@ -92,7 +93,7 @@ fn has_stopped(process: &mut Process, tid: i32) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Lets children in this memory go on. Whether one had something to tell.
+/// Lets children in this memory go on. Returns whether one had something to report.
 fn attend_to_guests(process: &mut Process) -> io::Result<bool> {
     let mut is_news = false;
     for guest in process.guests.iter().copied().collect::<Vec<_>>() {
@@ -108,14 +109,14 @@ fn attend_to_guests(process: &mut Process) -> io::Result<bool> {
     Ok(is_news)
 }
 
-/// Whether a thread is in the kernel where it cannot be stopped.
+/// Whether a thread is in the kernel, where it cannot be stopped.
 fn is_held_by_kernel(pid: i32, tid: i32) -> bool {
     let status =
         std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('D'))
 }
 
-/// Whether an instruction of a stopped thread raised a signal that it has not got yet.
+/// Whether an instruction of a stopped thread raised a signal that is still pending.
 fn has_raised_signal(tid: i32) -> bool {
     let of_instructions =
         SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
