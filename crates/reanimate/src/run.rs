@@ -28,8 +28,9 @@ const READ_PORTIONS: usize = 2;
 /// Calls that are handed over together.
 const HANDED_OVER: usize = 64;
 
-/// Memory of planned calls at which planning waits.
+/// Memory of planned calls, in bytes, at which planning waits.
 const PLANNED_BYTES: u64 = 64 << 20;
+/// The limit when no call is done unless planning goes on.
 const MAXIMUM_PLANNED_BYTES: u64 = 1 << 30;
 
 /// Stack of a worker, which keeps no data there.
