@@ -3,7 +3,6 @@
 //!
 //! This decoder is our own: gimli reads the unwinding tables and finds the language-specific one,
 //! but does not decode it.
-//! but not what it says.
 
 use crate::bytes::array_at;
 use crate::elf::ElfView;

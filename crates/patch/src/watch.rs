@@ -5,7 +5,6 @@
 //! without a file or symbols. The rule is the same: a jump is planted only if nothing known jumps
 //! to a byte inside it. Execution that does reach an instruction inside it must end in a trap. If
 //! that is impossible, a one-byte trap is planted.
-//! is impossible, one byte is planted, a trap.
 
 use crate::references::{self, SHORT_REACH};
 use iced_x86::{

@@ -212,7 +212,6 @@ impl Planner {
 
 /// Whether two descriptors may share an open file description. Only writes through both would show
 /// the difference.
-/// difference.
 fn is_same(left: &StartDescriptor, right: &StartDescriptor) -> bool {
     let flags = |descriptor: &StartDescriptor| descriptor.flags & !(sys::O_CLOEXEC as u32);
     let file =
