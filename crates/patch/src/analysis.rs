@@ -49,9 +49,9 @@ pub struct Options {
 /// differs.
 pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 
-/// Replaces every `syscall` that is surely one, patched or not, except in signal restorers: `int
-/// $5`, which faults in the same way. A thread that reaches it past the jump is noticed even where
-/// the kernel does not dispatch calls.
+/// Replaces every `syscall` that is surely one, patched or not, except in signal restorers:
+/// `int $5`, which faults in the same way. A thread that reaches it past the jump is noticed even
+/// where the kernel does not dispatch calls.
 pub const CALL_TRAP: [u8; 2] = [0xcd, 0x05];
 
 /// Replace every `rdtsc` and `rdtscp` that is surely one, patched or not, in the same way. The

@@ -52,7 +52,7 @@ pub(crate) enum Nature {
     Return,
     /// Always jumps.
     Jump {
-        /// Where to.
+        /// The target.
         target: u64,
     },
     /// Jumps to the address in a word, which is addressed relative to the instruction.

@@ -85,7 +85,7 @@ pub struct Time {
     pub nanoseconds: i64,
 }
 
-/// Where a call's data to be written are.
+/// The buffers of a call that have the data to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data {
     /// Index of the argument.

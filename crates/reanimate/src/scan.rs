@@ -65,7 +65,7 @@ impl Scan<'_> {
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
             Mode::empty(),
         ) {
-            // A replay without the rights to read a directory cannot open devices in it either.
+            // A directory that we may not read is left out. It may contain devices.
             Err(Errno::ACCESS | Errno::PERM) => {
                 self.scanned.has_devices = true;
                 return Ok(());

@@ -1,4 +1,4 @@
-//! Per-thread kernel state: an own umask, and the time that threads took.
+//! Kernel state of threads: a umask for each thread, and the time that threads took.
 
 #![allow(unsafe_code)]
 

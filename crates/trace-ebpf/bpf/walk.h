@@ -107,7 +107,7 @@ INLINE u64 vector_count(struct work *work, const struct argument_rule *rule)
 	return smaller(not_negative(argument_of(work, rule->length_argument)), MOST_VECTORS);
 }
 
-/* Writes inputs that the call may change, or that nothing can read after it. */
+/* Writes inputs that the call may change, or that are gone after it. */
 INLINE u32 visit_entry(struct work *work, const struct argument_rule *rule, u32 index)
 {
 	u64 address = argument_of(work, index);

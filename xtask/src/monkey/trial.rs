@@ -52,7 +52,8 @@ impl Trial {
         let mut random = Random::new(seed.wrapping_shl(32) ^ number);
         let program = random.pick(programs);
         let count = random.below(MOST_DISTURBANCES).unwrap_or_default() + 1;
-        let mut disturbances: Vec<_> = (0..count).map(|_| Disturbance::draw(&mut random)).collect();
+        let mut disturbances: Vec<_> =
+            (0..count).map(|_| Disturbance::draw(&mut random)).collect();
         disturbances.sort_by_key(|disturbance| disturbance.after_ms);
         Self {
             program: program.name.clone(),

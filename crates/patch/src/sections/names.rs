@@ -87,8 +87,8 @@ impl Names {
 const ONCE: [&[u8]; 4] = [b"pthread_once", b"__pthread_once", b"call_once", b"__pthread_once_slow"];
 
 /// Functions that are called too often and only concern their own thread, and those on spin locks.
-/// One of these waits without the kernel's help, and would wait for ever in a section. Their
-/// accesses are operations instead.
+/// One of these waits without the kernel's help, and would wait for ever in a section. The
+/// accesses of these are operations instead.
 const NEVER: [&[u8]; 14] = [
     b"pthread_self",
     b"pthread_equal",

@@ -1,8 +1,8 @@
 //! Expressions over the fields of a record, for filters and computed columns.
 //!
-//! The syntax has `or`, `and`, `not` (or `||`, `&&`, `!`), comparisons, `like` (a glob),
-//! `contains`, `is null`, `is not null`, `+ - * / % &`, parentheses, numbers, `"strings"` with `\n
-//! \t \r \0 \\ \" \xNN`, `true`, `false`, `null`, field names (in backquotes if they are not
+//! An expression may have `or`, `and`, `not` (or `||`, `&&`, `!`), comparisons, `like` (a glob),
+//! `contains`, `is null`, `is not null`, `+ - * / % &`, parentheses, numbers, `"strings"` with
+//! `\n \t \r \0 \\ \" \xNN`, `true`, `false`, `null`, field names (in backquotes if they are not
 //! words), and `@type` for the name of the record's type.
 //!
 //! A field that a type does not have is null. Operations on null give null, and a filter that gives
