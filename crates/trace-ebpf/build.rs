@@ -1,5 +1,5 @@
-//! Compiles the programs that run in the kernel, if there is a clang that can. Without one the
-//! crate is built too, and says so when it is used.
+//! Compiles the programs that run in the kernel, if there is a clang that can. Otherwise, the crate
+//! is built without them, and says so when it is used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,10 +17,10 @@ const FLAGS: &[&str] = &[
     "-c",
 ];
 
-/// Ring sizes: for machines with few processors, and with many.
+/// Ring sizes for machines with few processors and with many.
 const OBJECTS: [(&str, u32); 2] = [("large.o", 25), ("small.o", 22)];
 
-/// Debian has clang under these names.
+/// Names of clang in Debian.
 const CLANGS: &[&str] = &[
     "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15",
     "clang-14",
@@ -42,7 +42,7 @@ fn main() {
         OBJECTS.iter().try_for_each(compile)
     });
     if let Err(reason) = &built {
-        // One that is installed later is noticed: the folder is newer then, while the program
+        // The folder is watched, so that a clang installed later is noticed. The program file
         // itself has the date of its package.
         println!("cargo:rerun-if-changed=/usr/bin");
         for (name, _) in OBJECTS {
@@ -71,7 +71,7 @@ fn find_clang() -> Result<String, String> {
         .ok_or_else(|| "there was no clang".to_owned())
 }
 
-/// One that cannot compile them is as good as none, unless somebody has named it.
+/// Compiles the programs. A clang that cannot counts as missing, unless BPF_CLANG names it.
 fn compile(clang: &str, source: &Path, output: &Path, bits: u32) -> Result<(), String> {
     let mut command = Command::new(clang);
     let ran = command

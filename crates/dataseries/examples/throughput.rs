@@ -2,8 +2,8 @@
 //! [COMPRESSION]]`.
 //!
 //! The records are like those of a trace of system calls: a few numbers, and a buffer that
-//! compresses about as file contents do. Time is that on the processor where Linux tells it, so
-//! that other programs do not count.
+//! compresses about as well as file contents. If Linux tells the processor time, that is measured,
+//! so that other programs do not matter.
 
 use std::io;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Sixteen mebibytes of text with some noise in it.
+/// Sixteen mebibytes of text with some noise.
 fn sample_bytes() -> Vec<u8> {
     let mut state = 1_u64;
     let mut bytes = Vec::new();
@@ -80,7 +80,7 @@ fn measure(
         row.set(&called, 1_700_000_000_000_000_000 + number * 1000)?;
         row.set(&returned, 1_700_000_000_000_000_700 + number * 1000)?;
         row.set(&descriptor, 3)?;
-        // From all over the place, so that values near each other are not the same.
+        // Values are taken from distant places, so that neighbours differ.
         let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
         row.set(&data, &source[place % (source.len() - value_bytes)..][..value_bytes])?;
         row.finish();
@@ -88,7 +88,7 @@ fn measure(
     let file = writer.finish()?;
     let written = start.seconds();
     let read = measure_reading(&file, rows * value_bytes)?;
-    // What a row takes before compression, the numbers and the string pool included.
+    // Bytes of a row before compression, with the numbers and the string pool.
     let row_bytes = extent_type.record_bytes() + value_bytes + 4 + (12 - value_bytes % 8) % 8;
     let megabytes = (rows * row_bytes) as f64 / 1e6;
     use io::Write;
@@ -103,7 +103,7 @@ fn measure(
     Ok(())
 }
 
-/// Seconds to read a file whose values have so many bytes together.
+/// The seconds to read a file. Its values have `value_bytes` together.
 fn measure_reading(file: &[u8], value_bytes: usize) -> Result<f64, Error> {
     let start = Stopwatch::start();
     let mut reader = StreamReader::open(file, ReadOptions::default())?;
@@ -116,7 +116,7 @@ fn measure_reading(file: &[u8], value_bytes: usize) -> Result<f64, Error> {
     Ok(start.seconds())
 }
 
-/// Measures the time of this thread on the processor, or by the clock where that is not known.
+/// Measures the processor time of this thread, or the clock time if that is not known.
 struct Stopwatch {
     wall: Instant,
     on_processor_ns: Option<u64>,
@@ -135,7 +135,7 @@ impl Stopwatch {
     }
 }
 
-/// Nanoseconds this thread has run, if the system keeps count.
+/// Nanoseconds that this thread has run, if the system counts them.
 fn on_processor_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Typed access to one field of one type: the type check happens once, when the handle is made.
+//! Typed access to one field of a type. The type is checked once, when the handle is made.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::{Error, Result};
 /// A Rust type that fields can have: `bool`, `u8`, `i32`, `i64`, `f64`, or `[u8]` for variable32
 /// and fixedwidth.
 pub trait FieldKind: private::Sealed {
-    /// The name, for errors.
+    /// The name of the Rust type, for errors.
     #[doc(hidden)]
     const NAME: &'static str;
-    /// What reading a row gives.
+    /// The type that reading a row returns.
     type Value<'row>: Copy;
-    /// What a row is set from.
+    /// The type that a row is set from.
     type Input<'value>: Copy;
-    /// Whether fields of this type are read and written this way.
+    /// Whether fields of this type are read and written as `Self`.
     #[doc(hidden)]
     fn accepts(field_type: FieldType) -> bool;
-    /// The value in a record. `pool` gives variable values.
+    /// Reads the value from a record. `pool` has the variable values.
     #[doc(hidden)]
     fn load<'row>(
         record: &'row [u8],
@@ -28,10 +28,10 @@ pub trait FieldKind: private::Sealed {
         pool: &'row [u8],
         order: ByteOrder,
     ) -> Self::Value<'row>;
-    /// Puts a value in a record; variable values are handled before.
+    /// Writes a value to a record. Variable values are handled separately.
     #[doc(hidden)]
     fn store(record: &mut [u8], place: &Place, order: ByteOrder, value: Self::Input<'_>);
-    /// The bytes to put in the pool, for variable fields.
+    /// The bytes to put into the pool, for variable fields.
     #[doc(hidden)]
     fn as_bytes<'value>(_value: Self::Input<'value>) -> Option<&'value [u8]> {
         None
@@ -49,7 +49,7 @@ mod private {
     impl Sealed for [u8] {}
 }
 
-/// Where a field is and how it is stored.
+/// Where a field is, and how it is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub(crate) number: usize,
@@ -60,7 +60,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of field `number`, which the type has.
+    /// Returns the place of field `number`, which must exist.
     #[inline]
     pub(crate) fn of(extent_type: &ExtentType, number: usize) -> Self {
         extent_type.layout().places[number]
@@ -69,8 +69,8 @@ impl Place {
 
 /// A field of a type, read and written as `K`.
 ///
-/// It belongs to the [`ExtentType`] it was made from: using it with rows of another is a bug and
-/// panics.
+/// It belongs to the [`ExtentType`] that it was made from. Using it with rows of another type is a
+/// bug and panics.
 #[derive(Debug)]
 pub struct FieldHandle<K: FieldKind + ?Sized> {
     pub(crate) extent_type: Arc<ExtentType>,
@@ -90,7 +90,7 @@ impl<K: FieldKind + ?Sized> FieldHandle<K> {
         self.place.number
     }
 
-    /// Asserts that the handle is for rows of this type.
+    /// Panics if the handle is for rows of another type.
     #[inline]
     pub(crate) fn check(&self, extent_type: &Arc<ExtentType>) {
         assert!(
@@ -101,7 +101,7 @@ impl<K: FieldKind + ?Sized> FieldHandle<K> {
 }
 
 impl ExtentType {
-    /// A typed handle for the field `name`.
+    /// Makes a typed handle for the field `name`.
     ///
     /// # Errors
     /// [`Error::UnknownField`] if there is none, [`Error::FieldType`] if it has another type.
@@ -123,7 +123,7 @@ impl ExtentType {
     }
 }
 
-/// Kinds that are a fixed number of bytes in a record.
+/// Kinds that take a fixed number of bytes in a record.
 macro_rules! plain_kind {
     ($kind:ty, $field:pat, $name:literal, $record:ident, $slot:ident, $order:ident, $value:ident,
         $load:expr, $store:expr) => {
@@ -217,7 +217,7 @@ impl FieldKind for [u8] {
     ) -> &'row [u8] {
         match place.field_type {
             FieldType::FixedWidth(size) => &record[place.slot.offset..][..size as usize],
-            // Offsets were checked when the extent was unpacked.
+            // The offsets were checked when the extent was unpacked.
             _ => crate::pool::value(pool, order, order.u32(record, place.slot.offset) as usize)
                 .unwrap_or_default(),
         }

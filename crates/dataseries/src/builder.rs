@@ -1,4 +1,4 @@
-//! Collects rows of one type until they are packed into an extent.
+//! Collection of rows of one type, until they are packed into an extent.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,8 +13,8 @@ use crate::{Error, Result, Value};
 
 /// The records of one extent while it is being filled.
 ///
-/// Several builders of one type can be filled and packed at the same time on different threads;
-/// only appending the packed extents to the file is serial.
+/// Several builders of one type can be filled and packed in parallel on different threads. Only
+/// appending the packed extents to the file is serial.
 #[derive(Debug)]
 pub struct ExtentBuilder {
     pub(crate) extent_type: Arc<ExtentType>,
@@ -22,7 +22,7 @@ pub struct ExtentBuilder {
     pub(crate) fixed: Vec<u8>,
     pub(crate) pool: Vec<u8>,
     pub(crate) record_count: usize,
-    /// A record with nothing set.
+    /// A record in which no field is set.
     empty_record: Vec<u8>,
     /// Offsets of the values of unique fields, by hash.
     unique: HashMap<u64, u32>,
@@ -30,7 +30,7 @@ pub struct ExtentBuilder {
 }
 
 impl ExtentBuilder {
-    /// An empty builder for files of the given byte order.
+    /// Makes an empty builder for files of the given byte order.
     pub fn new(extent_type: Arc<ExtentType>, order: ByteOrder) -> Self {
         Self {
             order,
@@ -49,7 +49,7 @@ impl ExtentBuilder {
         &self.extent_type
     }
 
-    /// How many rows are in it.
+    /// The number of its rows.
     pub fn record_count(&self) -> usize {
         self.record_count
     }
@@ -59,10 +59,10 @@ impl ExtentBuilder {
         self.fixed.len() + self.pool.len() - POOL_START
     }
 
-    /// Begins a row: nullable fields null, others zero or empty.
+    /// Begins a row. Nullable fields are null, the others zero or empty.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`] if the extent cannot hold more records: pack it first.
+    /// [`Error::RecordTooLarge`] if the extent cannot hold more records and must be packed first.
     /// [`Error::Schema`] for a type without fields, which cannot have records.
     pub fn row(&mut self) -> Result<RowBuilder<'_>> {
         let start = self.fixed.len();
@@ -78,7 +78,7 @@ impl ExtentBuilder {
         Ok(RowBuilder { builder: self, start, pool_start, finished: false })
     }
 
-    /// Refuses a part that would grow beyond what readers accept.
+    /// Refuses a part that would exceed the limit of readers.
     fn check_part(&self, bytes: u64) -> Result<()> {
         let limit = u64::from(PART_BYTES_MAX - 1);
         match bytes <= limit {
@@ -91,7 +91,7 @@ impl ExtentBuilder {
         }
     }
 
-    /// Puts a value in the pool, or finds it there; returns what the field stores.
+    /// Puts a value into the pool, or finds it there. Returns the value of the field.
     #[inline]
     fn intern(&mut self, value: &[u8], unique: bool) -> Result<u32> {
         if value.is_empty() {
@@ -107,14 +107,14 @@ impl ExtentBuilder {
         {
             return Ok(offset);
         }
-        // On a collision the later value wins: the earlier is then stored again, which is only a
-        // loss of space.
+        // After a collision, the later value is found. The earlier one would be stored again, which
+        // only costs space.
         let offset = pool::push(&mut self.pool, self.order, value);
         self.unique.insert(hash, offset);
         Ok(offset)
     }
 
-    /// Gives back the memory of an empty builder.
+    /// Frees the memory of an empty builder.
     pub(crate) fn release(&mut self) {
         assert_eq!(self.record_count, 0, "only an empty builder can be released");
         self.fixed = Vec::new();
@@ -122,7 +122,7 @@ impl ExtentBuilder {
         self.unique = HashMap::new();
     }
 
-    /// Forgets all rows. Keeps memory for as many again, but not what one huge record left behind.
+    /// Removes all rows. Keeps memory for as many new ones, but not the memory of one huge record.
     pub(crate) fn clear(&mut self) {
         let keep = 2 * self.bytes().min(8 << 20);
         self.fixed.clear();
@@ -134,8 +134,8 @@ impl ExtentBuilder {
     }
 }
 
-/// A row being filled. It counts once [`RowBuilder::finish`] is called; dropped before, it leaves
-/// nothing behind.
+/// A row that is being filled. [`RowBuilder::finish`] adds it to the extent. A row that is dropped
+/// earlier leaves nothing behind.
 #[derive(Debug)]
 #[must_use = "a row is dropped unless it is finished"]
 pub struct RowBuilder<'a> {
@@ -151,11 +151,11 @@ impl RowBuilder<'_> {
         &self.builder.extent_type
     }
 
-    /// Sets a bound field, which is then not null.
+    /// Sets a bound field, and makes it not null.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`] if the value does not fit in the extent any more;
-    /// [`Error::Request`] if a fixedwidth value has another size.
+    /// [`Error::RecordTooLarge`] if the extent has no room for the value, [`Error::Request`] if a
+    /// fixedwidth value has another size.
     ///
     /// # Panics
     /// If the handle was made from another type.
@@ -221,7 +221,7 @@ impl RowBuilder<'_> {
         }
     }
 
-    /// Makes a nullable field null; its stored value is zero, as readers expect.
+    /// Makes a nullable field null, and its stored value zero, as readers expect.
     fn set_null(&mut self, place: &Place) {
         let record = &mut self.builder.fixed[self.start..];
         match place.field_type {

@@ -1,7 +1,7 @@
 //! The two digests of an extent, and the chain over all extents.
 //!
-//! The Jenkins hash is the project's own: the chain needs its mixing step alone, which libraries
-//! do not offer.
+//! The implementation of the Jenkins hash is our own: the chain needs only its mixing step, which
+//! libraries do not offer.
 
 use crate::order::ByteOrder;
 
@@ -23,8 +23,8 @@ fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
     (a, b, c)
 }
 
-/// The 1996 Jenkins hash of `data`, continuing from `seed`. Words are read little-endian whatever
-/// the file's order.
+/// The 1996 Jenkins hash of `data`, continuing from `seed`. Words are read in little-endian order,
+/// whatever the order of the file.
 pub(crate) fn jenkins(seed: u32, data: &[u8]) -> u32 {
     const GOLDEN: u32 = 0x9e37_79b9;
     let (mut a, mut b, mut c) = (GOLDEN, GOLDEN, seed);
@@ -46,12 +46,12 @@ pub(crate) fn jenkins(seed: u32, data: &[u8]) -> u32 {
     mix(a, b, c).2
 }
 
-/// The chained checksum after one more extent, whose two digests are given.
+/// Returns the chained checksum after one more extent with these two digests.
 pub(crate) fn chain(previous: u32, data_digest: u32, packed_digest: u32) -> u32 {
     mix(data_digest ^ packed_digest, previous, EXTENT_SEED).2
 }
 
-/// Adler-32 of a packed extent, leaving out the four bytes at 16 where it is stored.
+/// The Adler-32 checksum of a packed extent, without the four bytes at offset 16 that store it.
 ///
 /// # Panics
 /// If `packed` is shorter than 20 bytes, which no extent is.
@@ -62,24 +62,25 @@ pub(crate) fn packed_digest(packed: &[u8]) -> u32 {
     adler.finish()
 }
 
-/// Hash of the partly unpacked data: fixed records, pool, then the pool's length words in batches.
+/// The hash of the partly unpacked data: fixed records, pool, then the pool's length words in
+/// batches.
 pub(crate) struct DataDigest {
     hash: u32,
     batch: Vec<u8>,
 }
 
 impl DataDigest {
-    /// Begins with the fixed records, nulls expanded.
+    /// Begins with the fixed records, whose nulls are expanded.
     pub(crate) fn new(fixed: &[u8]) -> Self {
         Self { hash: jenkins(EXTENT_SEED, fixed), batch: Vec::with_capacity(LENGTH_BATCH * 4) }
     }
 
-    /// Adds the whole pool, the four leading zero bytes included.
+    /// Adds the whole pool, including the four zero bytes at its start.
     pub(crate) fn pool(&mut self, pool: &[u8]) {
         self.hash = jenkins(self.hash, pool);
     }
 
-    /// Adds the length word of the next pool entry, as stored.
+    /// Adds the length word of the next pool entry, as it is stored.
     #[inline]
     pub(crate) fn length_word(&mut self, word: &[u8]) {
         self.batch.extend_from_slice(word);
@@ -89,7 +90,7 @@ impl DataDigest {
         }
     }
 
-    /// The digest. The last batch counts even when it is empty.
+    /// Returns the digest. The last batch is added even if it is empty.
     pub(crate) fn finish(self) -> u32 {
         jenkins(self.hash, &self.batch)
     }

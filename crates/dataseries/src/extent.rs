@@ -7,8 +7,8 @@ use crate::bind::{FieldHandle, FieldKind, Place};
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, FieldType, Slot};
 
-/// Memory of an extent that is no longer needed, for another: what was touched once need not be
-/// zeroed and mapped again.
+/// Memory of an extent that is no longer needed. It can be reused without being zeroed and mapped
+/// again.
 #[derive(Debug, Default)]
 pub struct ExtentBuffers {
     pub(crate) fixed: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct ExtentBuffers {
 }
 
 impl ExtentBuffers {
-    /// How much memory it is, in bytes.
+    /// Its size in bytes.
     pub fn capacity_bytes(&self) -> usize {
         self.fixed.capacity() + self.pool.capacity()
     }
@@ -27,12 +27,12 @@ impl ExtentBuffers {
 pub struct Extent {
     pub(crate) extent_type: Arc<ExtentType>,
     pub(crate) order: ByteOrder,
-    /// Offset in the file it came from.
+    /// Its offset in the file.
     pub(crate) offset: u64,
     pub(crate) record_count: usize,
-    /// Whole records, back to back.
+    /// Whole records without gaps.
     pub(crate) fixed: Vec<u8>,
-    /// The string pool; all offsets in `fixed` have been checked against it.
+    /// The string pool. All offsets in `fixed` have been checked against it.
     pub(crate) pool: Vec<u8>,
 }
 
@@ -42,35 +42,35 @@ impl Extent {
         &self.extent_type
     }
 
-    /// Where it lies in the file, in bytes from the start.
+    /// Its offset in the file, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many records it has.
+    /// The number of its records.
     pub fn record_count(&self) -> usize {
         self.record_count
     }
 
-    /// Bytes its records and strings take in memory.
+    /// Bytes of memory that its records and strings take.
     pub fn unpacked_bytes(&self) -> usize {
         self.fixed.len() + self.pool.len()
     }
 
-    /// The string pool: where the values of variable32 fields lie.
+    /// The string pool, which has the values of variable32 fields.
     pub fn pool(&self) -> &[u8] {
         &self.pool
     }
 
-    /// Where in [`Extent::pool`] a value lies that a row of this extent gave; `None` if it lies
-    /// elsewhere.
+    /// Returns the range in [`Extent::pool`] of a value that a row of this extent returned. `None`
+    /// if the value is not there.
     pub fn pool_range(&self, value: &[u8]) -> Option<Range<usize>> {
         let start = value.as_ptr().addr().checked_sub(self.pool.as_ptr().addr())?;
         let end = start.checked_add(value.len())?;
         (end <= self.pool.len()).then_some(start..end)
     }
 
-    /// Its memory, for [`Reader::read_into`]; it has no records any more.
+    /// Takes its memory for [`Reader::read_into`]. The extent has no records after that.
     ///
     /// [`Reader::read_into`]: crate::Reader::read_into
     pub fn take_buffers(&mut self) -> ExtentBuffers {
@@ -81,7 +81,7 @@ impl Extent {
         }
     }
 
-    /// Record number `index`, from 0.
+    /// Returns record number `index`, from 0.
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         let bytes = self.extent_type.record_bytes();
         let start = index.checked_mul(bytes).filter(|_| index < self.record_count)?;
@@ -90,13 +90,13 @@ impl Extent {
 
     /// All records, in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> + '_ {
-        // A type without fields has no records: unpacking refuses them.
+        // A type without fields has no records: unpacking refuses such extents.
         let records = self.fixed.chunks_exact(self.extent_type.record_bytes().max(1));
         records.map(move |record| Row { extent: self, record })
     }
 }
 
-/// Where rows of a type have a whole number, or a bit, whatever its width: for reading the same few
+/// The place of a whole number or bit of any width in rows of a type. Use it to read the same few
 /// fields of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct NumberPlace {
@@ -113,12 +113,12 @@ enum Width {
     Long,
 }
 
-/// Where rows of a type have bytes, likewise.
+/// The place of bytes in rows of a type.
 #[derive(Debug, Clone, Copy)]
 pub struct BytesPlace(Place);
 
 impl ExtentType {
-    /// The place of field `number`; `None` if its values are no bytes.
+    /// Returns the place of field `number`. `None` if its values are not bytes.
     ///
     /// # Panics
     /// If there is no such field.
@@ -128,7 +128,7 @@ impl ExtentType {
             .then_some(BytesPlace(place))
     }
 
-    /// The place of field `number`; `None` if its values are no whole numbers.
+    /// Returns the place of field `number`. `None` if its values are not whole numbers.
     ///
     /// # Panics
     /// If there is no such field.
@@ -145,7 +145,7 @@ impl ExtentType {
     }
 }
 
-/// The value of one field, whatever its type.
+/// The value of a field of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// A null of any type.
@@ -165,7 +165,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value as a whole number, if it is one; bits count as 0 and 1.
+    /// The value as a whole number, if it is one. Bits count as 0 and 1.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Self::Bool(value) => Some(i64::from(value)),
@@ -176,7 +176,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as bytes, if it is that.
+    /// The value as bytes, if it is bytes.
     pub fn as_bytes(self) -> Option<&'a [u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
@@ -198,7 +198,7 @@ impl<'a> Row<'a> {
         &self.extent.extent_type
     }
 
-    /// The value of a bound field; `None` for null.
+    /// Returns the value of a bound field. `None` for null.
     ///
     /// # Panics
     /// If the handle was made from another type.
@@ -211,7 +211,8 @@ impl<'a> Row<'a> {
         Some(K::load(self.record, &field.place, &self.extent.pool, self.extent.order))
     }
 
-    /// A whole number, or a bit; `None` if it is null. The place is one of this row's type.
+    /// Returns a whole number or a bit. `None` if it is null. The place must be from this row's
+    /// type.
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<i64> {
         if place.null.is_some_and(|null| null.bit(self.record)) {
@@ -226,7 +227,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Bytes; `None` if they are null. The place is one of this row's type.
+    /// Returns bytes. `None` if they are null. The place must be from this row's type.
     #[inline]
     pub fn bytes(&self, place: &BytesPlace) -> Option<&'a [u8]> {
         if place.0.null.is_some_and(|null| null.bit(self.record)) {
@@ -235,7 +236,7 @@ impl<'a> Row<'a> {
         Some(<[u8]>::load(self.record, &place.0, &self.extent.pool, self.extent.order))
     }
 
-    /// The value of field `number`.
+    /// Returns the value of field `number`.
     ///
     /// # Panics
     /// If the type has no such field.

@@ -8,8 +8,8 @@ pub(crate) const FILE_HEADER_BYTES: usize = 40;
 /// Bytes of the tail.
 pub(crate) const TAIL_BYTES: usize = 28;
 
-/// The file header for a byte order: a mark, then numbers by which the order and the floating-point
-/// format show.
+/// Makes the file header for a byte order: a mark, then numbers that show the byte order and the
+/// floating-point format.
 pub(crate) fn encode_file_header(order: ByteOrder) -> [u8; FILE_HEADER_BYTES] {
     let mut bytes = [0; FILE_HEADER_BYTES];
     bytes[..4].copy_from_slice(b"DSv1");
@@ -21,7 +21,7 @@ pub(crate) fn encode_file_header(order: ByteOrder) -> [u8; FILE_HEADER_BYTES] {
     bytes
 }
 
-/// The byte order that a file header declares.
+/// Returns the byte order that a file header declares.
 ///
 /// # Errors
 /// [`Error::NotDataSeries`].
@@ -45,12 +45,12 @@ pub(crate) fn parse_file_header(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<ByteO
     }
 }
 
-/// What the tail says.
+/// The contents of the tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tail {
     /// Bytes of the index extent.
     pub(crate) index_bytes: u32,
-    /// Checksum chained over all extents.
+    /// The checksum over all extents.
     pub(crate) chain: u32,
     /// Offset of the index extent.
     pub(crate) index_offset: u64,
@@ -68,7 +68,7 @@ impl Tail {
         bytes
     }
 
-    /// Reads the tail that lies at `offset`, which must be right after the index extent it names.
+    /// Parses the tail at `offset`, which must come right after the index extent.
     pub(crate) fn parse(bytes: &[u8; TAIL_BYTES], order: ByteOrder, offset: u64) -> Result<Self> {
         let corrupt = |what: &str| Err(Error::corrupt(offset, what));
         let index_bytes = order.u32(bytes, 4);

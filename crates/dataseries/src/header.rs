@@ -1,16 +1,17 @@
-//! The header of an extent, and an extent as it lies in the file.
+//! The header of an extent, and packed extents.
 
 use crate::order::ByteOrder;
 use crate::{Compression, Error, Result, digest};
 
 /// Bytes of a header before the type's name.
 pub(crate) const HEADER_BYTES: usize = 28;
-/// The largest stored size of one part of an extent; other readers refuse what is not below it.
+/// The limit of the stored size of one part of an extent. Other readers refuse sizes that are not
+/// below it.
 pub(crate) const PART_BYTES_MAX: u32 = 512 << 20;
-/// First word of the tail, where an extent would have its fixed size.
+/// First word of the tail, in the place of an extent's fixed size.
 pub(crate) const TAIL_MARK: u32 = u32::MAX;
 
-/// What the header of an extent says.
+/// The contents of an extent's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtentHeader {
     /// Name of the type of its records.
@@ -19,13 +20,13 @@ pub struct ExtentHeader {
     pub fixed_stored_bytes: u32,
     /// Stored bytes of the variable part.
     pub variable_stored_bytes: u32,
-    /// How many records it holds.
+    /// Number of records.
     pub record_count: u32,
-    /// Bytes of the string pool, the four implicit ones included.
+    /// Bytes of the string pool, including the four implicit ones.
     pub pool_bytes: u32,
-    /// Number of the fixed part's compression mode; without meaning when that part is empty.
+    /// Number of the fixed part's compression mode, without meaning if that part is empty.
     pub fixed_mode: u8,
-    /// Number of the variable part's compression mode; without meaning when that part is empty.
+    /// Number of the variable part's compression mode, without meaning if that part is empty.
     pub variable_mode: u8,
     /// Adler-32 of the packed extent.
     pub packed_digest: u32,
@@ -34,17 +35,17 @@ pub struct ExtentHeader {
 }
 
 impl ExtentHeader {
-    /// How the fixed part is stored, if that can be known.
+    /// The compression of the fixed part. `None` if the mode is unknown.
     pub fn fixed_compression(&self) -> Option<Compression> {
         Compression::from_number(self.fixed_mode)
     }
 
-    /// How the variable part is stored, if that can be known.
+    /// The compression of the variable part. `None` if the mode is unknown.
     pub fn variable_compression(&self) -> Option<Compression> {
         Compression::from_number(self.variable_mode)
     }
 
-    /// Bytes of the header itself, name and padding included.
+    /// Bytes of the header with name and padding.
     pub fn header_bytes(&self) -> usize {
         (HEADER_BYTES + self.type_name.len()).next_multiple_of(4)
     }
@@ -57,12 +58,12 @@ impl ExtentHeader {
             + padded(self.variable_stored_bytes)
     }
 
-    /// Bytes that follow the first [`HEADER_BYTES`] until the end of the name's padding.
+    /// Bytes from the end of the first [`HEADER_BYTES`] to the end of the name's padding.
     pub(crate) fn name_part_bytes(start: &[u8; HEADER_BYTES]) -> usize {
         (HEADER_BYTES + usize::from(start[26])).next_multiple_of(4) - HEADER_BYTES
     }
 
-    /// Reads a header: its first bytes and, in `name_part`, the name with its padding.
+    /// Parses a header: its first bytes, and the name with its padding in `name_part`.
     pub(crate) fn parse(
         start: &[u8; HEADER_BYTES],
         name_part: &[u8],
@@ -107,7 +108,7 @@ impl ExtentHeader {
         Ok(header)
     }
 
-    /// The header as bytes, padded.
+    /// Encodes the header, with padding.
     pub(crate) fn encode(&self, order: ByteOrder) -> Vec<u8> {
         assert!(
             (1..=255).contains(&self.type_name.len()),
@@ -134,7 +135,7 @@ impl ExtentHeader {
     }
 }
 
-/// An extent as it lies in a file: compressed, in the file's byte order.
+/// An extent as it is stored in a file: compressed, in the file's byte order.
 #[derive(Debug, Clone)]
 pub struct PackedExtent {
     header: ExtentHeader,
@@ -143,7 +144,7 @@ pub struct PackedExtent {
 }
 
 impl PackedExtent {
-    /// An extent whose `bytes` begin with `header` and are as long as that says.
+    /// Makes an extent of `bytes`, which begin with `header` and have the length that it says.
     pub(crate) fn new(header: ExtentHeader, order: ByteOrder, bytes: Vec<u8>) -> Self {
         assert_eq!(
             header.packed_bytes(),
@@ -153,27 +154,27 @@ impl PackedExtent {
         Self { header, order, bytes }
     }
 
-    /// What its header says.
+    /// The contents of its header.
     pub fn header(&self) -> &ExtentHeader {
         &self.header
     }
 
-    /// The byte order of the file it is from or for.
+    /// The byte order of its file.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// All its bytes, header included.
+    /// All its bytes, with the header.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The memory of its bytes, for another.
+    /// Returns the memory of its bytes, for another extent.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The stored fixed and variable parts.
+    /// The stored fixed part and variable part.
     pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
         let fixed_start = self.header.header_bytes();
         let fixed_end = fixed_start + self.header.fixed_stored_bytes as usize;
@@ -182,7 +183,7 @@ impl PackedExtent {
         (&self.bytes[fixed_start..fixed_end], &self.bytes[variable_start..variable_end])
     }
 
-    /// Checks the digest over the packed bytes.
+    /// Checks the digest of the packed bytes.
     pub(crate) fn verify(&self, offset: u64) -> Result<()> {
         let computed = digest::packed_digest(&self.bytes);
         match computed == self.header.packed_digest {

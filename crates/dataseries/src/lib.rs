@@ -1,10 +1,10 @@
 //! DataSeries (DSv1) files: typed records in self-delimiting, compressed, checksummed extents.
 //!
 //! A file is a header, one *type extent* with the XML descriptions of all record types, any number
-//! of extents (each holding records of one type), an index extent and a tail. This crate writes
-//! such files as a stream ([`Writer`]), reads them as a stream ([`StreamReader`]) or through their
-//! index ([`Reader`]), salvages what is whole in a damaged file ([`recover`]), and has the tools
-//! that people need on top ([`tools`]).
+//! of extents (each with records of one type), an index extent and a tail. This crate writes such
+//! files as a stream ([`Writer`]). It reads them as a stream ([`StreamReader`]) or through their
+//! index ([`Reader`]). It salvages the whole extents of a damaged file ([`recover`]). [`tools`]
+//! prints, describes, rewrites and summarises files.
 //!
 //! Invariants:
 //! * Every byte of a file is hostile until checked: sizes are compared with

@@ -1,11 +1,11 @@
-//! Null compaction: records stored without their null values.
+//! Null compaction: storing records without their null values.
 //!
-//! Of each record the bytes up to the last bit are kept, then the values that are not null,
-//! smallest alignment first, each group aligned relative to the start of the data.
+//! Of each record, the bytes up to the last bit field are kept. The values that are not null
+//! follow, smallest alignment first. Each group is aligned relative to the start of the data.
 
 use crate::schema::Layout;
 
-/// Records with their null values left out.
+/// Leaves the null values out of records.
 pub(crate) fn compact(layout: &Layout, fixed: &[u8]) -> Vec<u8> {
     let mut output = Vec::with_capacity(fixed.len());
     for record in fixed.chunks_exact(layout.record_bytes) {
@@ -21,11 +21,10 @@ pub(crate) fn compact(layout: &Layout, fixed: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Whole records from compacted ones, null values zero. `fixed` has the size of all records and is
-/// all zero.
+/// Restores records from compacted ones, with zeros for null values. `fixed` has the size of all
+/// records and must be zero.
 ///
-/// # Errors
-/// What is wrong, if the data are too short or too long for so many records.
+/// # Errors A description of the error if the data are too short or too long for so many records.
 pub(crate) fn expand(
     layout: &Layout,
     compacted: &[u8],

@@ -1,4 +1,5 @@
-//! The byte order of a file: that of the machine which wrote it, unless the writer chose another.
+//! The byte order of a file: that of the machine that wrote it, unless the writer chose another
+//! one.
 
 /// Byte order of all multi-byte values of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -10,7 +11,7 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Reads and writes of one width at a place whose bounds the caller has established.
+/// Reads and writes values of one width. The caller has checked the bounds.
 macro_rules! accessors {
     ($($get:ident, $put:ident, $kind:ty, $bytes:literal;)*) => {
         impl ByteOrder {$(

@@ -1,4 +1,4 @@
-//! From collected rows to a packed extent.
+//! Packing of collected rows into an extent.
 
 use crate::builder::ExtentBuilder;
 use crate::digest::{self, DataDigest};
@@ -10,7 +10,7 @@ use crate::{CompressionSet, Error, Result, null_compact};
 impl ExtentBuilder {
     /// Packs all rows into an extent and leaves the builder empty.
     ///
-    /// `level` is that of zlib and bzip2, 1 to 9.
+    /// `level` is the level of zlib and bzip2, 1 to 9.
     ///
     /// # Errors
     /// [`Error::Request`] if null compaction makes the records larger, which readers cannot undo.
@@ -66,7 +66,8 @@ impl ExtentBuilder {
         ] {
             let start = bytes.len();
             *mode = compression.compress(part, level, &mut bytes) as u8;
-            // Never above the part itself, which the builder keeps below the limit.
+            // The stored part is never larger than the part itself, which the builder keeps below
+            // the limit.
             *stored_bytes = (bytes.len() - start) as u32;
             bytes.resize(bytes.len().next_multiple_of(4), 0);
         }

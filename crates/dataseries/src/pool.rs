@@ -1,22 +1,22 @@
 //! The string pool of an extent: the values of variable32 fields.
 //!
-//! Four zero bytes (the shared empty value), then entries: a length word, the bytes, and zeros
-//! until the next length word is 4 modulo 8 again. A field holds the offset of its value's length
-//! word.
+//! The pool starts with four zero bytes, which are the shared empty value. Entries follow: a length
+//! word, the bytes, and zeros up to the next place for a length word, which is at 4 modulo 8. A
+//! field has the offset of its value's length word.
 
 use crate::digest::DataDigest;
 use crate::order::ByteOrder;
 
-/// Bytes at the start of every pool, which files leave out.
+/// Bytes at the start of every pool that files omit.
 pub(crate) const POOL_START: usize = 4;
 
-/// Bytes from an entry's start to the next entry, for a value of so many bytes.
+/// Bytes from the start of an entry to the next one, for a value of this size.
 pub(crate) fn entry_bytes(value_bytes: u64) -> u64 {
     4 + value_bytes + (12 - value_bytes % 8) % 8
 }
 
-/// Appends a value that is not empty and returns its offset. The caller has checked that the pool
-/// may grow so far.
+/// Appends a value that is not empty. Returns its offset. The caller has checked the new size of
+/// the pool.
 #[inline]
 pub(crate) fn push(pool: &mut Vec<u8>, order: ByteOrder, value: &[u8]) -> u32 {
     let offset = pool.len();
@@ -30,21 +30,21 @@ pub(crate) fn push(pool: &mut Vec<u8>, order: ByteOrder, value: &[u8]) -> u32 {
     offset as u32
 }
 
-/// The value at `offset`, or nothing if there is none.
+/// Returns the value at `offset`. `None` if there is none.
 #[inline]
 pub(crate) fn value(pool: &[u8], order: ByteOrder, offset: usize) -> Option<&[u8]> {
     let rest = pool.get(offset..).filter(|rest| rest.len() >= 4)?;
     rest[4..].get(..order.u32(rest, 0) as usize)
 }
 
-/// Where the entries of a checked pool begin.
+/// The starts of the entries of a checked pool.
 pub(crate) struct EntryStarts {
-    /// Bit `i` for an entry at `4 + 8 * i`.
+    /// Bit `i` is set if an entry is at `4 + 8 * i`.
     bits: Vec<u64>,
 }
 
 impl EntryStarts {
-    /// Whether a variable32 field may hold `offset`.
+    /// Whether `offset` is valid in a variable32 field.
     #[inline]
     pub(crate) fn allows(&self, offset: u32) -> bool {
         if offset == 0 {
@@ -60,10 +60,10 @@ impl EntryStarts {
     }
 }
 
-/// Walks all entries of a pool, feeding their length words to `digest`.
+/// Checks all entries of a pool, and adds their length words to `digest`.
 ///
-/// # Errors
-/// What is wrong, if the entries do not fill the pool exactly or are not padded with zeros.
+/// # Errors A description of the error if the entries do not fill the pool exactly, or are not
+/// padded with zeros.
 pub(crate) fn check(
     pool: &[u8],
     order: ByteOrder,

@@ -1,31 +1,31 @@
-//! How files are read: what is checked, and how much memory it may take.
+//! Options for reading: what is checked, and the limit of memory.
 
 use std::sync::Arc;
 
 use crate::schema::ExtentType;
 
-/// Which digests of an extent are checked. Sizes and string offsets are checked always.
+/// The digests of an extent that are checked. Sizes and string offsets are always checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Digests {
-    /// That over the packed bytes, and that over the unpacked data.
+    /// The digest of the packed bytes and that of the unpacked data.
     #[default]
     Both,
-    /// That over the packed bytes, which finds all damage to the file since it was written, and
-    /// costs a tenth of the other.
+    /// The digest of the packed bytes. It finds all damage to the file after it was written, and
+    /// costs a tenth of the other digest.
     Packed,
     /// None.
     None,
 }
 
-/// How files are read.
+/// Options for reading files.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Which digests are checked.
+    /// The digests that are checked.
     pub digests: Digests,
-    /// Refuse extents that need more memory than this, in bytes.
+    /// Extents that need more memory than this, in bytes, are refused.
     pub extent_bytes_limit: u64,
-    /// Types that the file may have: one that is described in exactly the same way is taken from
-    /// here, which takes less time than to read its description.
+    /// Types that the file may have. A type with exactly the same description is taken from here,
+    /// which is faster than parsing the description.
     pub known_types: Vec<Arc<ExtentType>>,
 }
 

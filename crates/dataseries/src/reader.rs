@@ -1,4 +1,4 @@
-//! Reads extents in any order, through the index.
+//! Reading of extents in any order, through the index.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::source::{
 use crate::unpack::{unpack, unpack_into, unpack_without_strings};
 use crate::{Error, Extent, ExtentBuffers, ReadOptions, Result};
 
-/// The largest memory for packed bytes that is kept for the next extent.
+/// The largest memory for packed bytes that is kept for the next extent, in bytes.
 const SPARE_BYTES_MAX: usize = 4 << 20;
 
-/// Where an extent is and what it holds.
+/// The position and the type of an extent.
 #[derive(Debug, Clone)]
 pub struct IndexEntry {
     /// Offset in the file, in bytes.
@@ -25,7 +25,7 @@ pub struct IndexEntry {
     pub extent_type: Arc<ExtentType>,
 }
 
-/// Reads a file whose source can seek: any extent, at any time.
+/// Reads a file from a source that can seek: any extent, at any time.
 #[derive(Debug)]
 pub struct Reader<R: Read + Seek> {
     source: R,
@@ -33,7 +33,7 @@ pub struct Reader<R: Read + Seek> {
     order: ByteOrder,
     library: TypeLibrary,
     entries: Vec<IndexEntry>,
-    /// Memory for packed bytes.
+    /// Memory for the packed bytes of the next extent.
     spare: Vec<u8>,
 }
 
@@ -66,8 +66,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(reader)
     }
 
-    /// Like [`Reader::open`], but without the index: goes from extent to extent as far as their
-    /// headers lead. The error says why that ended before the tail.
+    /// Opens a file without its index: follows the headers from extent to extent. The error says
+    /// why that ended before the tail.
     ///
     /// # Errors
     /// Any reading error about the file header and the types.
@@ -91,7 +91,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok((reader, stopped))
     }
 
-    /// Takes note of the extent at `offset`; returns where the next one is, if there is one.
+    /// Adds the extent at `offset` to the entries. Returns the offset of the next one, if there is
+    /// one.
     fn step(&mut self, offset: u64, end: u64) -> Result<Option<u64>> {
         self.source.seek(SeekFrom::Start(offset))?;
         let header = match read_next(&mut self.source, self.order, offset)? {
@@ -112,7 +113,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(Some(next))
     }
 
-    /// The extents that the index lists, without those of the format itself.
+    /// Returns the extents that the index lists, except those of the format itself.
     fn parse_index(&self, index: &Extent) -> Result<Vec<IndexEntry>> {
         let mut entries = Vec::new();
         let mut previous = 0;
@@ -148,7 +149,7 @@ impl<R: Read + Seek> Reader<R> {
         &self.entries
     }
 
-    /// The source, when reading is over.
+    /// Returns the source after reading.
     pub fn into_inner(self) -> R {
         self.source
     }
@@ -161,10 +162,10 @@ impl<R: Read + Seek> Reader<R> {
         self.read_into(entry, ExtentBuffers::default())
     }
 
-    /// As [`Reader::read`], into the memory of an extent that is no longer needed.
+    /// Like [`Reader::read`], but uses the memory of an extent that is no longer needed.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// Those of [`Reader::read`].
     pub fn read_into(&mut self, entry: &IndexEntry, buffers: ExtentBuffers) -> Result<Extent> {
         let packed = self.packed_for(entry)?;
         let extent = unpack_into(&packed, &entry.extent_type, &self.options, entry.offset, buffers);
@@ -172,12 +173,12 @@ impl<R: Read + Seek> Reader<R> {
         extent
     }
 
-    /// As [`Reader::read`], with every variable32 field empty: for who wants only the others, and
-    /// not the time that it takes to expand them.
+    /// Like [`Reader::read`], but leaves every variable32 field empty, which saves the time of
+    /// expanding the strings.
     ///
     /// # Errors
-    /// As [`Reader::read`]; of what is damaged in the strings only what the digest over the packed
-    /// bytes tells.
+    /// Those of [`Reader::read`]. Damage in the strings is only found by the digest of the packed
+    /// bytes.
     pub fn read_without_strings(&mut self, entry: &IndexEntry) -> Result<Extent> {
         let packed = self.packed_for(entry)?;
         let extent =
@@ -186,7 +187,7 @@ impl<R: Read + Seek> Reader<R> {
         extent
     }
 
-    /// Keeps the memory of packed bytes for those of the next extent.
+    /// Keeps the memory of packed bytes for the next extent.
     fn keep(&mut self, packed: PackedExtent) {
         let bytes = packed.into_bytes();
         if bytes.capacity() <= SPARE_BYTES_MAX {
@@ -202,7 +203,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// The packed extent at `offset`.
+    /// Reads the packed extent at `offset`.
     fn packed_at(&mut self, offset: u64) -> Result<PackedExtent> {
         self.source.seek(SeekFrom::Start(offset))?;
         match read_next(&mut self.source, self.order, offset)? {

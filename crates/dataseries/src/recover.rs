@@ -1,8 +1,8 @@
 //! Salvages the whole extents of a damaged file.
 //!
-//! Extents carry their own sizes and digests, so a file without index and tail, or with bytes
-//! changed or missing in between, still has all its other extents. After a damaged extent the next
-//! one is looked for first where the damaged header says it is, then byte by byte.
+//! Extents have their own sizes and digests. A file without index and tail, or with bytes changed
+//! or missing in the middle, still has all its other extents. After a damaged extent, the next one
+//! is searched first at the end that the damaged header gives, then byte by byte.
 
 use std::collections::HashSet;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,19 +18,19 @@ use crate::source::{
 use crate::unpack::unpack;
 use crate::{CompressionSet, Digests, Error, ReadOptions, Result};
 
-/// How many lost ranges are reported one by one.
+/// The most lost ranges that are reported one by one.
 const LOST_RANGES_MAX: usize = 1000;
-/// Bytes looked at in one step of the search.
+/// Bytes that are searched in one step.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Bytes that a header with its name can take.
+/// The most bytes of a header with its name.
 const HEADER_BYTES_MAX: usize = HEADER_BYTES + 256;
 
-/// How a file is recovered.
+/// Options of a recovery.
 #[derive(Debug, Clone, Default)]
 pub struct RecoverOptions {
-    /// How extents are read; digests are always verified.
+    /// How extents are read. Digests are always verified.
     pub read: ReadOptions,
-    /// Types to use when the file's own descriptions are damaged; those of a sound file of the same
+    /// Types to use if the file's own descriptions are damaged, from an undamaged file of the same
     /// kind.
     pub types: Option<TypeLibrary>,
 }
@@ -38,35 +38,35 @@ pub struct RecoverOptions {
 /// A part of the file that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRange {
-    /// Where it begins, in bytes.
+    /// Start of the part, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Length of the part, in bytes.
     pub bytes: u64,
-    /// Why.
+    /// Why it could not be used.
     pub reason: String,
 }
 
-/// What was salvaged and what was not.
+/// The results of a recovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecoverReport {
     /// Extents copied.
     pub extents: u64,
     /// Records in them.
     pub records: u64,
-    /// Extents of these that were found only by searching for them.
+    /// Copied extents that were only found by searching.
     pub found_by_search: u64,
     /// Whether the file ended with a whole tail.
     pub had_tail: bool,
-    /// Bytes lost in all.
+    /// Bytes lost in total.
     pub lost_bytes: u64,
-    /// How many ranges were lost.
+    /// Number of lost ranges.
     pub lost_ranges: u64,
     /// The first thousand of them.
     pub lost: Vec<LostRange>,
 }
 
 impl RecoverReport {
-    /// Whether nothing was wrong with the file.
+    /// Whether the file had no error.
     pub fn is_sound(&self) -> bool {
         self.had_tail && self.lost_ranges == 0
     }
@@ -80,11 +80,10 @@ impl RecoverReport {
     }
 }
 
-/// Copies every whole extent of `source` into a complete new file; extents are copied byte for
-/// byte.
+/// Copies every whole extent of `source` into a complete new file, byte for byte.
 ///
 /// # Errors
-/// [`Error::Io`]; any reading error if the header or the descriptions of types are damaged too and
+/// [`Error::Io`]. Any reading error if the header or the descriptions of types are damaged, and
 /// `options` has no types to use instead.
 pub fn recover<R: Read + Seek, W: Write>(
     source: R,
@@ -134,33 +133,34 @@ pub fn recover<R: Read + Seek, W: Write>(
     Ok((sink.finish(CompressionSet::LZ4)?, report))
 }
 
-/// What lies at some offset.
+/// What is at some offset.
 enum Found {
-    /// A whole extent of the library's type with this number.
+    /// A whole extent. The number is that of its type in the library.
     Extent(Box<PackedExtent>, usize),
-    /// A whole index of so many bytes.
+    /// A whole index of this size in bytes.
     Index(u64),
     Tail,
     End,
-    /// None of these. `end` is where the header, if there is one, says the next extent begins.
+    /// Nothing whole. `end` is where the next extent begins according to the header, if there is a
+    /// header.
     Bad {
         reason: String,
         end: Option<u64>,
     },
 }
 
-/// A damaged file being read.
+/// The recovery of a damaged file.
 struct Salvage<R> {
     source: R,
     order: ByteOrder,
     library: TypeLibrary,
-    /// The file's own description of its types, if that is whole.
+    /// The file's own description of its types, if it is whole.
     type_extent: Option<PackedExtent>,
     options: ReadOptions,
     length: u64,
-    /// Everything before this has been dealt with.
+    /// The end of the part that is done.
     offset: u64,
-    /// How many bytes false headers may still make us read.
+    /// Bytes that may still be read because of false headers.
     budget_bytes: u64,
 }
 
@@ -171,7 +171,7 @@ impl<R: Read + Seek> Salvage<R> {
         source.seek(SeekFrom::Start(0))?;
         let declared = read_file_header(&mut source);
         let mut failure = None;
-        // Without a sound header the byte order is that in which the types can be read.
+        // Without a valid header, the byte order is the one in which the types can be read.
         let orders = match &declared {
             Ok(order) => vec![*order],
             Err(_) => vec![ByteOrder::Little, ByteOrder::Big],
@@ -208,7 +208,7 @@ impl<R: Read + Seek> Salvage<R> {
         })
     }
 
-    /// What lies at `offset`, fully verified.
+    /// Reads and fully verifies what is at `offset`.
     fn examine(&mut self, offset: u64) -> Result<Found> {
         self.source.seek(SeekFrom::Start(offset))?;
         let bad = |error: Error, end| match error {
@@ -250,7 +250,7 @@ impl<R: Read + Seek> Salvage<R> {
         })
     }
 
-    /// Goes on at `end` if something sound is there; returns whether it did.
+    /// Continues at `end` if something valid is there. Returns whether it is.
     fn skip(&mut self, end: Option<u64>) -> Result<bool> {
         let Some(end) = end else { return Ok(false) };
         let sound = !matches!(self.examine(end)?, Found::Bad { .. });
@@ -260,7 +260,8 @@ impl<R: Read + Seek> Salvage<R> {
         Ok(sound)
     }
 
-    /// Looks for the next sound extent from `from` on, and goes there or to the tail.
+    /// Searches the next valid extent from `from` on, and continues there, or at the tail if there
+    /// is none.
     fn search(&mut self, from: u64) -> Result<()> {
         let mut names: HashSet<Vec<u8>> = self
             .library
@@ -293,7 +294,7 @@ impl<R: Read + Seek> Salvage<R> {
         self.give_up(from)
     }
 
-    /// Goes to the tail, if there is one at the end of the file, or else to the end.
+    /// Continues at the tail if the file ends with one, or at the end of the file.
     fn give_up(&mut self, from: u64) -> Result<()> {
         let tail = self.length.saturating_sub(TAIL_BYTES as u64);
         let is_tail = tail >= from && matches!(self.examine(tail)?, Found::Tail);
@@ -301,8 +302,8 @@ impl<R: Read + Seek> Salvage<R> {
         Ok(())
     }
 
-    /// Whether an extent can begin with `bytes` at `offset`: how many bytes it would take to find
-    /// out, packed and unpacked.
+    /// Whether an extent may begin with `bytes` at `offset`. If so, returns the bytes that the
+    /// check takes, packed and unpacked.
     fn candidate(&self, bytes: &[u8], offset: u64, names: &HashSet<Vec<u8>>) -> Option<u64> {
         let (start, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         if start[27] != 0 || start[26] == 0 || !names.contains(rest.get(..usize::from(start[26]))?)

@@ -1,4 +1,4 @@
-//! Appends packed extents to a stream and remembers where they are, for the index and the tail.
+//! Appends packed extents to a stream, and collects their offsets for the index and the tail.
 
 use std::io::Write;
 
@@ -9,22 +9,23 @@ use crate::order::ByteOrder;
 use crate::schema::{INDEX_TYPE, TypeLibrary, XML_TYPE};
 use crate::{CompressionSet, Error, Result, digest};
 
-/// The most extents of one file: the index must stay an extent that everybody reads.
+/// The most extents of one file. With more, the index would be too large for some readers.
 const EXTENTS_MAX: usize = 8 << 20;
 
-/// A file being written. What was appended can be recovered even if nothing more is written.
+/// A file that is being written. The appended extents can be recovered even if nothing more is
+/// written.
 #[derive(Debug)]
 pub(crate) struct FileSink<W: Write> {
     out: W,
     order: ByteOrder,
-    /// Where the next extent goes.
+    /// The offset of the next extent.
     offset: u64,
     /// Names of all types, the built-in ones first.
     names: Vec<String>,
     /// Offset and name of each extent.
     index: Vec<(u64, u32)>,
     chain: u32,
-    /// Whether a write failed, perhaps halfway.
+    /// Whether a write failed, possibly halfway.
     failed: bool,
 }
 
@@ -102,12 +103,12 @@ impl<W: Write> FileSink<W> {
         Ok(())
     }
 
-    /// Flushes the stream below.
+    /// Flushes the underlying stream.
     pub(crate) fn flush(&mut self) -> Result<()> {
         Ok(self.out.flush()?)
     }
 
-    /// Writes the index extent and the tail; returns the stream.
+    /// Writes the index extent and the tail. Returns the stream.
     pub(crate) fn finish(mut self, compression: CompressionSet) -> Result<W> {
         let index_offset = self.offset;
         // The index lists itself, as the last extent.
@@ -115,7 +116,7 @@ impl<W: Write> FileSink<W> {
         let mut builder = ExtentBuilder::new(std::sync::Arc::clone(&INDEX_TYPE), self.order);
         let offset_field = INDEX_TYPE.bind::<i64>("offset")?;
         let mut name_field = INDEX_TYPE.bind::<[u8]>("extenttype")?;
-        // Each name once: an index may share values though its type does not ask for it.
+        // The index stores each name once. It may do so although its type does not ask for it.
         name_field.place.unique = true;
         for &(offset, name) in &self.index {
             let mut row = builder.row()?;

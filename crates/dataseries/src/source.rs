@@ -1,5 +1,4 @@
-//! The pieces that every way of reading a file is made of: its header, its types, and extents one
-//! at a time.
+//! Functions that all readers share: reading the header, the types, and one extent after the other.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -12,18 +11,19 @@ use crate::schema::{ExtentType, TypeLibrary, XML_TYPE};
 use crate::unpack::unpack;
 use crate::{Error, Result};
 
-/// The most types of one file, and the most bytes of their descriptions.
+/// The most types of one file.
 const TYPES_MAX: u32 = 1 << 16;
+/// The most bytes of their descriptions.
 const TYPE_EXTENT_BYTES_MAX: u64 = 32 << 20;
 
-/// What comes next in a file.
+/// The next part of a file.
 pub(crate) enum Next {
     Extent(ExtentHeader),
     Tail([u8; TAIL_BYTES]),
     End,
 }
 
-/// Reads the start of whatever lies at `offset`; for an extent, until the end of its name.
+/// Reads the start of the part at `offset`. For an extent, reads up to the end of its name.
 pub(crate) fn read_next(source: &mut impl Read, order: ByteOrder, offset: u64) -> Result<Next> {
     let mut start = [0; HEADER_BYTES];
     match read_up_to(source, &mut start)? {
@@ -62,7 +62,7 @@ pub(crate) fn read_parts(
     read_parts_into(source, header, order, (offset, limit), Vec::new())
 }
 
-/// As [`read_parts`], into memory that was used before. Offset and limit are in this order.
+/// Like [`read_parts`], but reuses memory. The pair has the offset and the limit.
 pub(crate) fn read_parts_into(
     source: &mut impl Read,
     header: ExtentHeader,
@@ -77,7 +77,7 @@ pub(crate) fn read_parts_into(
     bytes.clear();
     bytes.extend_from_slice(&header.encode(order));
     let rest = total - bytes.len() as u64;
-    // A file may promise much and end: large buffers grow with what is really there.
+    // A file may announce much and end early. A large buffer grows only with the data that exist.
     bytes.reserve_exact(rest.min(1 << 20) as usize);
     source.by_ref().take(rest).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < total {
@@ -86,7 +86,7 @@ pub(crate) fn read_parts_into(
     Ok(PackedExtent::new(header, order, bytes))
 }
 
-/// Fills `buffer` as far as the source goes.
+/// Fills `buffer`, or less if the source ends.
 pub(crate) fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -100,7 +100,7 @@ pub(crate) fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Resul
     Ok(filled)
 }
 
-/// Reads the file header; returns the byte order.
+/// Reads the file header. Returns the byte order.
 pub(crate) fn read_file_header(source: &mut impl Read) -> Result<ByteOrder> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     if read_up_to(source, &mut bytes)? < FILE_HEADER_BYTES {
@@ -109,7 +109,7 @@ pub(crate) fn read_file_header(source: &mut impl Read) -> Result<ByteOrder> {
     parse_file_header(&bytes)
 }
 
-/// Reads the type extent, which lies right after the file header.
+/// Reads the type extent, which comes right after the file header.
 pub(crate) fn read_type_extent(source: &mut impl Read, order: ByteOrder) -> Result<PackedExtent> {
     let offset = FILE_HEADER_BYTES as u64;
     match read_next(source, order, offset)? {
@@ -121,7 +121,7 @@ pub(crate) fn read_type_extent(source: &mut impl Read, order: ByteOrder) -> Resu
     }
 }
 
-/// The types that a type extent describes.
+/// Returns the types that a type extent describes.
 pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Result<TypeLibrary> {
     let offset = FILE_HEADER_BYTES as u64;
     if packed.header().record_count > TYPES_MAX {
@@ -129,8 +129,8 @@ pub(crate) fn unpack_types(packed: &PackedExtent, options: &ReadOptions) -> Resu
     }
     let options = ReadOptions { extent_bytes_limit: TYPE_EXTENT_BYTES_MAX, ..options.clone() };
     let extent = unpack(packed, &XML_TYPE, &options, offset)?;
-    // A value can be pointed to more than once, so the descriptions together can be longer than the
-    // extent.
+    // Several fields can point to one value, so that the descriptions together can be longer than
+    // the extent.
     let mut total_bytes = 0;
     let mut types = Vec::with_capacity(extent.record_count());
     for row in extent.rows() {

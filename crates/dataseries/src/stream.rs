@@ -15,12 +15,11 @@ use crate::source::{
 use crate::unpack::unpack;
 use crate::{Error, Extent, Result, digest};
 
-/// Something wrong with a file that all its records survived.
+/// An error of a file that affects none of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The checksum chained over all extents differs. Writers of 2006 to 2008 stored nothing useful
-    /// there.
+    /// The checksum over all extents differs. Writers of 2006 to 2008 stored nothing useful there.
     Chain,
     /// The index does not list exactly the extents of the file.
     Index,
@@ -29,7 +28,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// A sentence for people.
+    /// A sentence for users.
     pub fn text(self) -> &'static str {
         match self {
             Self::Chain => {
@@ -43,19 +42,20 @@ impl Warning {
 
 /// Reads extents in file order.
 ///
-/// Memory is that of one extent. After an error about one extent's contents the next can still be
-/// read.
+/// It uses the memory of one extent. After an error in the contents of an extent, the next one can
+/// still be read.
 #[derive(Debug)]
 pub struct StreamReader<R: Read> {
     source: R,
     options: ReadOptions,
     order: ByteOrder,
     library: TypeLibrary,
-    /// Where the next extent or the tail begins.
+    /// The offset of the next extent, or of the tail.
     offset: u64,
     chain: u32,
-    /// Hash over offset and type of all extents, and the hash the index should give.
+    /// Hash over offset and type of all extents that were read.
     seen: DefaultHasher,
+    /// The hash that the index should give.
     index_seen: Option<u64>,
     warnings: Vec<Warning>,
     finished: bool,
@@ -96,24 +96,24 @@ impl<R: Read> StreamReader<R> {
         &self.library
     }
 
-    /// What was found wrong so far; complete once everything was read.
+    /// The errors found so far. The list is complete when everything was read.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// How far the file was read, in bytes.
+    /// The offset up to which the file was read, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Accounts for an extent.
+    /// Updates the position and the checksum for an extent.
     fn advance(&mut self, header: &ExtentHeader) {
         hash_entry(&mut self.seen, self.offset, header.type_name.as_bytes());
         self.chain = digest::chain(self.chain, header.data_digest, header.packed_digest);
         self.offset += header.packed_bytes();
     }
 
-    /// The next extent, of any type; `None` after the last.
+    /// Reads the next extent, of any type. `None` after the last one.
     ///
     /// # Errors
     /// Any reading error; [`Error::Truncated`] if the file has no tail.
@@ -121,11 +121,11 @@ impl<R: Read> StreamReader<R> {
         self.next_extent_where(|_| true)
     }
 
-    /// The next extent whose header is wanted; others are skipped without being unpacked or
+    /// Reads the next extent whose header is wanted. Others are skipped without being unpacked or
     /// verified.
     ///
     /// # Errors
-    /// As [`StreamReader::next_extent`].
+    /// Those of [`StreamReader::next_extent`].
     pub fn next_extent_where(
         &mut self,
         wanted: impl FnMut(&ExtentHeader) -> bool,
@@ -136,10 +136,10 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// The next extent whose header is wanted, still packed, with its offset.
+    /// Reads the next extent whose header is wanted, without unpacking it. Returns its offset, too.
     ///
     /// # Errors
-    /// As [`StreamReader::next_extent`].
+    /// Those of [`StreamReader::next_extent`].
     pub fn next_packed_where(
         &mut self,
         mut wanted: impl FnMut(&ExtentHeader) -> bool,
@@ -187,16 +187,16 @@ impl<R: Read> StreamReader<R> {
         Ok(None)
     }
 
-    /// Unpacks an extent of this file that lies at `offset`.
+    /// Unpacks an extent of this file from `offset`.
     ///
     /// # Errors
-    /// Any reading error about its contents.
+    /// Any reading error of its contents.
     pub fn unpack(&self, packed: &PackedExtent, offset: u64) -> Result<Extent> {
         let extent_type: &Arc<ExtentType> = self.library.require(&packed.header().type_name)?;
         unpack(packed, extent_type, &self.options, offset)
     }
 
-    /// Reads the index extent and compares it with the extents that were there.
+    /// Reads the index extent, and compares it with the extents that were read.
     fn read_index(&mut self, header: ExtentHeader) -> Result<()> {
         let offset = self.offset;
         if self.index_seen.is_some() {

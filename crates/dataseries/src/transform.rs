@@ -1,28 +1,28 @@
-//! Relative and scaled fields: from values to what is stored, and back.
+//! Relative and scaled fields: conversion between values and their stored form.
 //!
-//! Whole numbers wrap. With null compaction a null value takes no part; without it, its stored zero
-//! does.
+//! Whole numbers wrap. With null compaction, a null value is left out of the computation. Without
+//! it, its stored zero takes part.
 
 use crate::order::ByteOrder;
 use crate::schema::{ExtentType, FieldType, Slot};
 
-/// A field with everything its transformation needs.
+/// A field, with the data for its transformation.
 struct Step {
     slot: Slot,
     kind: FieldType,
-    /// Null bit, only where nulls are compacted.
+    /// The null bit, only if nulls are compacted.
     null: Option<Slot>,
-    /// Slot of the field it is relative to.
+    /// Slot of its base field.
     base: Slot,
     scale: f64,
 }
 
-/// The steps of a type, in declaration order.
+/// The transformations of a type, in declaration order.
 pub(crate) struct Transform {
     order: ByteOrder,
-    /// Relative to another field.
+    /// Fields relative to another field.
     others: Vec<Step>,
-    /// Relative to the record before.
+    /// Fields relative to the record before.
     selves: Vec<Step>,
     scaled: Vec<Step>,
 }
@@ -35,7 +35,7 @@ struct Previous {
 }
 
 impl Transform {
-    /// The transformation of a type's records, or nothing if it has no such fields.
+    /// Returns the transformation of a type's records. `None` if it has no such fields.
     pub(crate) fn of(extent_type: &ExtentType, order: ByteOrder) -> Option<Self> {
         let layout = extent_type.layout();
         if layout.relative.is_empty() && layout.scaled.is_empty() {
@@ -59,12 +59,12 @@ impl Transform {
         Some(Self { order, others: relative(false), selves: relative(true), scaled })
     }
 
-    /// Turns values into what is stored, in place.
+    /// Converts values to their stored form, in place.
     pub(crate) fn apply(&self, fixed: &mut [u8], record_bytes: usize) {
         let order = self.order;
         let mut previous = vec![Previous::default(); self.selves.len()];
         for record in fixed.chunks_exact_mut(record_bytes) {
-            // Last declared first, so that each base is still a value.
+            // In reverse order of declaration, so that each base still has its value.
             for step in self.others.iter().rev() {
                 step.combine(record, order, i64::wrapping_sub, |value, base| value - base);
             }
@@ -81,14 +81,14 @@ impl Transform {
                 }
             }
             for step in &self.scaled {
-                // The product with the inverse, not a quotient: other writers round this way.
+                // Multiplication by the inverse, not a division: other writers round this way.
                 let scaled = order.f64(record, step.slot.offset) * (1.0 / step.scale);
                 order.put_f64(record, step.slot.offset, scaled.round());
             }
         }
     }
 
-    /// Turns what is stored into values, in place.
+    /// Converts stored values back, in place.
     pub(crate) fn undo(&self, fixed: &mut [u8], record_bytes: usize) {
         let order = self.order;
         let mut previous = vec![Previous::default(); self.selves.len()];
@@ -102,7 +102,7 @@ impl Transform {
                     let difference = step.load(record, order);
                     previous.whole = previous.whole.wrapping_add(difference.whole);
                     if step.kind == FieldType::Double {
-                        // Rounded to the scale again, or errors would add up.
+                        // The sum is rounded to the scale again, or else errors would add up.
                         let sum = previous.double + difference.double;
                         previous.double = (sum * (1.0 / step.scale)).round() * step.scale;
                     }
@@ -137,14 +137,14 @@ impl Step {
     fn store(&self, record: &mut [u8], order: ByteOrder, value: Previous) {
         let at = self.slot.offset;
         match self.kind {
-            // Truncation of the 64-bit result is the wrapped 32-bit one.
+            // Truncating the 64-bit result gives the wrapped 32-bit result.
             FieldType::Int32 => order.put_i32(record, at, value.whole as i32),
             FieldType::Int64 => order.put_i64(record, at, value.whole),
             _ => order.put_f64(record, at, value.double),
         }
     }
 
-    /// Replaces the value by what comes out of it and its base; a null stays as it is.
+    /// Replaces a value by the result of an operation on it and its base. A null stays as it is.
     fn combine(
         &self,
         record: &mut [u8],

@@ -1,4 +1,4 @@
-//! From a packed extent to checked records.
+//! Unpacking of extents into checked records.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::schema::ExtentType;
 use crate::transform::Transform;
 use crate::{Compression, Error, Extent, ExtentBuffers, Result, null_compact};
 
-/// Unpacks an extent of the given type that lies at `offset`.
+/// Unpacks an extent of the given type from `offset`.
 ///
-/// Sizes and string offsets are always checked; digests if `options` want it.
+/// Sizes and string offsets are always checked, digests as `options` say.
 pub(crate) fn unpack(
     packed: &PackedExtent,
     extent_type: &Arc<ExtentType>,
@@ -23,7 +23,7 @@ pub(crate) fn unpack(
     unpack_into(packed, extent_type, options, offset, ExtentBuffers::default())
 }
 
-/// As [`unpack`], into memory that was another extent's.
+/// Like [`unpack`], but uses the memory of another extent.
 pub(crate) fn unpack_into(
     packed: &PackedExtent,
     extent_type: &Arc<ExtentType>,
@@ -47,8 +47,8 @@ pub(crate) fn unpack_into(
     Ok(extent)
 }
 
-/// As [`unpack`], but leaves every string empty without expanding any. Nothing but the digest over
-/// the packed bytes is checked of them.
+/// Like [`unpack`], but leaves every string empty, and expands none. Only the digest of the packed
+/// bytes is checked for them.
 pub(crate) fn unpack_without_strings(
     packed: &PackedExtent,
     extent_type: &Arc<ExtentType>,
@@ -70,7 +70,7 @@ pub(crate) fn unpack_without_strings(
     Ok(extent)
 }
 
-/// The fixed records of an extent, as they are before a transform is undone, and no pool yet.
+/// Returns the fixed records of an extent before the inverse transformation, without a pool.
 fn unpack_records(
     packed: &PackedExtent,
     extent_type: &Arc<ExtentType>,
@@ -118,8 +118,8 @@ fn undo_transform(extent: &mut Extent) {
     }
 }
 
-/// Checks the pool, and the digest over both parts if `options` want it; returns where strings
-/// begin.
+/// Checks the pool, and the digest of both parts if `options` say so. Returns the starts of
+/// strings.
 fn check_data(
     fixed: &[u8],
     pool: &[u8],
@@ -142,7 +142,7 @@ fn check_data(
     }
 }
 
-/// Refuses what would take more memory than the caller allows.
+/// Refuses a size above the caller's limit.
 fn check_limit(offset: u64, what: &'static str, bytes: u64, limit: u64) -> Result<()> {
     match bytes <= limit {
         true => Ok(()),
@@ -150,8 +150,8 @@ fn check_limit(offset: u64, what: &'static str, bytes: u64, limit: u64) -> Resul
     }
 }
 
-/// Expands a stored part to at most `bytes`, after `prefix` zero bytes; returns the buffer and the
-/// bytes used. What `output` held before is still behind those.
+/// Expands a stored part to at most `bytes`, after `prefix` zero bytes. Returns the buffer and the
+/// number of bytes used. Old contents of `output` may follow these.
 fn expand(
     stored: &[u8],
     mode: u8,
@@ -180,7 +180,7 @@ fn expand(
     Ok((output, used))
 }
 
-/// The fixed records, nulls expanded.
+/// Unpacks the fixed records, and expands nulls.
 fn unpack_fixed(
     stored: &[u8],
     mode: u8,
@@ -191,7 +191,7 @@ fn unpack_fixed(
     let (mut data, used) = expand(stored, mode, 0, bytes, buffer)?;
     if extent_type.is_null_compact() && bytes > 0 {
         let layout = extent_type.layout();
-        // Each record keeps its bits, so the data cannot stand for more records than this.
+        // Each record keeps its bits, which limits the number of records in the data.
         if (bytes / layout.record_bytes).saturating_mul(layout.bool_bytes) > used {
             return Err("compacted records end early".to_owned());
         }
@@ -206,7 +206,7 @@ fn unpack_fixed(
     }
 }
 
-/// The string pool, its four implicit bytes included.
+/// Unpacks the string pool, including its four implicit bytes.
 fn unpack_pool(
     stored: &[u8],
     mode: u8,

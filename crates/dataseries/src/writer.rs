@@ -1,4 +1,4 @@
-//! Writes a file as a stream of rows.
+//! Writing of a file as a stream of rows.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use crate::schema::{ExtentType, TypeLibrary};
 use crate::sink::FileSink;
 use crate::{CompressionSet, Error, Result};
 
-/// The largest wanted size of an extent, so that one more record still fits in what readers accept.
+/// The largest target size of an extent. One more record still fits below the limit of readers.
 const EXTENT_BYTES_MAX: usize = 64 << 20;
 
-/// How a file is written.
+/// Options for writing files.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
     /// Byte order of the file.
     pub order: ByteOrder,
-    /// Compression modes to try on each extent.
+    /// The compression modes that are tried on each extent.
     pub compression: CompressionSet,
     /// Level of zlib and bzip2, 1 to 9.
     pub level: u8,
-    /// An extent is written when its rows have so many bytes. Larger compresses better, smaller
-    /// needs less memory of readers. At most 64 MiB.
+    /// The size of the rows at which an extent is written, in bytes, at most 64 MiB. Larger extents
+    /// compress better. Smaller ones need less memory in readers.
     pub extent_bytes: usize,
-    /// All rows waiting together take at most about so many bytes: the largest extent is written
-    /// early if need be.
+    /// The approximate limit of memory for all waiting rows, in bytes. Beyond it, the largest
+    /// extent is written early.
     pub memory_bytes: usize,
 }
 
@@ -42,30 +42,30 @@ impl Default for WriterOptions {
     }
 }
 
-/// Writes rows of several types to one stream, which need not seek.
+/// Writes rows of several types to one stream, which need not be able to seek.
 ///
-/// Extents are written whole as they fill. If the program dies, [`crate::recover()`] makes a
-/// complete file of those that reached the disk; [`Writer::flush`] bounds what would be missing. A
-/// writer dropped without [`Writer::finish`] leaves such a file too.
+/// Extents are written as a whole when they are full. If the program dies, [`crate::recover()`]
+/// makes a complete file of the extents that reached the disk. [`Writer::flush`] limits what is
+/// missing. A writer dropped without [`Writer::finish`] leaves such a file, too.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     sink: FileSink<W>,
     library: TypeLibrary,
     builders: Vec<ExtentBuilder>,
     options: WriterOptions,
-    /// Whether builders must not keep their memory: all of them full would be more than allowed.
+    /// Whether builders must free their memory, because it would exceed the limit if all were full.
     releases: bool,
-    /// Bytes waiting in all builders but the one that handed out the last row.
+    /// Bytes that wait in all builders except the one of the last row.
     pending_bytes: usize,
-    /// The builder that handed out the last row, and its bytes then.
+    /// The builder of the last row, and its size before that row.
     last: Option<(usize, usize)>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file that can hold the given types; others cannot be added later.
+    /// Begins a file for the given types. Others cannot be added later.
     ///
     /// # Errors
-    /// [`Error::Schema`] if two types have one name, [`Error::Io`] from the stream.
+    /// [`Error::Schema`] if two types have the same name, [`Error::Io`] from the stream.
     pub fn new(out: W, types: Vec<Arc<ExtentType>>, mut options: WriterOptions) -> Result<Self> {
         let library = TypeLibrary::new(types)?;
         options.extent_bytes = options.extent_bytes.min(EXTENT_BYTES_MAX);
@@ -80,7 +80,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { sink, library, builders, releases, options, pending_bytes: 0, last: None })
     }
 
-    /// The types of the file. Their positions are what [`Writer::row`] takes.
+    /// The types of the file. [`Writer::row`] takes their positions.
     pub fn library(&self) -> &TypeLibrary {
         &self.library
     }
@@ -90,7 +90,7 @@ impl<W: Write> Writer<W> {
         self.sink.offset()
     }
 
-    /// Begins a row of type number `type_number`, first writing out extents that are full.
+    /// Begins a row of type number `type_number`. First writes extents that are full.
     ///
     /// # Errors
     /// [`Error::Io`] from the stream, [`Error::Poisoned`] after one.
@@ -104,7 +104,7 @@ impl<W: Write> Writer<W> {
         self.builders[type_number].row()
     }
 
-    /// Accounts for the last row and writes what is full.
+    /// Adds the size of the last row, and writes a full extent.
     #[inline]
     fn settle(&mut self) -> Result<()> {
         let Some((number, bytes_before)) = self.last.take() else {
@@ -137,7 +137,7 @@ impl<W: Write> Writer<W> {
         self.sink.append(&packed, number)
     }
 
-    /// Appends an extent packed elsewhere, on another thread perhaps.
+    /// Appends an extent that was packed elsewhere, for instance on another thread.
     ///
     /// # Errors
     /// [`Error::UnknownType`] if this file does not have its type, [`Error::Request`] if its byte
@@ -154,7 +154,7 @@ impl<W: Write> Writer<W> {
         self.sink.append(packed, number)
     }
 
-    /// Writes all waiting rows as extents, however small, and flushes the stream.
+    /// Writes all waiting rows as extents of any size, and flushes the stream.
     ///
     /// # Errors
     /// [`Error::Io`] from the stream.
@@ -166,7 +166,7 @@ impl<W: Write> Writer<W> {
         self.sink.flush()
     }
 
-    /// Writes waiting rows, the index and the tail; returns the stream.
+    /// Writes waiting rows, the index and the tail. Returns the stream.
     ///
     /// # Errors
     /// [`Error::Io`] from the stream. The file can then be recovered.

@@ -1,4 +1,4 @@
-//! Files changed at random or on purpose: no panic, no unbounded memory, and what is whole is
+//! Files changed at random or on purpose. Nothing panics, memory is limited, and whole extents are
 //! salvaged.
 
 use std::io::{self, Cursor, Write};
@@ -10,7 +10,7 @@ use retake_dataseries::{
     RecoverOptions, StreamReader, Writer, WriterOptions, recover,
 };
 
-/// A generator of numbers with a fixed start, so that failures repeat.
+/// A generator of numbers with a fixed seed, so that failures can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -73,14 +73,14 @@ fn compressions() -> Vec<CompressionSet> {
     ]
 }
 
-/// Reads a file in every way there is. Errors are fine; how many rows came out is returned.
+/// Reads a file in every possible way. Errors are accepted. Returns the number of rows.
 fn read_in_every_way(bytes: &[u8]) -> usize {
     let mut rows = 0;
     for digests in [Digests::Both, Digests::Packed, Digests::None] {
         let read = ReadOptions { digests, extent_bytes_limit: 4 << 20, ..ReadOptions::default() };
         if let Ok(mut reader) = StreamReader::open(bytes, read.clone()) {
-            // Errors about contents leave the reader usable; those about structure repeat, so steps
-            // are limited.
+            // After an error in the contents, the reader can go on. An error in the structure
+            // repeats, so the number of steps is limited.
             for _ in 0..1000 {
                 match reader.next_extent() {
                     Ok(Some(extent)) => {
@@ -120,7 +120,7 @@ fn read_in_every_way(bytes: &[u8]) -> usize {
     rows
 }
 
-/// One random change.
+/// Makes one random change.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(bytes.len());
     match random.below(8) {
@@ -141,7 +141,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
             let count = random.below(64).min(bytes.len() - at.max(from));
             bytes.copy_within(from..from + count, at);
         }
-        // Headers of extents are where it hurts most: aim at the beginning of one.
+        // Headers of extents are the most sensitive part: changes the beginning of one.
         _ => {
             let names: [&[u8]; 2] = [b"Plain\0\0\0", b"Compact\0"];
             let found = bytes[at..].windows(8).position(|window| names.contains(&window));
@@ -174,7 +174,7 @@ fn changed_files_never_panic() {
 
 #[test]
 fn changed_samples_never_panic() {
-    // These have lzo, lzf and other modes that are not written here.
+    // These use lzo, lzf and other modes that this crate does not write.
     let mut random = Random(77);
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     for entry in std::fs::read_dir(folder).expect("the folder of samples") {
@@ -285,14 +285,14 @@ fn a_small_file_cannot_ask_for_much_memory() {
         StreamReader::open(original.as_slice(), ReadOptions::default()).expect("a sound file");
     let (offset, _) = reader.next_packed_where(|_| true).expect("an extent").expect("one");
     let mut bytes = original.clone();
-    // Two billion records: refused by size, before anything is expanded.
+    // Two billion records are refused because of their size, before anything is expanded.
     bytes[offset as usize + 8..][..4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
     let read = ReadOptions { digests: Digests::None, ..ReadOptions::default() };
     let mut reader = StreamReader::open(bytes.as_slice(), read).expect("the types are whole");
     assert!(matches!(reader.next_extent(), Err(Error::Limit { .. })));
 }
 
-/// A stream that fails after so many bytes, as a full disk does.
+/// A stream that fails after so many bytes, like a full disk.
 struct Full(Vec<u8>, usize);
 
 impl Write for Full {
@@ -361,7 +361,7 @@ fn a_file_of_false_headers_is_searched_in_bounded_time() {
     let start =
         StreamReader::open(original.as_slice(), ReadOptions::default()).expect("sound").offset();
     let mut bytes = original[..start as usize].to_vec();
-    // Each claims to hold most of the file, and none does.
+    // Each claims most of the file, and none is valid.
     for _ in 0..20_000 {
         let mut header = vec![0; 36];
         header[..4].copy_from_slice(&300_000_u32.to_le_bytes());

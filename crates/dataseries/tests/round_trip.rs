@@ -1,4 +1,5 @@
-//! Any types and rows, written and read back: by the crate in two ways, and by the slow reader.
+//! Arbitrary types and rows are written and read back: by the crate in two ways, and by the slow
+//! reader.
 
 mod slow;
 
@@ -13,7 +14,7 @@ use retake_dataseries::{
 };
 use slow::Slow;
 
-/// What a field is made from: its kind, and whether each option is used where it is allowed.
+/// The plan of a field: its kind, and which options are used if they are allowed.
 #[derive(Debug, Clone)]
 struct FieldPlan {
     kind: u8,
@@ -27,7 +28,7 @@ fn field_plan() -> impl Strategy<Value = FieldPlan> {
         .prop_map(|(kind, nullable, option, base)| FieldPlan { kind, nullable, option, base })
 }
 
-/// A legal type from whatever plan.
+/// Makes a valid type from any plan.
 fn make_type(
     name: &str,
     plans: &[FieldPlan],
@@ -69,7 +70,8 @@ fn make_type(
     builder.build().expect("a legal type")
 }
 
-/// Adds the option of the field's type. Doubles only refer to others: their own differences round.
+/// Adds the option of the field's type. Doubles are only relative to other fields, because
+/// differences to themselves are rounded.
 fn with_option(field: Field, base: usize, earlier: &[Field]) -> Field {
     let same: Vec<&Field> =
         earlier.iter().filter(|other| other.field_type == field.field_type).collect();
@@ -86,7 +88,7 @@ fn with_option(field: Field, base: usize, earlier: &[Field]) -> Field {
     }
 }
 
-/// A value for a field from random numbers; `None` for null.
+/// Makes a value for a field from random numbers. `None` for null.
 fn make_value(field: &Field, number: i64, bytes: &[u8]) -> Slow {
     if field.nullable && number % 3 == 0 {
         return Slow::Null;
@@ -136,7 +138,7 @@ fn compression(choice: u8) -> CompressionSet {
     }
 }
 
-/// The rows of each type, by all three readers, which must agree.
+/// Returns the rows of each type. All three readers must agree.
 fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
     let mut rows = vec![Vec::new(); types.len()];
     for extent in slow::read(file) {
@@ -156,7 +158,7 @@ fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
     let options = ReadOptions { known_types: types.to_vec(), ..ReadOptions::default() };
     let mut reader = Reader::open(Cursor::new(file), options).expect("an indexed file");
     let mut indexed = vec![Vec::new(); types.len()];
-    // All extents in the same memory: nothing of the one before may show.
+    // All extents share memory. No data of an extent may appear in the next one.
     let mut buffers = ExtentBuffers::default();
     for entry in reader.entries().to_vec() {
         let mut extent = reader.read_into(&entry, buffers).expect("a sound extent");
@@ -171,7 +173,7 @@ fn read_all(file: &[u8], types: &[Arc<ExtentType>]) -> Vec<Vec<Vec<Slow>>> {
     rows
 }
 
-/// Both ways to read a number give the same.
+/// Checks that both ways to read a number give the same result.
 fn check_numbers(row: &Row<'_>) {
     for (number, field) in row.extent_type().fields().iter().enumerate() {
         let place = row.extent_type().number_place(number);
@@ -214,7 +216,7 @@ proptest! {
         for (index, (number, bytes)) in numbers.iter().enumerate() {
             let chosen = index % types.len();
             let fields = types[chosen].fields().iter().enumerate();
-            // Small differences and repeats, as real records have them.
+            // Small differences and repetitions, as in real records.
             let row: Vec<Slow> = fields
                 .map(|(field_index, field)| {
                     make_value(field, number.rotate_left(field_index as u32),

@@ -1,4 +1,5 @@
-//! Files that other programs wrote, read here and by the slow reader, record for record.
+//! Files written by other programs, read by the crate and by the slow reader. All records must
+//! agree.
 
 mod slow;
 
@@ -12,7 +13,7 @@ use retake_dataseries::{
 };
 use slow::{Slow, SlowExtent};
 
-/// The sample files at hand: the small ones kept with this test, and those in `DATASERIES_SAMPLES`.
+/// The available sample files: the small ones next to this test, and those in `DATASERIES_SAMPLES`.
 fn samples() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")];
     folders.extend(std::env::var_os("DATASERIES_SAMPLES").map(PathBuf::from));
@@ -23,7 +24,7 @@ fn samples() -> Vec<PathBuf> {
     files
 }
 
-/// All extents, as the crate reads them from front to back.
+/// All extents, read from front to back.
 fn stream(bytes: &[u8]) -> (Vec<SlowExtent>, Vec<Warning>) {
     let mut reader = StreamReader::open(bytes, ReadOptions::default()).expect("a sound file");
     let mut extents = Vec::new();
@@ -61,7 +62,7 @@ fn the_index_leads_to_the_same_rows() {
             Reader::open(Cursor::new(&bytes), ReadOptions::default()).expect("a sound file");
         let entries = reader.entries().to_vec();
         assert_eq!(entries.len(), extents.len());
-        // Backwards, since any order must do.
+        // In reverse order, because any order must work.
         for (entry, expected) in entries.iter().zip(&extents).rev() {
             let extent = reader.read(entry).expect("a sound extent");
             let rows: Vec<Vec<Slow>> =
@@ -95,7 +96,7 @@ fn both_byte_orders_of_a_sample_hold_the_same() {
         for (big, little) in
             big.values().flatten().flatten().zip(little.values().flatten().flatten())
         {
-            // The two were written on different machines, whose arithmetic differs in the last
+            // The two files were written on different machines, whose results differ in the last
             // bits.
             let same = match (big, little) {
                 (Slow::Double(big), Slow::Double(little)) => {
@@ -111,7 +112,7 @@ fn both_byte_orders_of_a_sample_hold_the_same() {
 
 type Rows = std::collections::BTreeMap<String, Vec<Vec<Slow>>>;
 
-/// The rows of each type, in order, whatever extents they are in.
+/// Returns the rows of each type, in order, independent of extents.
 fn rows_by_type(bytes: &[u8]) -> Rows {
     let mut types = Rows::new();
     for extent in stream(bytes).0 {
@@ -135,7 +136,8 @@ fn repacked_samples_hold_the_same() {
             (ByteOrder::Big, zlib_and_others),
             (ByteOrder::Big, CompressionSet::NONE),
         ];
-        // Samples of many rows go one way each, or this takes minutes without optimisation.
+        // Samples with many rows are only tested in one direction. Otherwise, this takes minutes
+        // without optimisation.
         let count = expected.values().map(Vec::len).sum::<usize>();
         let few = if count > 50_000 { &ways[bytes.len() % 3..][..1] } else { &ways[..] };
         for &(order, compression) in few {

@@ -1,4 +1,4 @@
-//! What the tools print.
+//! The output of the tools.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ fn json_with_columns_and_filters() {
         limit: Some(2),
         ..TxtOptions::default()
     };
-    // A path that is not there is null, and so is the negation of comparing it.
+    // A missing path is null, and so is the negation of its comparison.
     let expected = "{\"id\":1,\"end - start\":6,\"odd-name\":0.5,\"path\":null,\"@type\":\"Call::read\"}\n\
                     {\"id\":10,\"end - start\":null,\"odd-name\":null,\"path\":\"/etc/passwd\",\"@type\":\"Call::open\"}\n";
     assert_eq!(print(&options).expect("printed"), expected);

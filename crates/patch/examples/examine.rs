@@ -1,10 +1,10 @@
-//! Says what the patcher makes of files, and how long it takes: `examine [--sections] FILE...`
+//! Prints the patcher's verdict on files, and the time it took: `examine [--sections] FILE...`
 
 use retake_patch::{Options, Placement, Refusal, SiteKind, Verdict, examine};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Runs per file; the shortest time is shown.
+/// Runs for each file. The shortest time is shown.
 const RUNS: usize = 5;
 
 fn main() {
@@ -58,7 +58,7 @@ fn show(verdict: &Verdict, options: &Options) {
     }
 }
 
-/// How often each reason was given for sites of a kind.
+/// The number of refusals for each reason, among sites of a kind.
 fn reasons(verdict: &Verdict, kind: SiteKind) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for site in verdict

@@ -1,4 +1,4 @@
-//! From a file's bytes to a verdict: the whole of the patcher, in order.
+//! The patcher as a whole, from a file's bytes to a verdict.
 
 use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::find_candidates;
@@ -20,8 +20,8 @@ use crate::sections::{self, Wanted, choose_wanted};
 use crate::survey::Role;
 use crate::trapped;
 
-/// More patterns than any real text has (200 MB of random bytes have a tenth of it); bounds what a
-/// hostile file can make us use.
+/// The most candidates in a file. Real text has far fewer, and 200 MB of random bytes have a tenth
+/// of it. This bounds the cost of a hostile file.
 const CANDIDATE_LIMIT: usize = 1 << 17;
 
 /// What to patch. The default is everything.
@@ -33,30 +33,29 @@ pub struct Options {
     pub time_stamp_counter: bool,
     /// Patch `cpuid`.
     pub cpuid: bool,
-    /// A file with more bytes of text than this gets no image for the sake of `cpuid` alone: it is
-    /// executed a few times at start, and the image of a compiler takes 100 MB.
+    /// A file with more bytes of text gets no image for `cpuid` alone: it executes `cpuid` only a
+    /// few times at start, and the image of a compiler takes 100 MB.
     pub cpuid_text_limit: u64,
     /// Turn a `cpuid` that cannot be patched into [`CPUID_TRAP`], for processors on which `cpuid`
     /// itself does not trap.
     pub trap_cpuid: bool,
-    /// Turn RDRAND, RDSEED, RDPID, RDGSBASE and WRGSBASE into traps where they are.
+    /// Turn RDRAND, RDSEED, RDPID, RDGSBASE and WRGSBASE into traps in place.
     pub trap_others: bool,
-    /// Make sections of atomic instructions, and of the C library's functions that synchronise
-    /// threads.
+    /// Make atomic instructions and the C library's functions that synchronise threads sections.
     pub sections: bool,
 }
 
-/// Takes the place of a `cpuid`: `int $0xa2`, which faults with a general protection error. One
-/// byte differs.
+/// Replaces a `cpuid`: `int $0xa2`, which faults with a general protection error. Only one byte
+/// differs.
 pub const CPUID_TRAP: [u8; 2] = [0xcd, 0xa2];
 
-/// Takes the place of every `syscall` that surely is one, patched or not, but for signal restorers:
-/// `int $5`, which faults in the same way. So execution that comes to it past the jump is noticed
-/// even where the kernel does not dispatch calls.
+/// Replaces every `syscall` that is surely one, patched or not, except in signal restorers:
+/// `int $5`, which faults in the same way. A thread that reaches it past the jump is noticed even
+/// where the kernel does not dispatch calls.
 pub const CALL_TRAP: [u8; 2] = [0xcd, 0x05];
 
-/// Take the place of every `rdtsc` and `rdtscp` that surely is one, patched or not, in the same
-/// way: so the counter itself need not trap, which processes pay for at every context switch.
+/// Replace every `rdtsc` and `rdtscp` that is surely one, patched or not, in the same way. The
+/// counter itself then need not trap, which would cost time at every context switch.
 pub const COUNTER_TRAPS: [&[u8]; 2] = [&[0xcd, 0x31], &[0xcd, 0xf9, NOP]];
 
 const NOP: u8 = 0x90;
@@ -76,19 +75,19 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Only what would give another answer on every processor core if it were executed: nothing of
-    /// it traps by itself here.
+    /// Only instructions that do not trap by themselves here, although their answers depend on the
+    /// processor core or the time.
     pub fn untrappable() -> Self {
         Self { system_calls: false, time_stamp_counter: false, trap_cpuid: true, ..Self::default() }
     }
 
-    /// Only what does not trap by itself on any processor.
+    /// Only instructions that do not trap by themselves on any processor.
     pub fn never_trapping() -> Self {
         Self { cpuid: false, trap_cpuid: false, ..Self::untrappable() }
     }
 
-    /// Whether calls of the functions that lock are counted: where they are sections there is no
-    /// need.
+    /// Whether the calls of functions that lock are counted. Where these functions are sections,
+    /// that is not needed.
     fn passages(&self) -> bool {
         self.system_calls && !self.sections
     }
@@ -104,11 +103,10 @@ impl Options {
     }
 }
 
-/// The patched image of a file, or `None` where its own text is to be used; [`examine`] also tells
-/// why.
+/// Returns the patched image of a file, or `None` if its own text is to be used. [`examine`] also
+/// tells why.
 ///
-/// # Errors
-/// The file is not a well-formed x86-64 program or library.
+/// # Errors If the file is not a well-formed x86-64 program or library.
 pub fn build_image(
     elf: &[u8],
     placement: Placement,
@@ -117,10 +115,9 @@ pub fn build_image(
     Ok(examine(elf, placement, options)?.into_image())
 }
 
-/// Decides what to do with a file, given as all of its bytes.
+/// Decides how to patch a file, given as all of its bytes.
 ///
-/// # Errors
-/// The file is not a well-formed x86-64 program or library.
+/// # Errors If the file is not a well-formed x86-64 program or library.
 pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Verdict, PatchError> {
     let elf = ElfView::parse(elf)?;
     let candidates = find_candidates(&elf);
@@ -172,7 +169,8 @@ fn unpatched(reason: UnpatchedReason, refused: Vec<RefusedSite>, unknown_calls: 
     Verdict::Unpatched(Unpatched { reason, refused, unknown_calls })
 }
 
-/// Makes the image, if there is anything to patch, it is worth an image, and it is in reach.
+/// Makes the image if there is anything to patch, an image is worthwhile, and the stubs are in
+/// reach.
 fn conclude(
     elf: &ElfView,
     placement: Placement,
@@ -223,7 +221,7 @@ fn conclude(
     }
 }
 
-/// Goes through the sites in order of address.
+/// Chooses a plan for each site, in order of address.
 fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> Chosen {
     let (mut plans, mut refused) = (Vec::new(), Vec::new());
     let mut floor = 0;
@@ -248,19 +246,19 @@ fn choose_all(context: &Context, options: &Options, mut pads: Pads) -> Chosen {
     Chosen { plans, refused, trapped: Vec::new() }
 }
 
-/// Whether a refused site surely is the instruction, without prefixes.
+/// Whether a refused site is surely the instruction, without prefixes.
 fn is_sure(elf: &ElfView, site: &RefusedSite) -> bool {
     let starts_with = |opcode| elf.bytes_from(site.address).starts_with(opcode);
     matches!(site.reason, Refusal::NoRoom | Refusal::JumpTarget)
         && site.kind.opcode().is_some_and(starts_with)
 }
 
-/// The edits that make instructions trap: what is behind a jump, and what could not be patched but
-/// surely is an instruction.
+/// The edits that make instructions trap: those after a jump, and those that are surely
+/// instructions but could not be patched.
 fn traps(elf: &ElfView, options: &Options, plans: &[Plan], refused: &[RefusedSite]) -> Vec<Patch> {
     let behind = plans.iter().filter(|plan| plan.kind.must_be_seen()).filter_map(|plan| {
         let trap = trap(plan.kind, options)?;
-        // prefixes mean nothing to the instruction, but would be part of the trap
+        // Prefixes have no effect on the instruction, but would belong to the trap.
         let mut bytes = vec![NOP; usize::from(plan.site.length)];
         bytes.truncate(bytes.len() - trap.len());
         bytes.extend(trap);
@@ -273,7 +271,7 @@ fn traps(elf: &ElfView, options: &Options, plans: &[Plan], refused: &[RefusedSit
     behind.chain(rest).collect()
 }
 
-/// What takes the place of an instruction, if it is to trap.
+/// The trap that replaces an instruction, if it needs one.
 fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
     match kind {
         SiteKind::SystemCall => Some(&CALL_TRAP),
@@ -310,8 +308,8 @@ fn assemble(
     Ok((segments, emitted))
 }
 
-/// The whole pages that the kernel shows for a part of a file: what precedes and follows the part
-/// in its pages comes from the file too.
+/// The whole pages of a segment as the kernel maps them: the bytes before and after the segment on
+/// its pages also come from the file.
 fn mapped_pages(elf: &ElfView, segment: &LoadSegment) -> ImageSegment {
     let start = page_floor(segment.file_offset);
     let end = page_ceiling(segment.file_offset + segment.file_bytes).expect("inside the file");

@@ -1,11 +1,11 @@
-//! Which instructions read and write memory in one step, and which functions may have some.
+//! Atomic instructions, and the functions that may have some.
 
 use crate::chunk::Chunk;
 use crate::declared::Declared;
 use crate::elf::ElfView;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-/// Whether threads synchronise by the instruction: it says so itself, or the compiler did.
+/// Whether threads synchronise by the instruction: it is atomic, or the compiler declared it.
 pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bool {
     is_atomic(instruction)
         || declared.contains(instruction.ip()) && accesses_memory(instruction)
@@ -13,7 +13,7 @@ pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bo
         || declared.is_known(instruction.ip()) && accesses_by_pointer(instruction)
 }
 
-/// Whether it reads or writes memory that an argument or a result points to.
+/// Whether the instruction accesses memory that an argument or a result points to.
 fn accesses_by_pointer(instruction: &Instruction) -> bool {
     let base = instruction.memory_base();
     accesses_memory(instruction)
@@ -22,21 +22,21 @@ fn accesses_by_pointer(instruction: &Instruction) -> bool {
         && instruction.segment_prefix() == Register::None
 }
 
-/// Whether it reads or writes memory that one of its operands names.
+/// Whether the instruction accesses the memory of one of its operands.
 pub(crate) fn accesses_memory(instruction: &Instruction) -> bool {
     let names =
         (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     names && !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
 }
 
-/// Whether the instruction is a locked one that changes memory.
+/// Whether the instruction is a locked one that may change memory.
 fn is_atomic(instruction: &Instruction) -> bool {
     let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
     locks && accesses_memory(instruction) && !is_fence(instruction)
 }
 
-/// Whether it leaves the stack as it is, and so is there only for the order of other accesses:
-/// `lock orq $0,(%rsp)`.
+/// Whether the instruction leaves the stack unchanged, as `lock orq $0,(%rsp)` does, and so only
+/// orders other accesses.
 fn is_fence(instruction: &Instruction) -> bool {
     let on_stack = matches!(instruction.memory_base(), Register::RSP | Register::RBP);
     let keeps = matches!(
@@ -48,11 +48,11 @@ fn is_fence(instruction: &Instruction) -> bool {
 }
 
 const LOCK: u8 = 0xf0;
-/// The number of the futex call, as `mov` has it. It may be kept in any register.
+/// The number of the futex call as an immediate of `mov`. It may be kept in any register.
 const FUTEX_NUMBER: [u8; 4] = [0xca, 0, 0, 0];
 
-/// The chunks, ascending, with a declared instruction, or among whose bytes are those of an atomic
-/// one or of the futex call's number. Most of the others need not be decoded.
+/// The chunks, ascending, that have a declared instruction, or have bytes of an atomic instruction
+/// or of the futex call's number. Most other chunks need not be decoded.
 pub(crate) fn chunks_to_read(elf: &ElfView, declared: &Declared, chunks: &[Chunk]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
@@ -71,13 +71,13 @@ pub(crate) fn chunks_to_read(elf: &ElfView, declared: &Declared, chunks: &[Chunk
     found
 }
 
-/// Whether the bytes may be those of an `xchg` with memory, whose operands follow. Far more
-/// frequent is a conditional jump with the same second byte.
+/// Whether the bytes may be an `xchg` with memory and its operands. A conditional jump with the
+/// same second byte is far more frequent.
 fn may_be_exchange(before: &[u8], operands: &[u8]) -> bool {
     before.last() != Some(&0x0f) && operands.first().is_some_and(|mode| *mode < 0xc0)
 }
 
-/// Whether what follows a LOCK prefix can be an instruction that has one.
+/// Whether the bytes after a LOCK prefix can be an instruction that takes one.
 fn may_be_locked(mut bytes: &[u8]) -> bool {
     while let [0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf2 | 0xf3, rest @ ..] = bytes {
         bytes = rest;

@@ -1,11 +1,11 @@
-//! Finding the bytes of instructions of interest, before anything is decoded. Most files have none,
-//! and cost no more than this scan.
+//! The search for the bytes of instructions of interest, before anything is decoded. Most files
+//! have none, and cost no more than this scan.
 
 use crate::elf::ElfView;
 use crate::image::SiteKind;
 
-/// A place where the bytes of an instruction of interest occur; whether it is that instruction is
-/// for decoding to say.
+/// A place where the bytes of an instruction of interest occur. Decoding tells whether it is that
+/// instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     /// `None` for the other ways into the kernel, which are never patched: see [`OTHER_GATES`].

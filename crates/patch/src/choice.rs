@@ -1,11 +1,12 @@
-//! Deciding, for one site, which instructions to displace.
+//! The choice of the instructions to displace for one site.
 //!
 //! A jump takes five bytes. The instructions under those bytes run in the stub instead, so nothing
-//! may jump to the second or a later one of them. Instructions of the run beyond those five bytes
-//! stay as they are, too: a jump to them reaches the site itself, which then traps.
+//! may jump to the second or a later one of them. Instructions of the run after those five bytes
+//! stay in the text, too: a jump to them reaches the site itself, which then traps.
 //!
-//! Where five bytes cannot be had, two may do, if there is padding near enough for a short jump to
-//! hold the long one (`xor %eax,%eax; syscall` at the start of a function).
+//! If there is no room for five bytes, two may be enough. There must be padding near enough for a
+//! short jump, and with room for the long one (`xor %eax,%eax; syscall` at the start of a
+//! function).
 
 use crate::elf::ElfView;
 use crate::functions::is_plain_call;
@@ -16,18 +17,18 @@ use crate::sections::Object;
 use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::ops::Range;
 
-/// Longest run displaced on either side of a site.
+/// The most instructions displaced on either side of a site.
 const RUN_INSTRUCTIONS: usize = 8;
 
 /// The signal restorer: `mov $15,%rax; syscall`. Unwinders and debuggers compare these bytes.
 const RESTORER: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// Which memory an operation is on.
+/// The memory that an operation is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
-    /// What the atomic instruction names.
+    /// The operand of the atomic instruction.
     Memory,
-    /// What an argument of the function points to.
+    /// The memory that an argument of the function points to.
     Argument(Object),
     /// None: the thread leaves all functions that it is in.
     Leaves,
@@ -40,31 +41,31 @@ pub(crate) struct Plan {
     pub site: Listed,
     /// Displaced instructions before the site.
     pub before: Vec<Listed>,
-    /// How many of those an atomic instruction's section leaves out; the others jump into the
-    /// instruction, over its LOCK prefix.
+    /// The number of instructions in `before` that are outside an atomic instruction's section. The
+    /// others are jumps into the instruction, over its LOCK prefix.
     pub outside: usize,
-    /// What the runtime is told first.
+    /// The memory that the runtime is told of first.
     pub operand: Option<Operand>,
     /// Displaced instructions after it.
     pub after: Vec<Listed>,
-    /// End of the bytes that the jump replaces: the first end of an instruction after it.
+    /// End of the bytes that the jump replaces: an instruction ends there.
     pub patch_end: u64,
     pub jump: Jump,
 }
 
 impl Plan {
-    /// Where the jump goes.
+    /// The address of the jump.
     pub fn patch_start(&self) -> u64 {
         self.before.first().unwrap_or(&self.site).address
     }
 
-    /// End of everything that the stub executes.
+    /// End of all instructions that the stub executes.
     pub fn end(&self) -> u64 {
         self.after.last().unwrap_or(&self.site).end()
     }
 
-    /// Lower is better: few instructions, preferably none that could fault in a stub, preferably
-    /// none after the site.
+    /// The cost of the plan. Few instructions cost less, and so do instructions that cannot fault
+    /// in the stub, or that are before the site.
     fn cost(&self) -> usize {
         let displaced = self.before.iter().chain(&self.after);
         let each = displaced.map(|instruction| if instruction.memory { 12 } else { 4 });
@@ -72,12 +73,12 @@ impl Plan {
     }
 }
 
-/// What was decided, by address.
+/// The decisions about all sites, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
     pub plans: Vec<Plan>,
     pub refused: Vec<RefusedSite>,
-    /// Edits of instructions that become traps where they are.
+    /// Edits of instructions that become traps in place.
     pub trapped: Vec<Patch>,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Chosen {
 pub(crate) struct Pads(Vec<Pad>);
 
 impl Pads {
-    /// All padding that is large enough and that nothing refers to; `targets` are sorted.
+    /// Takes all padding that is large enough and has no references to it. `targets` are sorted.
     pub fn new(mut pads: Vec<Pad>, targets: &[u64]) -> Self {
         pads.retain(|pad| {
             let next = targets.partition_point(|target| *target < pad.start);
@@ -95,7 +96,7 @@ impl Pads {
         Self(pads)
     }
 
-    /// Takes the place nearest to `from` that a short jump ending there reaches.
+    /// Takes the free padding nearest to `from`, within reach of a short jump that ends at `from`.
     fn take(&mut self, from: u64) -> Option<u64> {
         let first = self.0.partition_point(|pad| pad.start < from.saturating_sub(128));
         let reachable = self.0[first..].iter_mut().take_while(|pad| pad.start <= from + 127);
@@ -106,34 +107,34 @@ impl Pads {
     }
 }
 
-/// What is to be patched, and within which limits.
+/// A site to be patched, and the limits of its plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
-    /// Of the site in the listing.
+    /// Index of the site in the listing.
     pub index: usize,
     pub kind: SiteKind,
-    /// What may be displaced: the rest belongs to other plans.
+    /// The range of instructions that may be displaced. The rest belongs to other plans.
     pub bounds: Range<u64>,
-    /// The end of padding that follows the site and may be overwritten; else its own end.
+    /// The end of padding after the site that may be overwritten, or the end of the site.
     pub tail_end: u64,
     pub operand: Option<Operand>,
-    /// Whether others may jump to the site and find it as it was: only what leads to it from before
-    /// is patched.
+    /// Whether the site stays as it is, because code may jump to it. Only the instructions before
+    /// it are patched.
     pub bare: bool,
 }
 
-/// What is known when choosing.
+/// What is known when a plan is chosen.
 pub(crate) struct Context<'a, 'data> {
     pub elf: &'a ElfView<'data>,
-    /// Near candidates, by address.
+    /// Instructions near candidates, by address.
     pub listing: &'a [Listed],
-    /// Sorted.
+    /// Addresses that something may jump to, sorted.
     pub targets: &'a [u64],
-    /// Those of them that are branches, sorted.
+    /// Branches to such addresses, sorted.
     pub branches: &'a [Branch],
-    /// All others, sorted.
+    /// Addresses referred to in other ways, sorted.
     pub references: &'a [u64],
-    /// Whether `targets` can be trusted to be all; else only single instructions are displaced.
+    /// Whether `targets` is complete. Otherwise, only single instructions are displaced.
     pub targets_complete: bool,
     /// For each chunk, whether it did not decode cleanly.
     pub suspect: &'a [bool],
@@ -142,7 +143,7 @@ pub(crate) struct Context<'a, 'data> {
 }
 
 impl Context<'_, '_> {
-    /// The best plan for the site at `index` of the listing. Nothing before `floor` may be
+    /// Chooses the best plan for the site at `index` of the listing. Nothing before `floor` may be
     /// displaced: it belongs to an earlier plan.
     pub fn choose(
         &self,
@@ -176,8 +177,8 @@ impl Context<'_, '_> {
         Ok(plan)
     }
 
-    /// The cheapest plan, if need be with a short jump to padding, for which `take_pad` finds a
-    /// place near an address.
+    /// Returns the cheapest plan. If necessary, it uses a short jump to padding. `take_pad` finds a
+    /// place in padding near an address.
     pub fn cheapest(
         &self,
         wish: &Wish,
@@ -191,7 +192,7 @@ impl Context<'_, '_> {
         })
     }
 
-    /// The cheapest plan that makes room for a jump of so many bytes.
+    /// Returns the cheapest plan with room for a jump of `jump_bytes`.
     fn best(&self, wish: &Wish, jump_bytes: u64) -> Result<Plan, Refusal> {
         let (most_before, most_after) = self.most_around(wish);
         let mut refusal = Refusal::NoRoom;
@@ -213,7 +214,7 @@ impl Context<'_, '_> {
         best.ok_or(refusal)
     }
 
-    /// How many instructions could be displaced on either side of a site.
+    /// The most instructions that could be displaced before and after a site.
     fn most_around(&self, wish: &Wish) -> (usize, usize) {
         let before = || self.movable_before(wish);
         let after = || self.movable_after(wish);
@@ -226,8 +227,8 @@ impl Context<'_, '_> {
         }
     }
 
-    /// The plan with so many instructions displaced before and after the site, if they make room
-    /// for the jump.
+    /// Returns the plan that displaces so many instructions before and after the site, if they make
+    /// room for the jump.
     fn plan(&self, wish: &Wish, (before, after): (usize, usize), jump_bytes: u64) -> Option<Plan> {
         let (index, kind) = (wish.index, wish.kind);
         let run = &self.listing[index - before..=index + after];
@@ -244,7 +245,7 @@ impl Context<'_, '_> {
             .. } if site.has_inside(target))
         };
         let outside = before.iter().position(skips).unwrap_or(before.len());
-        // Which memory it is has to be known before the section begins.
+        // The address must be known before the section begins.
         if wish.operand == Some(Operand::Memory) && !before[outside..].iter().all(skips) {
             return None;
         }
@@ -260,8 +261,8 @@ impl Context<'_, '_> {
         })
     }
 
-    /// Whether something may jump into the bytes that the jump replaces, other than to their start;
-    /// or past it to the site, if that matters.
+    /// Whether something may jump into the bytes that the jump replaces, except to their start, or
+    /// past the jump to the site, if that matters.
     fn is_entered(&self, wish: &Wish, plan: &Plan) -> bool {
         let first = plan.before.first().unwrap_or(&plan.site);
         if !self.targets_complete && first.end() < plan.patch_end {
@@ -277,8 +278,8 @@ impl Context<'_, '_> {
         inside.any(|target| !(plan.kind == SiteKind::Atomic && self.is_own_skip(plan, *target)))
     }
 
-    /// Whether only the displaced instructions jump to a place inside the atomic instruction: over
-    /// its LOCK prefix.
+    /// Whether only displaced instructions jump to a place inside the atomic instruction, over its
+    /// LOCK prefix.
     fn is_own_skip(&self, plan: &Plan, target: u64) -> bool {
         let first = self.branches.partition_point(|branch| branch.target < target);
         let branches = self.branches[first..].iter().take_while(|branch| branch.target == target);
@@ -329,8 +330,8 @@ impl Context<'_, '_> {
             )
     }
 
-    /// Whether an instruction may be displaced for a site of the kind. An atomic one needs its own
-    /// section, unless it is in one already.
+    /// Whether an instruction may be displaced for a site of this kind. An atomic one needs a
+    /// section of its own, unless it is in one already.
     fn may_move(&self, instruction: &Listed, kind: SiteKind) -> bool {
         let needs_own =
             kind == SiteKind::Atomic && matches!(instruction.nature, Nature::Atomic { .. });

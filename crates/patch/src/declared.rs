@@ -1,22 +1,22 @@
-//! What a compiler says of its code: which instructions synchronise threads although nothing in
-//! them says so. A plain load may be an atomic one, or one of a `volatile` variable (CASTOR,
+//! Instructions that a compiler declared as synchronising threads, although the instructions alone
+//! do not show it. A plain load may be an atomic one, or one of a `volatile` variable (CASTOR,
 //! section 3.1). `retake cc` lists them in a section of the file (docs/COMPILER.md).
 
 use crate::elf::ElfView;
 
-/// The section with the list. An entry has 8 bytes: how far the code lies from the entry itself
-/// (`i32`), how many bytes it has (`u16`), and what it is (`u16`): 0 an instruction that
-/// synchronises, [`DECLARED_FUNCTION`].
+/// The section with the list. An entry has 8 bytes: the distance of the code from the entry itself
+/// (`i32`), the size of the code in bytes (`u16`), and the kind (`u16`). The kind is 0 for an
+/// instruction that synchronises, or [`DECLARED_FUNCTION`].
 pub const DECLARED_SECTION: &str = "retake_operations";
 
-/// What an entry is that has no bytes: a function begins there of which all such instructions are
-/// in the list.
+/// The kind of an entry without bytes: a function begins there, and all of its instructions that
+/// synchronise are in the list.
 pub const DECLARED_FUNCTION: u16 = 1;
 
 const ENTRY_BYTES: usize = 8;
 
-/// Functions of the system's libraries that are known to synchronise by plain accesses, too. What
-/// they access is accessed by nothing else, or by declared instructions.
+/// Functions of the system's libraries that are known to synchronise by plain accesses, too.
+/// Nothing else accesses the same memory, except declared instructions.
 const KNOWN: [&[u8]; 7] = [
     b"__cxa_guard_acquire",
     b"__cxa_guard_release",
@@ -30,18 +30,18 @@ const KNOWN: [&[u8]; 7] = [
 /// Addresses of declared code, ascending.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
-    /// From where to where instructions are.
+    /// Start and end of declared instructions.
     instructions: Vec<(u64, u64)>,
-    /// Where functions begin.
+    /// Starts of declared functions.
     functions: Vec<u64>,
-    /// From where to where known functions are.
+    /// Start and end of known functions.
     known: Vec<(u64, u64)>,
-    /// Where instructions are that look at what other threads may have changed.
+    /// Plain loads of memory that other threads may have changed (see `looks`).
     looks: Vec<u64>,
 }
 
 impl Declared {
-    /// Reads a file's list, and looks for functions that are known.
+    /// Reads a file's list, and finds its known functions.
     pub fn of(elf: &ElfView) -> Self {
         let section = elf.section(DECLARED_SECTION.as_bytes());
         let declared = section.map_or_else(Self::default, |section| {
@@ -56,23 +56,24 @@ impl Declared {
         Self { known, ..declared }
     }
 
-    /// Whether an address is in a function of which all that it accesses by a pointer is shared.
+    /// Whether an address is in a known function. All memory that such a function accesses by
+    /// pointers is shared.
     pub fn is_known(&self, address: u64) -> bool {
         self.known.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Adds instructions of which nothing in the file says that they synchronise.
+    /// Adds loads that synchronise, although nothing in the file declares them.
     pub fn with_looks(mut self, looks: Vec<u64>) -> Self {
         self.looks = looks;
         self
     }
 
-    /// Whether the instruction at an address is such a one.
+    /// Whether the instruction at an address is such a load.
     pub fn is_look(&self, address: u64) -> bool {
         self.looks.binary_search(&address).is_ok()
     }
 
-    /// What lies outside the text is left out: the file may lie.
+    /// Reads the list. Entries outside the text are left out, because the file may be wrong.
     fn read(list: u64, bytes: &[u8], is_text: impl Fn(u64) -> bool) -> Self {
         let mut declared = Self::default();
         for (index, entry) in bytes.chunks_exact(ENTRY_BYTES).enumerate() {
@@ -110,7 +111,7 @@ impl Declared {
         self.instructions[..index].last().is_some_and(|(_, end)| address < *end)
     }
 
-    /// Whether any declared instruction begins between two addresses, a look, or a known function.
+    /// Whether a declared instruction, a look or a known function begins between two addresses.
     pub fn any_in(&self, start: u64, end: u64) -> bool {
         let look = self.looks.partition_point(|look| *look < start);
         if self.looks.get(look).is_some_and(|look| *look < end) {

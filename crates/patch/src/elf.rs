@@ -1,7 +1,7 @@
 //! The parts of an ELF file that patching needs: loadable segments, sections by name, symbols.
 //!
-//! Sections are optional: they may be stripped, or lie. Segments are what the kernel maps, so only
-//! they decide what is text.
+//! Sections are optional: they may be stripped or wrong. The kernel maps segments, so only segments
+//! decide what is text.
 
 use crate::bytes::{page_ceiling, page_floor};
 use crate::{PAGE_BYTES, PatchError};
@@ -15,13 +15,13 @@ use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionT
 type Header = FileHeader64<LittleEndian>;
 const ENDIAN: LittleEndian = LittleEndian;
 
-/// Nothing above this is a user-space address; keeps all later sums far from overflow.
+/// The limit of user-space addresses, which keeps all later sums far from overflow.
 const ADDRESS_LIMIT: u64 = 1 << 47;
 
-/// More loadable segments than any linker makes.
+/// The most loadable segments. No linker makes more.
 const SEGMENT_LIMIT: usize = 256;
 
-/// One loadable segment, checked: its bytes are inside the file and its addresses below
+/// A loadable segment that was checked: its bytes are inside the file, and its addresses are below
 /// [`ADDRESS_LIMIT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoadSegment {
@@ -34,18 +34,18 @@ pub(crate) struct LoadSegment {
 }
 
 impl LoadSegment {
-    /// End of the part that comes from the file.
+    /// End of the part that is loaded from the file.
     pub fn file_end(&self) -> u64 {
         self.address + self.file_bytes
     }
 
-    /// Whether `address` lies in the part that comes from the file.
+    /// Whether `address` is in the part that is loaded from the file.
     pub fn holds(&self, address: u64) -> bool {
         (self.address..self.file_end()).contains(&address)
     }
 
-    /// Whether an image of it can be made: text that the program does not itself write, that the
-    /// kernel fills from the file alone.
+    /// Whether an image of the segment can be made: it is executable, not writable, and loaded from
+    /// the file alone.
     fn patchable(&self) -> bool {
         self.executable
             && !self.writable
@@ -60,11 +60,11 @@ impl LoadSegment {
 pub(crate) struct FunctionSymbol<'data> {
     pub name: &'data [u8],
     pub address: u64,
-    /// Zero where the assembler source did not say.
+    /// Size in bytes, 0 if the assembler source gave none.
     pub bytes: u64,
 }
 
-/// A named section's place and bytes.
+/// The address and bytes of a named section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Section<'data> {
     pub address: u64,
@@ -86,10 +86,9 @@ pub(crate) struct ElfView<'data> {
 }
 
 impl<'data> ElfView<'data> {
-    /// Parses headers.
+    /// Parses the headers.
     ///
-    /// # Errors
-    /// Everything but a well-formed x86-64 program or library.
+    /// # Errors If the file is not a well-formed x86-64 program or library.
     pub fn parse(data: &'data [u8]) -> Result<Self, PatchError> {
         let header = Header::parse(data).map_err(|_| PatchError::NotElf)?;
         if !header.is_class_64() || !header.is_little_endian() {
@@ -134,7 +133,7 @@ impl<'data> ElfView<'data> {
         &self.data[start..start + segment.file_bytes as usize]
     }
 
-    /// The bytes loaded from `address` to the end of its segment; empty where nothing is loaded
+    /// The bytes loaded from `address` to the end of its segment. Empty if nothing is loaded there
     /// from the file.
     pub fn bytes_from(&self, address: u64) -> &'data [u8] {
         let Some(segment) = self.segments.iter().find(|segment| segment.holds(address)) else {
@@ -155,7 +154,7 @@ impl<'data> ElfView<'data> {
         })
     }
 
-    /// The segment that points to unwinding tables, for files without sections.
+    /// The segment that points to the unwinding tables, for files without sections.
     pub fn unwind_header(&self) -> Option<Section<'data>> {
         let headers = self.header.program_headers(ENDIAN, self.data).ok()?;
         let header = headers.iter().find(|header| header.p_type(ENDIAN) == PT_GNU_EH_FRAME)?;
@@ -180,7 +179,7 @@ impl<'data> ElfView<'data> {
         found
     }
 
-    /// Which of the names are those of symbols that the file defines.
+    /// For each name, whether the file defines a symbol with that name.
     pub fn defines<const N: usize>(&self, names: [&[u8]; N]) -> [bool; N] {
         let mut found = [false; N];
         self.each_symbol(|name, _| {
@@ -191,7 +190,7 @@ impl<'data> ElfView<'data> {
         found
     }
 
-    /// The words into which the dynamic linker writes the address of what has that name.
+    /// The words into which the dynamic linker writes the address of the symbol with that name.
     pub fn slots_of(&self, name: &[u8]) -> Vec<u64> {
         let Some(sections) = self.sections.as_ref() else { return Vec::new() };
         let Ok(symbols) = sections.symbols(ENDIAN, self.data, SHT_DYNSYM) else {
@@ -202,7 +201,7 @@ impl<'data> ElfView<'data> {
             (symbol.name(ENDIAN, symbols.strings()).ok()? == name).then_some(())
         };
         let mut slots = Vec::new();
-        // Many sections with the same bytes would make a small file cost a lot of time.
+        // The limit keeps many sections with the same bytes from taking much time.
         let mut left = self.data.len() / size_of::<Rela64<LittleEndian>>();
         for section in sections.iter() {
             let Ok(Some((relocations, _))) = section.rela(ENDIAN, self.data) else { continue };
@@ -258,7 +257,7 @@ fn load_segments(header: &Header, data: &[u8]) -> Result<Vec<LoadSegment>, Patch
         }
         segments.push(segment);
     }
-    // Many segments showing the same bytes would make a small file cost a lot of memory.
+    // The limit keeps many segments with the same bytes from taking much memory.
     let total = segments.iter().map(|segment| segment.file_bytes).fold(0, u64::saturating_add);
     if segments.len() > SEGMENT_LIMIT || total > 2 * data.len() as u64 {
         return Err(malformed("too many segments, or segments sharing the file's bytes", total));

@@ -1,6 +1,6 @@
-//! Laying out the stub area and writing stubs and jumps.
+//! Layout of the stub area, and emission of stubs and jumps.
 //!
-//! All references are relative, so an image holds at any load address.
+//! All references are relative, so an image works at any load address.
 
 use crate::bytes::page_ceiling;
 use crate::choice::{Operand, Plan};
@@ -24,18 +24,18 @@ const JUMP: u8 = 0xe9;
 const JUMP_SHORT: u8 = 0xeb;
 /// `nop`
 const NOP: u8 = 0x90;
-/// `int3`: whoever comes here did what was proven impossible, and should not go on.
+/// `int3`, for places that no thread can reach, as was proven. A thread that does must not go on.
 const TRAP: u8 = 0xcc;
-/// Stubs start at multiples of this, so that few span more cache lines than they must.
+/// Stubs start at multiples of this, so that few span more cache lines than necessary.
 const STUB_ALIGNMENT: usize = 8;
 /// The literals at the start of the stub area.
 const LITERAL_BYTES: usize = 8 * Entry::ALL.len();
 
-/// A distance does not fit in 32 bits.
+/// The error that a distance does not fit in 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutOfReach;
 
-/// The stub area and what it serves.
+/// The stub area and the sites that it serves.
 pub(crate) struct Emitted {
     pub stub_address: u64,
     pub stubs: Vec<u8>,
@@ -82,7 +82,7 @@ fn lay_out(plans: &[Plan]) -> (Vec<usize>, usize) {
     (offsets.collect(), end)
 }
 
-/// The jumps of a site: at its start, and in padding where it goes by way of it.
+/// The jumps of a site: one at its start, and another in padding if the first one is short.
 pub(crate) fn jumps(site: &Site, stub_area: u64) -> Result<Vec<Patch>, OutOfReach> {
     let stub = stub_area.wrapping_add(u64::from(site.stub.offset));
     let near = |from: u64| -> Result<Vec<u8>, OutOfReach> {
@@ -104,13 +104,13 @@ pub(crate) fn jumps(site: &Site, stub_area: u64) -> Result<Vec<Patch>, OutOfReac
     Ok(patches)
 }
 
-/// `to` as seen from `from`.
+/// The distance from `from` to `to`.
 fn displacement(from: u64, to: u64) -> Result<i32, OutOfReach> {
     i32::try_from(to.wrapping_sub(from) as i64).map_err(|_| OutOfReach)
 }
 
-/// What an instruction names. Where that is relative to the thread's own storage (`%fs`), so is
-/// what the runtime is told.
+/// The memory operand of an instruction. If it is relative to the thread's own storage (`%fs`), the
+/// operand for the runtime is, too.
 fn memory_of(elf: &ElfView, instruction: &Listed) -> MemoryOperand {
     let bytes = &elf.bytes_from(instruction.address)[..usize::from(instruction.length)];
     let operation = Decoder::with_ip(64, bytes, instruction.address, DecoderOptions::NONE).decode();
@@ -125,8 +125,8 @@ fn memory_of(elf: &ElfView, instruction: &Listed) -> MemoryOperand {
     )
 }
 
-/// What the runtime is told in place of an address where the thread leaves all functions that it is
-/// in.
+/// What the runtime is told, in place of an address, when the thread leaves all functions that it
+/// is in.
 const LEAVES: i32 = -1;
 
 struct Writer<'a> {
@@ -192,7 +192,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Writes a call of the runtime, which goes on at `next`.
+    /// Writes a call of the runtime, which continues at `next`.
     fn call(&mut self, entry: Entry, next: u64) -> Result<(), OutOfReach> {
         self.out.extend(LEA_RCX);
         self.relative(next)?;
@@ -200,7 +200,8 @@ impl Writer<'_> {
         self.relative(self.area.wrapping_add(8 * entry.index() as u64))
     }
 
-    /// Writes what tells the runtime which memory an operation is on; `%rcx` is saved.
+    /// Writes the instructions that tell the runtime which memory an operation is on. `%rcx` is
+    /// saved already.
     fn tell(
         &mut self,
         elf: &ElfView,
@@ -242,20 +243,19 @@ impl Writer<'_> {
         self.area.wrapping_add(self.out.len() as u64)
     }
 
-    /// From here on the stub stands for `text_address`.
+    /// Records that the stub stands for `text_address` from here on.
     fn point(&mut self, text_address: u64) {
         self.points.push(StubPoint { offset: (self.out.len() - self.start) as u32, text_address });
     }
 
-    /// Writes a displacement to `target`, relative to its own end.
+    /// Writes a displacement to `target`, relative to the end of the displacement.
     fn relative(&mut self, target: u64) -> Result<(), OutOfReach> {
         let value = displacement(self.address().wrapping_add(4), target)?;
         self.out.extend(value.to_le_bytes());
         Ok(())
     }
 
-    /// Copies an instruction; a displacement relative to its own address grows by as much as the
-    /// instruction moves back.
+    /// Copies an instruction, and adjusts a displacement relative to the instruction's own address.
     fn displaced(&mut self, elf: &ElfView, instruction: &Listed) -> Result<(), OutOfReach> {
         if let Role::Conditional { condition, target } = instruction.role {
             self.out.extend([0x0f, 0x80 | condition]);

@@ -2,33 +2,33 @@
 
 use retake_contract::addresses;
 
-/// Where a stub can enter the runtime. Each has a literal at the start of the stub area.
+/// An entry of the runtime. Each has a literal at the start of the stub area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entry {
-    /// Makes a system call.
+    /// Executes a system call.
     SystemCall,
-    /// Reads the counter.
+    /// Reads the time-stamp counter.
     Rdtsc,
-    /// Reads the counter and the core's number.
+    /// Reads the time-stamp counter and the core's number.
     Rdtscp,
-    /// Tells what the processor can do.
+    /// Answers CPUID.
     Cpuid,
-    /// A section begins: all registers and flags are kept.
+    /// Begins a section, and keeps all registers and flags.
     SectionBegin,
-    /// A section ends: all registers and flags are kept.
+    /// Ends a section, and keeps all registers and flags.
     SectionEnd,
-    /// A section begins that is a compare-and-exchange. The runtime may go on behind the section
-    /// instead, having done what one does that fails: the byte before where it would go on
-    /// otherwise says how many bytes further that is.
+    /// Begins a section that is a compare-and-exchange. If the runtime does the work of a failing
+    /// one itself, it continues after the section. The byte before the normal return address has
+    /// the distance from there.
     CompareBegin,
-    /// It ends: the runtime sees from the flags whether it succeeded.
+    /// Ends a compare-and-exchange. The flags tell the runtime whether it succeeded.
     CompareEnd,
-    /// A function begins that works on one object: a section that is ordered by the object.
+    /// Begins a function that works on one object: a section that is ordered by the object.
     ObjectBegin,
-    /// A function begins that waits on a condition, and works on a mutex besides: a section that is
+    /// Begins a function that waits on a condition and also works on a mutex: a section that is
     /// ordered by both.
     ConditionBegin,
-    /// A passage that somebody wants to know of: see [`crate::SiteKind::Passage`].
+    /// Reports a passage, if its calls are counted: see [`crate::SiteKind::Passage`].
     Passage,
 }
 
@@ -53,7 +53,7 @@ impl Entry {
         self as usize
     }
 
-    /// Absolute address.
+    /// The absolute address of the entry.
     pub const fn address(self) -> u64 {
         addresses::RUNTIME_TEXT
             + match self {

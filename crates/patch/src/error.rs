@@ -1,9 +1,9 @@
-//! What can go wrong when a file is examined or a cached image is read.
+//! Errors of examining a file and of reading a cached image.
 
 use thiserror::Error;
 
-/// Why a file could not be examined at all. A file that merely has nothing to patch is not an
-/// error: see [`crate::Verdict`].
+/// The reason why a file could not be examined at all. A file with nothing to patch is no error:
+/// see [`crate::Verdict`].
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum PatchError {
     /// The bytes do not start with a 64-bit little-endian ELF header.
@@ -20,9 +20,9 @@ pub enum PatchError {
     /// A header contradicts itself or the length of the file.
     #[error("malformed ELF file: {what} (at {position:#x})")]
     Malformed {
-        /// What is wrong.
+        /// The error.
         what: &'static str,
-        /// File offset or address concerned.
+        /// The file offset or address of the error.
         position: u64,
     },
     /// A vDSO without a single function that can be replaced.

@@ -1,5 +1,5 @@
-//! How far a function reaches whose size nobody tells: assembler functions without `.size`, the
-//! entry point.
+//! The ends of functions whose size is unknown: assembler functions without `.size`, and the entry
+//! point.
 
 use crate::elf::ElfView;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
@@ -7,9 +7,9 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 /// Longest function whose end is inferred, in bytes.
 const INFERENCE_LIMIT: usize = 64 * 1024;
 
-/// The end of the function at `start`: decoding goes straight on until an instruction that never
-/// falls through and that no earlier branch skips. `None` where that does not happen, where the
-/// bytes do not decode, or when `left_bytes` are used up.
+/// Infers the end of the function at `start`. Decoding goes straight on up to an instruction that
+/// never falls through and that no earlier branch skips. Returns `None` if there is no such
+/// instruction, if the bytes do not decode, or when `left_bytes` are used up.
 pub(crate) fn inferred_end(elf: &ElfView, start: u64, left_bytes: &mut usize) -> Option<u64> {
     let bytes = elf.bytes_from(start);
     let bytes = &bytes[..bytes.len().min(INFERENCE_LIMIT)];

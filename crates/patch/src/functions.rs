@@ -1,7 +1,7 @@
-//! Which parts of the text are functions, and so may be decoded as instructions.
+//! The functions of a file: the parts of the text that may be decoded as instructions.
 //!
-//! Text contains data too (most of libcrypto's `0f 05` are tables). Only what a symbol, an
-//! unwinding table or Go's function table calls a function is decoded as one.
+//! Text contains data too (most of libcrypto's `0f 05` are tables). Only the ranges that a symbol,
+//! an unwinding table or Go's function table calls functions are decoded.
 
 use crate::bytes::u32_at;
 use crate::candidates::Candidate;
@@ -20,11 +20,11 @@ use std::collections::HashMap;
 
 type Header<'data> = CommonInformationEntry<EndianSlice<'data, LittleEndian>>;
 
-/// Bytes decoded, in all, to infer where functions end; symbols at the same places would otherwise
-/// make it quadratic.
+/// The most bytes decoded to infer the ends of functions. Without a limit, symbols at the same
+/// places would make the time quadratic.
 const INFERENCE_TOTAL_BYTES: usize = 1 << 26;
 
-/// No system call has a number as high as this.
+/// All system calls have numbers below this.
 const NUMBER_LIMIT: u32 = 1024;
 
 /// A function with an exception table.
@@ -34,18 +34,18 @@ pub(crate) struct ExceptionTable {
     pub address: u64,
 }
 
-/// What the file says about its functions.
+/// The functions of a file.
 pub(crate) struct Functions {
-    /// By address, cut wherever another function starts.
+    /// The chunks by address. A chunk ends where another function starts.
     pub chunks: Vec<Chunk>,
     pub exception_tables: Vec<ExceptionTable>,
-    /// False where the file says nothing, and `chunks` are simply all of its text.
+    /// Whether the file tells its functions. If not, `chunks` are all of its text.
     pub known: bool,
-    /// What its compiler said of single instructions.
+    /// The compiler's declarations about single instructions.
     pub declared: Declared,
 }
 
-/// Collects every function the file tells of.
+/// Collects all functions that the file tells of.
 pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functions {
     let mut ranges = Vec::new();
     let mut starts = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     let mut exception_tables = Vec::new();
     unwind_ranges(elf, &mut ranges, &mut exception_tables);
     ranges.extend(go_functions(elf));
-    // Libraries have no entry point; address 0 is then the ELF header.
+    // Libraries have no entry point: address 0 is the ELF header then.
     if elf.entry != 0 && !(ranges.is_empty() && starts.is_empty()) {
         starts.push(elf.entry);
     }
@@ -85,8 +85,8 @@ pub(crate) fn find_functions(elf: &ElfView, candidates: &[Candidate]) -> Functio
     Functions { chunks, exception_tables, known: true, declared: Declared::of(elf) }
 }
 
-/// Clips ranges to the text and cuts them at every start, so that they do not overlap and each
-/// function is decoded from where it begins.
+/// Clips ranges to the text and cuts them at every start, so that they do not overlap, and each
+/// function is decoded from its beginning.
 fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
     ranges.retain_mut(|range| {
         let Some(segment) = elf.text_segments().find(|segment| segment.holds(range.start)) else {
@@ -108,8 +108,8 @@ fn cut(elf: &ElfView, mut ranges: Vec<Chunk>) -> Vec<Chunk> {
     chunks
 }
 
-/// The text as a linear sweep sees it: the `.text` section where there is one, else whole segments.
-/// The sweep starts anew at whatever looks like a plain system call, lest data before it hide it.
+/// The text for a linear sweep: the `.text` section if there is one, or whole segments. The sweep
+/// starts anew at every plain system call, so that data before it cannot hide it.
 fn all_text(elf: &ElfView, candidates: &[Candidate]) -> Vec<Chunk> {
     let section = elf.section(b".text").map(|text| Chunk {
         start: text.address,
@@ -153,15 +153,15 @@ fn plain_calls(elf: &ElfView, candidates: &[Candidate]) -> impl Iterator<Item = 
     })
 }
 
-/// Whether `bytes` begin with `mov $number,%eax; syscall`: seven bytes that mean nothing else,
-/// whether or not they are in a function.
+/// Whether `bytes` begin with `mov $number,%eax; syscall`. These seven bytes have no other meaning,
+/// inside a function or not.
 pub(crate) fn is_plain_call(bytes: &[u8]) -> bool {
     bytes.first() == Some(&0xb8)
         && u32_at(bytes, 1).is_some_and(|number| number < NUMBER_LIMIT)
         && bytes[JUMP_BYTES as usize..].starts_with(&SYSCALL)
 }
 
-/// Functions from the unwinding table, found by its section or, failing that, by its program
+/// Adds the functions of the unwinding table, which is found by its section or else by its program
 /// header.
 fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<ExceptionTable>) {
     let Some(frames) = elf.section(b".eh_frame").or_else(|| frames_by_header(elf)) else {
@@ -172,7 +172,7 @@ fn unwind_ranges(elf: &ElfView, ranges: &mut Vec<Chunk>, tables: &mut Vec<Except
         bases = bases.set_text(text.address);
     }
     let section = EhFrame::new(frames.bytes, LittleEndian);
-    // Many entries share one header: parsing it once keeps a hostile table linear.
+    // Many entries share one header. Parsing it once keeps the time for a hostile table linear.
     let mut headers: HashMap<usize, gimli::Result<Header>> = HashMap::new();
     let mut entries = section.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {

@@ -1,4 +1,5 @@
-//! Telling sites from look-alikes, and collecting what may jump near them.
+//! Separation of sites from look-alikes, and collection of the addresses near them that something
+//! may jump to.
 
 use crate::bytes::{page_ceiling, page_floor};
 use crate::candidates::Candidate;
@@ -14,29 +15,29 @@ use crate::windows::Windows;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::ops::Range;
 
-/// Bytes of the longest instruction of interest, and of any other way into the kernel.
+/// Bytes of the longest instruction of interest, and of the other ways into the kernel.
 const LONGEST_SITE: u64 = 3;
 
-/// Bytes around a candidate in which the instruction that holds it must start and end.
+/// Distance from a candidate within which the instruction that contains it must start and end.
 const INSTRUCTION_BYTES: u64 = 16;
 
-/// Bytes around a site that matter: the longest run of instructions that is displaced (8 of 15
-/// bytes each), and from there as far as a short jump reaches.
+/// Bytes around a site that matter: the longest displaced run (8 instructions of 15 bytes), and the
+/// reach of a short jump from there.
 const SITE_REACH_BYTES: u64 = 8 * 15 + 130;
 
 /// The instructions of interest in a file.
 pub(crate) struct Recognised {
     /// Their addresses, ascending.
     pub sites: Vec<u64>,
-    /// Whole pages without a known function in which there are bytes that could call the kernel or
-    /// read the counter: data, most likely.
+    /// Whole pages without a known function that contain bytes of a call or of a counter read. They
+    /// are probably data.
     pub unreached: Vec<Range<u64>>,
-    /// Whether there are such bytes elsewhere, where no instruction is known, or as one that is no
-    /// site.
+    /// Whether such bytes occur elsewhere, either where no instruction is known, or as an
+    /// instruction that is no site.
     pub loose_sites: bool,
 }
 
-/// The pages that hold what is loose, and whether something loose is not on such pages alone.
+/// The pages that hold loose bytes, and whether there are loose bytes elsewhere.
 fn unreached(
     elf: &ElfView,
     functions: &Functions,
@@ -62,7 +63,7 @@ fn pages_between(elf: &ElfView, functions: &Functions, address: u64) -> Option<R
     Some(page_ceiling(gap.start)?..page_floor(gap.end))
 }
 
-/// What lies between two known functions, which are in the same text.
+/// The range between two known functions in the same segment.
 fn gap(elf: &ElfView, functions: &Functions, address: u64) -> Option<Range<u64>> {
     let segment = elf.text_segments().find(|segment| segment.holds(address))?;
     let next = functions.chunks.partition_point(|chunk| chunk.start <= address);
@@ -74,14 +75,14 @@ fn gap(elf: &ElfView, functions: &Functions, address: u64) -> Option<Range<u64>>
     .then_some(gap)
 }
 
-/// Goes once through the text between known functions, which in programs without unwind tables is
-/// nearly all of it.
+/// One pass over the text between known functions. In programs without unwinding tables, that is
+/// nearly all text.
 struct Gaps<'a> {
     elf: &'a ElfView<'a>,
     functions: &'a Functions,
     gap: Range<u64>,
     decoder: Decoder<'a>,
-    /// What was decoded last, in this gap.
+    /// The instruction decoded last in this gap.
     last: Instruction,
 }
 
@@ -105,10 +106,10 @@ impl<'a> Gaps<'a> {
         )
     }
 
-    /// Whether the bytes of one of the other ways into the kernel, which 64-bit code does not use,
-    /// are such by chance: between known functions, and either inside an instruction of code that
-    /// has no symbol, or in front of bytes that are no instructions, before which nothing jumps. To
-    /// be asked in ascending order.
+    /// Whether the bytes of `int $0x80` or `sysenter`, which 64-bit code does not use, occur by
+    /// chance. That is so between known functions, inside an instruction of code without a symbol,
+    /// or before bytes that are no instructions if no jump is between. Candidates must come in
+    /// ascending order.
     fn is_chance_gate(&mut self, candidate: &Candidate) -> bool {
         let Some(gap) =
             gap(self.elf, self.functions, candidate.address).filter(|_| candidate.kind.is_none())
@@ -137,7 +138,7 @@ impl<'a> Gaps<'a> {
     }
 }
 
-/// Decodes the functions with candidates, to see which are instructions.
+/// Decodes the functions with candidates, and finds out which candidates are instructions.
 pub(crate) fn recognise(
     elf: &ElfView,
     functions: &Functions,
@@ -150,8 +151,8 @@ pub(crate) fn recognise(
     let is_site = |listed: &&Listed| matches!(listed.role, Role::Site(_));
     let sites: Vec<Listed> = survey.listing.iter().filter(is_site).copied().collect();
     let is_known = |candidate: &Candidate| {
-        // A site in a suspect function will be refused, and is counted then; a look-alike in one
-        // proves nothing.
+        // A site in a suspect function counts here, because it will be refused and counted then. A
+        // look-alike in one proves nothing.
         let index = sites.partition_point(|site| site.address <= candidate.address);
         let at_site = sites[..index].last().is_some_and(|site| candidate.address < site.end());
         at_site
@@ -171,18 +172,19 @@ pub(crate) fn recognise(
     Recognised { sites: sites.iter().map(|site| site.address).collect(), unreached, loose_sites }
 }
 
-/// What [`gather`] finds.
+/// The result of [`gather`].
 pub(crate) struct Gathered {
     pub survey: Survey,
     /// Addresses near sites that something may jump to, sorted.
     pub targets: Vec<u64>,
-    /// Those of them to which other things lead than branches of functions, sorted.
+    /// Addresses among the targets that something other than a branch of a function refers to,
+    /// sorted.
     pub references: Vec<u64>,
-    /// Whether these are all.
+    /// Whether the targets are complete.
     pub targets_complete: bool,
 }
 
-/// Collects all that may jump near the sites, which ascend.
+/// Collects everything that may jump near the sites, which are in ascending order.
 pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gathered {
     let windows = Windows::around(elf, sites.iter().copied(), SITE_REACH_BYTES);
     let scan = scan_text(elf, &windows);
@@ -205,8 +207,8 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
             survey.suspect[index] = true;
         }
     }
-    // Data that happens to look like an address inside an instruction is not one; branches do lead
-    // there (over a LOCK prefix).
+    // A word of data that looks like an address inside an instruction is no reference. Branches do
+    // lead there, over a LOCK prefix.
     references.retain(|address| !survey.is_inside_instruction(*address));
     survey.branches.sort_unstable();
     references.append(&mut targets);
@@ -218,12 +220,12 @@ pub(crate) fn gather(elf: &ElfView, functions: &Functions, sites: &[u64]) -> Gat
     Gathered { survey, targets, references, targets_complete }
 }
 
-/// Where code outside all known functions jumps.
+/// The target of a jump in code outside all known functions.
 fn unknown_target(elf: &ElfView, hit: &Hit) -> Option<u64> {
     is_unknown_jump(elf, hit).then_some(hit.target)
 }
 
-/// The chunk that holds an address.
+/// Returns the index of the chunk that contains an address.
 pub(crate) fn chunk_index(chunks: &[Chunk], address: u64) -> Option<usize> {
     let index = chunks.partition_point(|chunk| chunk.start <= address).checked_sub(1)?;
     (address < chunks[index].end).then_some(index)

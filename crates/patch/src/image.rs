@@ -1,7 +1,7 @@
 //! The result of patching: images, sites, and the verdict on a file.
 //!
-//! All addresses are *link-time* addresses, as the file's program headers give them. Where the file
-//! is loaded at another place, add the load bias with wrapping arithmetic to each of them.
+//! All addresses are *link-time* addresses, as in the file's program headers. If the file is loaded
+//! elsewhere, the load bias must be added to each of them, with wrapping arithmetic.
 
 use crate::PAGE_BYTES;
 use crate::jump::JUMP_BYTES;
@@ -9,16 +9,16 @@ use crate::lazy_binding;
 use std::fmt;
 use std::ops::Range;
 
-/// Where the stub area lies relative to the file.
+/// The position of the stub area relative to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// From the first page after the file's last segment: libraries and the dynamic linker.
+    /// From the first page after the file's last segment, for libraries and the dynamic linker.
     After,
-    /// Ending at the page of the file's first segment: main programs, whose heap follows them.
+    /// Up to the page of the file's first segment, for main programs, whose heap follows them.
     Before,
 }
 
-/// What a site is, and so what its stub does.
+/// The kind of a site, which decides what its stub does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SiteKind {
     /// `syscall`
@@ -29,19 +29,19 @@ pub enum SiteKind {
     Rdtscp,
     /// `cpuid`
     Cpuid,
-    /// An instruction that reads and writes memory in one step: a section of its own.
+    /// An instruction that reads and writes memory in one step, and is a section of its own.
     Atomic,
-    /// Where a function begins that is a section as a whole.
+    /// The beginning of a function that is one section.
     SectionBegin,
-    /// An instruction by which such a function is left.
+    /// An instruction that leaves such a function.
     SectionEnd,
-    /// Where a function begins whose calls are counted in the thread's context, at `%gs:0x140`:
-    /// when the count becomes negative, the runtime is entered.
+    /// The beginning of a function whose calls are counted in the thread's context, at `%gs:0x140`.
+    /// When the count becomes negative, the runtime is entered.
     Passage,
 }
 
 impl SiteKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [SiteKind; 8] = [
         SiteKind::SystemCall,
         SiteKind::Rdtsc,
@@ -53,22 +53,23 @@ impl SiteKind {
         SiteKind::Passage,
     ];
 
-    /// Those that are one instruction each, for which the runtime stands in.
+    /// The kinds that are one instruction, which the runtime executes instead.
     pub const REPLACED: [SiteKind; 4] =
         [SiteKind::SystemCall, SiteKind::Rdtsc, SiteKind::Rdtscp, SiteKind::Cpuid];
 
-    /// Whether it must not be executed unnoticed. CPUID may: it traps by itself, or answers alike.
+    /// Whether the runtime must see each execution. It need not see CPUID, which traps by itself,
+    /// or always gives the same answer.
     pub fn must_be_seen(self) -> bool {
         matches!(self, SiteKind::SystemCall | SiteKind::Rdtsc | SiteKind::Rdtscp)
     }
 
-    /// Whether it belongs to a section, so that the instruction is executed by the program itself.
+    /// Whether it belongs to a section. The program executes the instruction itself then.
     pub fn is_of_section(self) -> bool {
         matches!(self, SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd)
     }
 
-    /// The instruction without prefixes, for which the runtime stands in; nothing where the program
-    /// executes it itself.
+    /// The opcode of an instruction that the runtime executes instead, without prefixes. `None` if
+    /// the program executes it.
     pub fn opcode(self) -> Option<&'static [u8]> {
         match self {
             SiteKind::SystemCall => Some(&SYSCALL),
@@ -83,13 +84,13 @@ impl SiteKind {
     }
 }
 
-/// Bytes of the longest edit of an instruction that becomes a trap where it is.
+/// Bytes of the longest edit of an instruction that becomes a trap in place.
 const TRAPPED_BYTES: u64 = 3;
 
 /// `syscall`
 pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// What became of a file.
+/// The result of patching a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// At least one site was patched.
@@ -107,7 +108,7 @@ impl Verdict {
         }
     }
 
-    /// The sites that were recognised and left alone.
+    /// The sites that were recognised but not patched.
     pub fn refused(&self) -> &[RefusedSite] {
         match self {
             Verdict::Patched(image) => &image.refused,
@@ -115,7 +116,8 @@ impl Verdict {
         }
     }
 
-    /// Without an image nobody takes care of them, nor if patches lie on them.
+    /// Adds the unreached pages. A page counts as a place of unknown calls if there is no image to
+    /// handle it, or if patches are on it.
     pub(crate) fn with_unreached(mut self, unreached: Vec<Range<u64>>) -> Self {
         match &mut self {
             Verdict::Patched(image) => {
@@ -142,14 +144,14 @@ impl Verdict {
     }
 }
 
-/// What is known of a file that got no image.
+/// The facts about a file that got no image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpatched {
-    /// Why there is none.
+    /// The reason.
     pub reason: UnpatchedReason,
-    /// Sites that were recognised; empty where the text has none.
+    /// The sites that were recognised. Empty if the text has none.
     pub refused: Vec<RefusedSite>,
-    /// As [`Image::unknown_calls`].
+    /// See [`Image::unknown_calls`].
     pub unknown_calls: bool,
 }
 
@@ -158,14 +160,14 @@ pub struct Unpatched {
 pub enum UnpatchedReason {
     /// No executable segment contains a pattern of interest.
     NoSites,
-    /// There are patterns, but none could be accepted.
+    /// There are patterns, but no site could be patched.
     AllRefused,
-    /// The file is so large that a stub and its site, or what a displaced instruction refers to,
-    /// are more than 2 GiB apart.
+    /// The file is so large that a stub is more than 2 GiB away from its site, or from what a
+    /// displaced instruction refers to.
     OutOfReach,
     /// The text is large and executes only `cpuid`: see [`crate::Options::cpuid_text_limit`].
     NotWorthwhile,
-    /// The text is full of patterns, as no program's is: it was not examined.
+    /// The text has more patterns than any program. It was not examined.
     TooManyPatterns,
 }
 
@@ -174,40 +176,40 @@ pub enum UnpatchedReason {
 pub struct Image {
     /// One for each executable segment that has patched sites, by address.
     pub segments: Vec<ImageSegment>,
-    /// Where the stubs go: a link-time, page-aligned address. With [`Placement::Before`] and a file
-    /// linked at 0 it lies below zero and has wrapped around; the sum with the load bias is right
-    /// all the same.
+    /// Link-time address of the stubs, page-aligned. With [`Placement::Before`] and a file linked
+    /// at 0 it is below zero and has wrapped around. Its sum with the load bias is right
+    /// nevertheless.
     pub stub_address: u64,
-    /// The stub area: whole pages, beginning with an 8-byte literal for each [`crate::Entry`], the
-    /// addresses of the runtime's entries.
+    /// The stub area in whole pages. It begins with an 8-byte literal for each [`crate::Entry`]:
+    /// the addresses of the runtime's entries.
     pub stubs: Vec<u8>,
     /// Page-aligned start of the first loadable segment.
     pub low: u64,
     /// Page-aligned end of the last loadable segment in memory.
     pub high: u64,
-    /// What was patched, by address.
+    /// The patched sites, by address.
     pub sites: Vec<Site>,
-    /// What was recognised and left alone, by address.
+    /// The sites that were recognised but not patched, by address.
     pub refused: Vec<RefusedSite>,
-    /// Instructions of the dynamic linker that save and restore registers, which shorter ones of
-    /// the same length replace.
+    /// Instructions of the dynamic linker that save and restore registers, and were replaced by
+    /// FXSAVE and FXRSTOR of the same length.
     pub saves: Vec<u64>,
-    /// Where instructions became traps that no stub stands for: RDRAND and its kin, and what would
-    /// change `%gs`.
+    /// Addresses of instructions that became traps without a stub: RDRAND and similar ones, and
+    /// those that would change `%gs`.
     pub trapped: Vec<u64>,
-    /// Whole pages, untouched by the image, in which no function is known, but the bytes of such
-    /// instructions occur (see below): tables, most likely, as in libcrypto. The loader of the file
-    /// must take care that they are not executed unnoticed.
+    /// Whole pages, not rewritten by the image, that have no known function but bytes of such
+    /// instructions (see below). They are probably tables, as in libcrypto. The loader of the file
+    /// must make sure that they are not executed unnoticed.
     pub unreached: Vec<Range<u64>>,
-    /// Whether the bytes of an instruction that calls the kernel or reads the time-stamp counter
-    /// occur, at any offset in executable bytes, where they were neither patched (with no way past
-    /// the patch) nor proven to be inside another instruction, nor are on unreached pages. Where
-    /// this is false for all text of a process, the kernel need not make them trap, but for the
-    /// signal restorers ([`Refusal::SignalReturn`]), which do not count.
+    /// Whether the executable bytes have, at any offset, an instruction that calls the kernel or
+    /// reads the time-stamp counter, unless it was patched (with no way past the patch), is proven
+    /// to be inside another instruction, or is on unreached pages. If this is false for all text of
+    /// a process, the kernel need not make these instructions trap. Signal restorers
+    /// ([`Refusal::SignalReturn`]) do not count.
     pub unknown_calls: bool,
 }
 
-/// Without the bytes, which nobody wants to see.
+/// Leaves out the bytes, which are of no use to a reader.
 impl fmt::Debug for Image {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -236,7 +238,7 @@ impl fmt::Debug for ImageSegment {
 }
 
 impl Image {
-    /// Ranges of text, as address and bytes, outside which the image is the file.
+    /// Ranges of rewritten text, as address and length. The rest of the image is equal to the file.
     pub fn rewritten(&self) -> impl Iterator<Item = (u64, u64)> {
         let sites = self.sites.iter().flat_map(|site| {
             let jump = (site.patch_address, u64::from(site.patch_length));
@@ -252,9 +254,9 @@ impl Image {
         sites.flatten().chain(traps).chain(saves).chain(trapped)
     }
 
-    /// Runs of pages that hold everything rewritten, by address: at most `most` of them, or one for
-    /// each segment. What lies between runs is the file's own, and so much of it that leaving it
-    /// alone pays: pages of the file come from the page cache, and many at once.
+    /// Runs of pages that contain everything rewritten, by address: at most `most`, or one for each
+    /// segment if there are more segments. The largest gaps are left to the file: its pages come
+    /// from the page cache, many at a time.
     pub fn rewritten_runs(&self, most: usize) -> Vec<Run> {
         let mut pages: Vec<u64> = self
             .rewritten()
@@ -290,8 +292,8 @@ impl Image {
         runs
     }
 
-    /// The address in the file's text that an address in the stub area stands for: where a debugger
-    /// should say the program is. `None` for an address outside the stubs.
+    /// Returns the address in the file's text that an address in the stub area stands for. A
+    /// debugger shows the program there. `None` for an address outside the stubs.
     pub fn text_address(&self, stub_address: u64) -> Option<u64> {
         let offset = stub_address.wrapping_sub(self.stub_address);
         if offset >= self.stubs.len() as u64 {
@@ -308,8 +310,8 @@ impl Image {
     }
 }
 
-/// One patched segment: what the kernel would show when it maps this part of the file, with the
-/// patches in it.
+/// One patched segment: the bytes that the kernel would map for this part of the file, with the
+/// patches.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ImageSegment {
     /// Page-aligned offset in the file.
@@ -320,7 +322,7 @@ pub struct ImageSegment {
     pub bytes: Vec<u8>,
 }
 
-/// Runs of rewritten pages that lie closer together than this are one.
+/// Runs of rewritten pages are joined if they are closer together than this, in bytes.
 const NEAR_BYTES: u64 = 0x10000;
 
 /// Whole pages of a patched segment.
@@ -330,26 +332,26 @@ pub struct Run {
     pub segment: usize,
     /// Page-aligned link-time address.
     pub address: u64,
-    /// Whole pages.
+    /// Size in bytes, a multiple of the page size.
     pub bytes: u64,
 }
 
 /// One patched instruction, or the first one of a function that is a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// What it asks for.
+    /// Kind of the site.
     pub kind: SiteKind,
     /// Address of the instruction.
     pub address: u64,
-    /// Its bytes, prefixes included.
+    /// Length of the instruction in bytes, with prefixes.
     pub length: u8,
-    /// Where the jump is: 5 bytes, or 2 where it goes by way of padding.
+    /// Address of the jump: 5 bytes, or 2 if it leads to padding.
     pub patch_address: u64,
     /// Bytes overwritten: the jump, then `int3` up to the next instruction that was kept.
     pub patch_length: u8,
-    /// Where in padding the 5-byte jump is to which the 2-byte jump leads.
+    /// Address of the 5-byte jump in padding, to which a 2-byte jump leads.
     pub pad_address: Option<u64>,
-    /// Where the jump leads.
+    /// The stub to which the jump leads.
     pub stub: StubInfo,
 }
 
@@ -360,16 +362,16 @@ pub struct StubInfo {
     pub offset: u32,
     /// Bytes of code.
     pub length: u32,
-    /// The link-time address that the stub leaves in `%rcx`: where the runtime returns to. In the
-    /// text, or in the stub where instructions after the site were displaced, or the site belongs
-    /// to a section. An atomic instruction's is that of the first call.
+    /// The link-time address that the stub leaves in `%rcx`, at which the runtime continues. It is
+    /// in the text, or in the stub if instructions after the site were displaced, or if the site
+    /// belongs to a section. For an atomic instruction it is that of the first call.
     pub continue_at: u64,
-    /// Which instruction of the text each part of the stub stands for, by offset; the first is at
-    /// offset 0.
+    /// The instructions of the text that the parts of the stub stand for, by offset. The first is
+    /// at offset 0.
     pub points: Vec<StubPoint>,
 }
 
-/// From `offset` on (to the next point), the stub stands for the instruction at `text_address`.
+/// A part of a stub, up to the next point, that stands for the instruction at `text_address`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StubPoint {
     /// Bytes from the start of the stub.
@@ -378,36 +380,36 @@ pub struct StubPoint {
     pub text_address: u64,
 }
 
-/// An instruction that was recognised and left alone: it works all the same, by a trap.
+/// An instruction that was recognised but not patched. It still works, by a trap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedSite {
-    /// What it asks for.
+    /// Kind of the site.
     pub kind: SiteKind,
     /// Address of the instruction.
     pub address: u64,
-    /// Why.
+    /// The reason.
     pub reason: Refusal,
 }
 
-/// Why a site is left alone.
+/// Why a site is not patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The bytes by which unwinders and debuggers recognise a signal frame.
+    /// It has the bytes by which unwinders and debuggers recognise a signal frame.
     SignalReturn,
-    /// No five bytes of instructions that can run elsewhere adjoin it.
+    /// It has no five adjacent bytes of instructions that can be displaced.
     NoRoom,
-    /// Five bytes do, but something may jump into them.
+    /// It has five such bytes, but something may jump into them.
     JumpTarget,
-    /// The function it is in does not decode cleanly.
+    /// Its function does not decode cleanly.
     SuspectFunction,
-    /// The file says nothing about its functions, and the site has not the one form that is safe
-    /// regardless.
+    /// The file does not tell its functions, and the site is not of the one form that is safe
+    /// nevertheless.
     NoFunctionTable,
     /// The options exclude its kind.
     NotWanted,
-    /// A function that would be a section may run code of the program, for ever.
+    /// A function that would be a section may run code of the program for ever.
     IndirectCall,
-    /// A function that would be a section is never left, or its parts cannot be told.
+    /// A function that would be a section never returns, or its parts are unknown.
     NoExit,
 }
 
@@ -460,7 +462,7 @@ mod tests {
     #[test]
     fn runs_hold_all_that_is_rewritten_and_little_else() {
         let sites = [0x10_0010, 0x11_0000, 0x20_0000, 0x50_0ffe, 0x80_0010, 0x100_0010];
-        // The jump before 0x11_0000 is on the page before. What is 64 kB apart is apart.
+        // The jump before 0x11_0000 is on the page before. Runs 64 kB apart are not joined.
         let apart = [
             (0, 0x10_0000, 0x1_1000),
             (0, 0x1f_f000, 0x2000),

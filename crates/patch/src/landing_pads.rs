@@ -1,8 +1,8 @@
-//! Jump targets of exceptions: where the unwinder continues a function, from its language-specific
-//! table.
+//! Landing pads: the addresses where the unwinder continues a function after an exception, from the
+//! function's language-specific table.
 //!
-//! This decoder is the project's own: gimli reads the unwinding tables and says where this one is,
-//! but not what it says.
+//! This decoder is our own: gimli reads the unwinding tables and finds the language-specific one,
+//! but does not decode it.
 
 use crate::bytes::array_at;
 use crate::elf::ElfView;
@@ -12,12 +12,12 @@ use crate::windows::Windows;
 const OMITTED: u8 = 0xff;
 const FORM_MASK: u8 = 0x0f;
 
-/// Entries read in all; functions may share a table, so this bounds what a small hostile file
-/// costs.
+/// The most entries read. Functions may share a table, so this bounds the cost of a small hostile
+/// file.
 const TOTAL_ENTRIES: usize = 1 << 24;
 
 /// Adds the landing pads near candidates. Returns the functions whose table could not be read:
-/// anything in them may be a target.
+/// anything in these may be a target.
 pub(crate) fn landing_pad_targets(
     elf: &ElfView,
     windows: &Windows,
@@ -42,8 +42,8 @@ struct Cursor<'data> {
 }
 
 impl Cursor<'_> {
-    /// Calls `found` for each landing pad; `None` where the table ends early or has an encoding
-    /// that compilers do not use here.
+    /// Calls `found` for each landing pad. Returns `None` if the table ends early, or has an
+    /// encoding that compilers do not use here.
     fn landing_pads(
         &mut self,
         function: u64,
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn variable_length_entries() {
-        // No base, no types; two entries, one of them without a pad.
+        // No base and no types. Two entries, one of them without a pad.
         assert_eq!(
             pads(&[0xff, 0xff, 0x01, 9, 0, 4, 0x90, 0x02, 1, 4, 4, 0, 0]),
             Some(vec![0x1110])

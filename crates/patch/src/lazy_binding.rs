@@ -1,11 +1,11 @@
-//! The dynamic linker's lazy binding, made repeatable.
+//! Repeatable lazy binding of the dynamic linker.
 //!
 //! When a function is called for the first time, glibc's linker saves the vector registers on the
-//! program's stack with XSAVEC or XSAVE. These also store which of them are in use, and XSAVEC
-//! nothing of the others; and of registers that are all zero the processor may forget or remember
-//! that they are in use at any interruption. The stack below would differ at replay. The linker
-//! itself leaves the upper halves of vector registers alone, so that FXSAVE does as well, of which
-//! it has a variant too, for processors without the other instructions.
+//! program's stack with XSAVEC or XSAVE. These also store which registers are in use, and XSAVEC
+//! stores nothing for the others. While a register is all zero, the processor may change at any
+//! interruption whether it counts as in use. The stack below would differ at replay. The linker
+//! itself does not touch the upper halves of vector registers, so FXSAVE is enough. The linker has
+//! a variant with FXSAVE, too, for processors without the other instructions.
 
 use crate::elf::ElfView;
 use crate::jump::Patch;
@@ -14,18 +14,19 @@ use crate::jump::Patch;
 const SAVES: [[u8; 4]; 2] = [[0x0f, 0xc7, 0x64, 0x24], [0x0f, 0xae, 0x64, 0x24]];
 /// `mov $mask, %eax` without the mask.
 const MOVE_MASK: u8 = 0xb8;
-/// `xor %edx, %edx; xrstor disp8(%rsp)` without the displacement, behind the mask.
+/// `xor %edx, %edx; xrstor disp8(%rsp)` without the displacement, after the mask.
 const RESTORE: [u8; 6] = [0x31, 0xd2, 0x0f, 0xae, 0x6c, 0x24];
 /// `fxsave disp8(%rsp)` and `fxrstor disp8(%rsp)`, without the displacement.
 const SHORT_SAVE: [u8; 4] = [0x0f, 0xae, 0x44, 0x24];
 const SHORT_RESTORE: [u8; 4] = [0x0f, 0xae, 0x4c, 0x24];
-/// Bytes of each of these instructions.
+/// Length of each of these instructions in bytes.
 pub(crate) const INSTRUCTION_BYTES: u64 = 5;
-/// Between saving and restoring lies one call, and before saving an area is cleared.
+/// Longest distance of the instructions in bytes: one call is between save and restore, and an area
+/// is cleared before the save.
 const MOST_BYTES: usize = 96;
 
-/// The edits of a file's text. Any other file has none: what is looked for is a save and a restore
-/// of the same place with the same mask, next to each other.
+/// The edits of a file's text. Only the dynamic linker has any: a save and a restore of the same
+/// place with the same mask, close together.
 pub(crate) fn patches(elf: &ElfView) -> Vec<Patch> {
     let segments = elf.text_segments();
     segments
@@ -41,7 +42,7 @@ fn in_text(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
     restores.filter_map(|(at, _)| pair(text, at)).flatten()
 }
 
-/// The edits for a restore and its save, if they are those of lazy binding.
+/// The edits for a restore and its save, if they belong to lazy binding.
 fn pair(text: &[u8], restore: usize) -> Option<[(usize, Vec<u8>); 2]> {
     let place = *text.get(restore + RESTORE.len())?;
     let mask = text.get(restore.checked_sub(5)?..restore).filter(|bytes| bytes[0] == MOVE_MASK)?;

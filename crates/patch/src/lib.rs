@@ -1,13 +1,13 @@
-//! Computes patched images of x86-64 files: the same text with jumps to stubs in place of the
-//! instructions before system calls, and in place of RDTSC, RDTSCP and CPUID; on demand also around
-//! what must be done by one thread at a time.
+//! Computes patched images of x86-64 files. An image is the same text with jumps to stubs in place
+//! of the instructions before system calls, and in place of RDTSC, RDTSCP and CPUID. On demand, it
+//! also has jumps around code that must be executed by one thread at a time.
 //!
 //! This crate only turns bytes into bytes. It opens no file, maps no memory and runs nothing. Its
 //! input is whatever a recorded program maps, so it is treated as hostile: a malformed file gives
 //! an error or fewer sites, never a panic.
 //!
-//! What is rewritten is a pure function of the file's bytes, of [`Placement`], of [`Options`] and
-//! of [`PATCHER_VERSION`]: replay relies on it. `docs/PATCHING.md` explains the rules by which a
+//! The rewritten bytes are a pure function of the file's bytes, [`Placement`], [`Options`] and
+//! [`PATCHER_VERSION`]. Replay relies on this. `docs/PATCHING.md` explains the rules by which a
 //! site is accepted or refused.
 
 #![forbid(unsafe_code)]
@@ -60,12 +60,13 @@ pub use image::{
 pub use telling::{is_declared, tells_all};
 pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
 
-/// Changes whenever the same input could give a different image. Part of the name of every cached
-/// image.
+/// The version of the patcher. It changes whenever the same input could give a different image, and
+/// is part of the name of every cached image.
 pub const PATCHER_VERSION: u32 = 16;
 
-/// What an image depends on besides its file: this patcher, and where the contract puts the
-/// runtime's entries and the fields that stubs use. Kept images of another version are of no use.
+/// The version of images: it depends on this patcher, and on the contract's addresses of the
+/// runtime's entries and of the fields that stubs use. Cached images of another version are
+/// useless.
 pub fn image_version() -> String {
     format!("{PATCHER_VERSION}-{:016x}", retake_contract::HASH)
 }
@@ -73,6 +74,6 @@ pub fn image_version() -> String {
 /// Bytes of a page, the unit in which the kernel maps files.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// Where the runtime's text is in every recorded process. Its first bytes are the table of entry
-/// points that stubs jump to.
+/// The address of the runtime's text in every recorded process. It begins with the table of entries
+/// that stubs jump to.
 pub use retake_contract::addresses::RUNTIME_TEXT;

@@ -1,5 +1,5 @@
-//! Functions whose calls are counted, so that a thread can be stopped at one of them and found
-//! there again at replay: those that threads call before they touch what they share.
+//! Functions whose calls are counted, so that a thread can be stopped at one of them, and replay
+//! can find the same call. Threads call these functions before they use shared memory.
 
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
@@ -14,10 +14,11 @@ const COUNTED: [&[u8]; 6] = [
     b"__pthread_rwlock_wrlock",
 ];
 
-/// `endbr64`: stays the first instruction of a function.
+/// `endbr64`, which must stay the first instruction of a function.
 const ENTRY_MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
-/// The first instructions, ascending, of those that the file defines; behind the mark of an entry.
+/// The first instructions of those functions that the file defines, ascending. An `endbr64` is
+/// skipped.
 pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Vec<u64> {
     if !functions.known || !elf.defines([b"pthread_mutex_lock"])[0] {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Jump targets that no instruction names: jump tables, pointers in data, relocations.
+//! Jump targets that no instruction names: in jump tables, pointers in data, and relocations.
 
 use crate::bytes::u32_at;
 use crate::chunk::Chunk;
@@ -6,15 +6,15 @@ use crate::elf::ElfView;
 use crate::scan::TableBase;
 use crate::windows::Windows;
 
-/// Entries looked at in one possible jump table.
+/// The most entries read in one possible jump table.
 const TABLE_ENTRIES: u64 = 4096;
 
-/// Entries looked at in all of them; far more than real programs have.
+/// The most entries read in all tables together. Real programs have far fewer.
 const TOTAL_ENTRIES: usize = 1 << 26;
 
-/// Adds the addresses near sites that pointers in data lead to. Relocations need no separate
-/// reading: their addends are 8-byte words in loaded segments too, and so are the words that
-/// relative relocations apply to.
+/// Adds the addresses near sites to which pointers in data lead. Relocations need no separate
+/// treatment: their addends are 8-byte words in loaded segments too, and so are the words to which
+/// relative relocations apply.
 pub(crate) fn pointer_targets(elf: &ElfView, windows: &Windows, targets: &mut Vec<u64>) {
     for segment in &elf.segments {
         let bytes = elf.segment_bytes(segment);
@@ -26,15 +26,15 @@ pub(crate) fn pointer_targets(elf: &ElfView, windows: &Windows, targets: &mut Ve
     }
 }
 
-/// Adds the addresses near sites that jump tables of 4-byte offsets relative to the table lead to.
-/// Any address that code loads may be such a table; reading stops at the first entry that does not
-/// lead into text.
+/// Adds the addresses near sites to which jump tables lead. These tables have 4-byte offsets
+/// relative to the table. Any address that code loads may be one. Reading stops at the first entry
+/// that does not lead into text.
 ///
-/// Where the next table starts this one should end. But what looks like a start may be no more than
-/// an address computed from one, so reading goes on for as long as entries lead into the function
-/// that uses the table.
+/// A table should end where the next one starts. But an apparent start may be just an address
+/// computed from one, so reading continues while entries lead into the function that uses the
+/// table.
 ///
-/// Returns false where there are more entries than will be looked at: then targets may be missing.
+/// Returns false if there are more entries than the limit: targets may then be missing.
 #[must_use]
 pub(crate) fn table_targets(
     elf: &ElfView,
@@ -75,7 +75,7 @@ pub(crate) fn table_targets(
     true
 }
 
-/// The chunk that holds `address`.
+/// Returns the chunk that contains `address`.
 fn chunk_at(chunks: &[Chunk], address: u64) -> Option<&Chunk> {
     let index = chunks.partition_point(|chunk| chunk.start <= address);
     chunks[..index].last().filter(|chunk| address < chunk.end)

@@ -1,11 +1,12 @@
-//! How a thread that goes through a range of code leaves it.
+//! Control flow into and out of a range of code.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The addresses outside that this code, which begins at `start`, goes on at, and those inside from
-/// which it goes on nobody can say where, or makes a call. `None`: it is no code.
+/// The addresses outside this code, which begins at `start`, at which execution continues after it.
+/// Also the instructions inside that call or lead to an unknown address. `None` if it does not
+/// decode.
 pub fn ways_out(start: u64, code: &[u8]) -> Option<BTreeSet<u64>> {
     let range = start..start.checked_add(code.len() as u64)?;
     let mut ways = BTreeSet::new();
@@ -18,8 +19,8 @@ pub fn ways_out(start: u64, code: &[u8]) -> Option<BTreeSet<u64>> {
     Some(ways)
 }
 
-/// Where each instruction begins and ends of code that begins at `start`, up to the one at `last`.
-/// `None`: there is none at `last`.
+/// The start and end of each instruction in code that begins at `start`, up to the one at `last`.
+/// `None` if there is no instruction at `last`.
 pub fn instructions(start: u64, code: &[u8], last: u64) -> Option<Vec<(u64, u64)>> {
     let mut all = Vec::new();
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
@@ -34,7 +35,7 @@ pub fn instructions(start: u64, code: &[u8], last: u64) -> Option<Vec<(u64, u64)
     None
 }
 
-/// The instructions of code that begins at `start` that call.
+/// The addresses of calls in code that begins at `start`.
 pub fn calls(start: u64, code: &[u8]) -> BTreeSet<u64> {
     let is_call = |one: &Instruction| {
         matches!(one.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
@@ -46,8 +47,8 @@ pub fn calls(start: u64, code: &[u8]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The instructions of a function's code, which begins at `start`, that are outside a range and may
-/// lead into it. `None`: it is no code.
+/// The instructions of a function that may lead into a range from outside. The function's code
+/// begins at `start`. `None` if it does not decode.
 pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u64>> {
     let mut ways = BTreeSet::new();
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
@@ -67,9 +68,9 @@ pub fn ways_in(start: u64, code: &[u8], range: &Range<u64>) -> Option<BTreeSet<u
     Some(ways)
 }
 
-/// Bytes of the instructions, as far as all of them are there, that a thread executes which comes
-/// to `start` and which nothing interrupts: up to the first one that may lead elsewhere, that
-/// included.
+/// The bytes of the instructions that a thread at `start` surely executes if nothing interrupts it:
+/// all up to the first one that may lead elsewhere, which is included. Only complete instructions
+/// count.
 pub fn straight_run(start: u64, code: &[u8]) -> usize {
     let mut end = 0;
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE) {

@@ -1,19 +1,20 @@
-//! Which addresses a piece of code refers to.
+//! The addresses that a piece of code refers to.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
 use std::collections::HashSet;
 
 /// Longest instruction.
 const LONGEST: usize = 15;
-/// No jump over one byte lies further from where it leads to.
+/// The longest distance between a jump with a one-byte displacement and its target.
 pub(crate) const SHORT_REACH: usize = 2 + 128;
 
-/// Where something in the code at `start` may refer to another place, by its bytes alone, and to
-/// which: jumps and calls over four bytes, and what is relative to the program counter. Wherever an
-/// instruction begins, none is missing; [`of_code`] around tells which of them are true. Calls
-/// `found` with what is referred to and the place.
+/// Finds possible references in the code at `start`, by its bytes alone: jumps and calls with a
+/// four-byte displacement, and operands relative to the program counter. No reference of an
+/// instruction is missed, wherever instructions begin. [`of_code`] tells which ones are real. Calls
+/// `found` with the target and the address of the reference.
 pub(crate) fn possible(start: u64, code: &[u8], mut found: impl FnMut(u64, u64)) {
-    // Nothing, or 1, 2 or 4 bytes of the instruction may follow an address relative to it.
+    // An address is relative to the end of its instruction, and 0, 1, 2 or 4 more bytes of it may
+    // follow.
     const BEHIND: [u64; 4] = [0, 1, 2, 4];
     for (at, bytes) in code.windows(6).enumerate() {
         let (from, behind) = match KINDS[bytes[0] as usize] {
@@ -31,8 +32,8 @@ pub(crate) fn possible(start: u64, code: &[u8], mut found: impl FnMut(u64, u64))
     }
 }
 
-/// The same for jumps over one byte that may lead to `target`, which lies `place` bytes into the
-/// code.
+/// Finds jumps with a one-byte displacement that may lead to `target`, which is at offset `place`
+/// in the code.
 pub(crate) fn possible_short(code: &[u8], place: usize) -> impl Iterator<Item = usize> + use<'_> {
     let first = place.saturating_sub(2 + i8::MAX as usize);
     code.windows(2).enumerate().skip(first).take(2 * SHORT_REACH).filter_map(move |(at, bytes)| {
@@ -41,16 +42,16 @@ pub(crate) fn possible_short(code: &[u8], place: usize) -> impl Iterator<Item = 
     })
 }
 
-/// What a byte may be the first of that refers to another place.
+/// The kinds of bytes that a reference may begin with.
 #[derive(Clone, Copy)]
 enum Kind {
     None,
-    /// A call or a jump, with the distance behind.
+    /// The opcode of a call or jump. The displacement follows.
     Branch,
-    /// Of the second map, which has the conditional jumps.
+    /// The first byte of a two-byte opcode, which may be a conditional jump.
     Escape,
     Transaction,
-    /// ModRM of an operand that is relative to the program counter.
+    /// The ModRM byte of an operand relative to the program counter.
     Operands,
 }
 
@@ -70,8 +71,8 @@ static KINDS: [Kind; 256] = {
     kinds
 };
 
-/// Adds what the code that lies at `start` refers to. Decoding starts at several places, because
-/// nothing says where instructions begin; it soon falls into step.
+/// Adds the addresses that the code at `start` refers to. Decoding starts at several places,
+/// because nothing says where instructions begin. It soon falls into step.
 pub(crate) fn of_code(start: u64, code: &[u8], found: &mut HashSet<u64>) {
     let mut seen = vec![false; code.len()];
     let mut instruction = Instruction::default();
@@ -109,7 +110,7 @@ fn of_instruction(instruction: &Instruction) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whatever bytes: each reference that is decoded is among the possible ones.
+    /// For any bytes, each decoded reference is among the possible ones.
     #[test]
     fn no_reference_is_missed() {
         const START: u64 = 0x10_0000;
@@ -121,7 +122,7 @@ mod tests {
             (state >> 33) as u8
         };
         for round in 0..40 {
-            // Short distances, and bytes that tell of references more often than others do.
+            // Short displacements, and a larger share of bytes that occur in references.
             let mut code: Vec<u8> = (0..4096).map(|_| next()).collect();
             for at in (0..4096 - 8).step_by(7) {
                 let first =

@@ -1,22 +1,22 @@
-//! A look at every byte of the text, without decoding it: which functions may refer to the
-//! neighbourhood of a site, and where jump tables may be.
+//! A scan of every byte of the text, without decoding. It finds the functions that may refer to the
+//! neighbourhood of a site, and possible jump tables.
 //!
-//! Decoding a large program takes seconds, looking at it a fraction. Whatever refers to a site from
-//! afar has a 32-bit displacement (or, in programs at a fixed address, the address itself) among
-//! its bytes, so only functions with such bytes need to be decoded; the short jumps come from near
-//! by.
+//! Decoding a large program takes seconds, the scan a fraction of that. A reference to a site from
+//! far away has a 32-bit displacement among its bytes (or, in programs at a fixed address, the
+//! address itself). Only functions with such bytes need to be decoded. Short jumps come only from
+//! near a site.
 
 use crate::bytes::u32_at;
 use crate::elf::{ElfView, LoadSegment};
 use crate::windows::Windows;
 
-/// What the scan found.
+/// The result of the scan.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// Addresses of 4-byte words that lead near a site if they are displacements or addresses;
-    /// ascending.
+    /// 4-byte words that lead near a site if they are displacements or addresses, by ascending
+    /// address.
     pub hits: Vec<Hit>,
-    /// Where jump tables may start.
+    /// Possible starts of jump tables.
     pub table_bases: Vec<TableBase>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Scan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hit {
     pub address: u64,
-    /// Where it leads, taken as a displacement.
+    /// The address it leads to as a displacement.
     pub target: u64,
 }
 
@@ -68,12 +68,13 @@ impl Scan {
     }
 }
 
-/// Whether `before` ends like `lea disp32(%rip),%register` up to the displacement.
+/// Whether `before` ends with the bytes of `lea disp32(%rip),%register` before the displacement.
 fn loads_address(before: &[u8]) -> bool {
     matches!(before, [.., 0x8d, mode] if mode & 0xc7 == 0x05)
 }
 
-/// Whether `before` ends like `mov $imm32,%register` up to the constant, in either form.
+/// Whether `before` ends with the bytes of `mov $imm32,%register` before the constant, in either
+/// form.
 fn loads_constant(before: &[u8]) -> bool {
     matches!(before, [.., 0xb8..=0xbf] | [.., 0xc7, 0xc0..=0xc7])
 }
@@ -84,8 +85,8 @@ fn may_be_table(elf: &ElfView, windows: &Windows, base: u64) -> bool {
     entry.is_some_and(|entry| windows.is_text(base.wrapping_add_signed(i64::from(entry as i32))))
 }
 
-/// Whether the displacement, in code outside all known functions, is preceded by the opcode of a
-/// jump or call.
+/// Whether the displacement, in code outside all known functions, follows the opcode of a jump or
+/// call.
 pub(crate) fn is_unknown_jump(elf: &ElfView, hit: &Hit) -> bool {
     let before = |bytes: u64| {
         hit.address.checked_sub(bytes).map(|start| elf.bytes_from(start)).unwrap_or_default()

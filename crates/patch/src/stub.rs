@@ -1,4 +1,4 @@
-//! What stubs consist of: instructions displaced from the text, calls of the runtime, and jumps
+//! The contents of stubs: instructions displaced from the text, calls of the runtime, and jumps
 //! back into the text.
 
 use crate::choice::{Operand, Plan};
@@ -9,45 +9,46 @@ use crate::sections::Object;
 use crate::survey::{Listed, Nature, Role};
 use retake_contract::context::context;
 
-/// `mov %rcx,%gs:scratch`: where the runtime finds the program's `%rcx`.
+/// `mov %rcx,%gs:scratch`: saves the program's `%rcx` for the runtime.
 pub(crate) const SAVE_RCX: [u8; 9] = with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::SCRATCH);
-/// `mov %rcx,%gs:operand`: where the runtime finds which memory an operation is on.
+/// `mov %rcx,%gs:operand`: tells the runtime which memory an operation is on.
 pub(crate) const SAVE_OPERAND: [u8; 9] =
     with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::OPERAND);
-/// Room for `lea OPERAND,%rcx`, in its longest form.
+/// Room for the longest form of `lea OPERAND,%rcx`.
 pub(crate) const LEA_OPERAND_BYTES: usize = 9;
-/// `mov %fs:0x10,%rcx`: where the thread's own storage is.
+/// `mov %fs:0x10,%rcx`: loads the address of the thread's own storage.
 pub(crate) const LOAD_SELF: [u8; 9] = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0];
 /// `lea disp32(%rip),%rcx`
 pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
 /// `jmp *disp32(%rip)`
 pub(crate) const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
-/// `incq %gs:passages`: they are counted there.
+/// `incq %gs:passages`: counts a passage.
 pub(crate) const COUNT: [u8; 9] = with_offset([0x65, 0x48, 0xff, 0x04, 0x25], context::PASSAGES);
 /// `jns rel8`
 pub(crate) const JUMP_NOT_NEGATIVE: [u8; 1] = [0x79];
-/// `lea` and `jmp` to an entry.
+/// Bytes of `lea` and `jmp` to an entry.
 const CALL_BYTES: usize = LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4;
 /// `0f 80+condition rel32`
 const CONDITIONAL_BYTES: usize = 6;
 
-/// An instruction that ends with the place of a field of the thread's context.
+/// An instruction that ends with the offset of a field in the thread's context.
 const fn with_offset(instruction: [u8; 5], offset: u64) -> [u8; 9] {
     let [a, b, c, d, e] = instruction;
     let [f, g, h, i] = (offset as u32).to_le_bytes();
     [a, b, c, d, e, f, g, h, i]
 }
 
-/// What a stub consists of. Each stands for an instruction of the text.
+/// A piece of a stub. Each stands for an instruction of the text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Piece {
     /// A displaced instruction.
     Moved(Listed),
-    /// A conditional jump over the next so many bytes of the stub.
+    /// A conditional jump over the next `bytes` of the stub.
     Skip { condition: u8, bytes: usize, stands_for: u64 },
-    /// A call of the runtime, which goes on behind it, or at a place in the text. With `skipped`, a
-    /// byte follows it that says how far it is from behind that byte to where the runtime may go on
-    /// instead. With `operand`, the runtime is told first which memory it is, of that instruction.
+    /// A call of the runtime, which continues after it, or at `text_next` in the text. With
+    /// `skipped`, the next byte is the distance from its own end to the place where the runtime may
+    /// continue instead. With `operand`, the runtime is first told the memory of that instruction's
+    /// operand.
     Call {
         entry: Entry,
         text_next: Option<u64>,
@@ -55,8 +56,8 @@ pub(crate) enum Piece {
         operand: Option<(Operand, Listed)>,
         stands_for: u64,
     },
-    /// Counts a passage, and jumps over the next so many bytes of the stub as long as the count is
-    /// not negative.
+    /// Counts a passage, and jumps over the next `bytes` of the stub while the count is not
+    /// negative.
     Count { bytes: u8, stands_for: u64 },
     /// A jump to the text.
     Jump { target: u64, stands_for: u64 },
@@ -67,12 +68,12 @@ impl Piece {
         Piece::Call { entry, text_next: None, skipped: None, operand: None, stands_for }
     }
 
-    /// Goes on in the text.
+    /// A jump back to the text.
     fn back(target: u64) -> Self {
         Piece::Jump { target, stands_for: target }
     }
 
-    /// How long it is.
+    /// Its length in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Piece::Moved(instruction) => moved_bytes(instruction),
@@ -91,7 +92,7 @@ impl Piece {
         }
     }
 
-    /// The address of the text's instruction that it stands for.
+    /// The address of the instruction in the text that it stands for.
     pub fn stands_for(&self) -> u64 {
         match self {
             Piece::Moved(instruction) => instruction.address,
@@ -103,7 +104,7 @@ impl Piece {
     }
 }
 
-/// The stub of a plan.
+/// The pieces of a plan's stub.
 pub(crate) fn pieces(plan: &Plan) -> Vec<Piece> {
     match plan.kind {
         SiteKind::SystemCall => replaced(plan, Entry::SystemCall),
@@ -121,7 +122,7 @@ fn moved(instructions: &[Listed]) -> impl Iterator<Item = Piece> {
     instructions.iter().copied().map(Piece::Moved)
 }
 
-/// The runtime stands in for the instruction.
+/// Calls the runtime, which executes the instruction instead.
 fn replaced(plan: &Plan, entry: Entry) -> Vec<Piece> {
     let text_next = plan.after.is_empty().then_some(plan.site.end());
     let mut pieces: Vec<Piece> = moved(&plan.before).collect();
@@ -132,7 +133,7 @@ fn replaced(plan: &Plan, entry: Entry) -> Vec<Piece> {
     pieces
 }
 
-/// The instruction between two calls. What jumps over its LOCK prefix is between them, too.
+/// Executes the instruction between two calls. Jumps over its LOCK prefix are also between them.
 fn atomic(plan: &Plan) -> Vec<Piece> {
     let (outside, inside) = plan.before.split_at(plan.outside);
     let mut within: Vec<Piece> = inside
@@ -141,7 +142,7 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
         .map(|(index, instruction)| between_calls(plan, instruction, &inside[index + 1..]))
         .collect();
     within.push(Piece::Moved(plan.site));
-    // Nothing but the instruction may be left out when it is said to have failed.
+    // If the runtime skips the section, it skips the instruction and nothing else.
     let is_compare = plan.site.nature == Nature::Atomic { compares: true }
         && inside.iter().all(|instruction| matches!(instruction.role, Role::Conditional { .. }));
     let (begin, end) = if is_compare {
@@ -167,8 +168,8 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// An instruction between the calls; `rest` are those between it and the atomic one, over whose
-/// prefix it may jump.
+/// An instruction between the calls. It may jump over the prefix of the atomic one. `rest` are the
+/// instructions between the two.
 fn between_calls(plan: &Plan, instruction: &Listed, rest: &[Listed]) -> Piece {
     match instruction.role {
         Role::Conditional { condition, target } if plan.site.has_inside(target) => {
@@ -202,8 +203,8 @@ fn section_begin(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// The first instructions of a function, behind the count. Status flags mean nothing where a
-/// function begins.
+/// Counts, then executes the first instructions of a function. Status flags need not be kept at the
+/// beginning of a function.
 fn passage(plan: &Plan) -> Vec<Piece> {
     let stands_for = plan.site.address;
     let call = Piece::call(Entry::Passage, stands_for);
@@ -214,8 +215,8 @@ fn passage(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// The call, then what leaves the function. A conditional jump leaves it only where it jumps.
-/// Before a call that never comes back the text goes on.
+/// The call that ends the section, then the instruction that leaves the function. A conditional
+/// jump leaves it only if it jumps. A call that never returns continues in the text.
 fn section_end(plan: &Plan) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = moved(&plan.before).collect();
     let stands_for = plan.site.address;
@@ -238,7 +239,7 @@ fn section_end(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// An instruction behind which control never goes on.
+/// An instruction that never falls through.
 fn leave(instruction: &Listed) -> Piece {
     match instruction.nature {
         Nature::Jump { target } => Piece::Jump { target, stands_for: instruction.address },
@@ -246,7 +247,7 @@ fn leave(instruction: &Listed) -> Piece {
     }
 }
 
-/// Bytes of an instruction once it is in a stub.
+/// Length of an instruction in a stub, in bytes.
 fn moved_bytes(instruction: &Listed) -> usize {
     match instruction.role {
         Role::Conditional { .. } => CONDITIONAL_BYTES,

@@ -1,5 +1,5 @@
-//! Decoding functions: the instructions near sites, and every address near them that something may
-//! jump to.
+//! Decoding of functions. Collects the instructions near sites, and every address near them that
+//! something may jump to.
 
 use crate::atomic::{accesses_memory, is_operation};
 use crate::chunk::Chunk;
@@ -15,34 +15,35 @@ use iced_x86::{
 /// Longest gap between functions that may be padding.
 const GAP_BYTES: usize = 256;
 
-/// What may be done with an instruction.
+/// How an instruction may be patched or displaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// To be patched.
+    /// A site to be patched.
     Site(SiteKind),
-    /// Does the same at another address, once its displacement (if it has one) is adjusted.
+    /// An instruction that does the same at another address, once its displacement, if any, is
+    /// adjusted.
     Movable,
-    /// A conditional jump: does the same at another address in its long form.
+    /// A conditional jump, which does the same at another address in its long form.
     Conditional {
         /// The condition, as in the low four bits of the opcode.
         condition: u8,
-        /// Where it leads.
+        /// The target.
         target: u64,
     },
-    /// Enters the kernel in another way than a site: stays where it is.
+    /// An instruction that enters the kernel in another way than a site. It stays in place.
     Gate,
-    /// Must stay where it is.
+    /// An instruction that must stay in place.
     Fixed,
 }
 
-/// What an instruction means to a section.
+/// The meaning of an instruction to a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// Nothing.
     Plain,
     /// Reads and writes memory in one step.
     Atomic {
-        /// It compares first, and may find a difference.
+        /// Whether it compares first, and may find a difference.
         compares: bool,
     },
     /// Calls a function.
@@ -51,10 +52,10 @@ pub(crate) enum Nature {
     Return,
     /// Always jumps.
     Jump {
-        /// Where to.
+        /// The target.
         target: u64,
     },
-    /// Jumps to the address in a word that it names relative to itself.
+    /// Jumps to the address in a word, which is addressed relative to the instruction.
     JumpThrough,
 }
 
@@ -65,11 +66,11 @@ pub(crate) struct Listed {
     pub length: u8,
     pub role: Role,
     pub nature: Nature,
-    /// Whether it touches memory, and so may fault.
+    /// Whether it accesses memory, and so may fault.
     pub memory: bool,
-    /// Offset of a displacement relative to the instruction pointer.
+    /// Offset of a displacement relative to the program counter, if it has one.
     pub displacement_at: Option<u8>,
-    /// Index of the chunk it was decoded in.
+    /// Index of its chunk.
     pub chunk: u32,
 }
 
@@ -79,22 +80,22 @@ impl Listed {
         self.address + u64::from(self.length)
     }
 
-    /// Whether an address is inside it, not at its start.
+    /// Whether an address is inside the instruction, after its start.
     pub fn has_inside(&self, address: u64) -> bool {
         self.address < address && address < self.end()
     }
 
-    /// Whether control never goes on behind it.
+    /// Whether it never falls through.
     pub fn leaves(&self) -> bool {
         matches!(self.nature, Nature::Return | Nature::Jump { .. } | Nature::JumpThrough)
     }
 
-    /// Whether nothing but the next instruction can follow.
+    /// Whether the next instruction always follows.
     pub fn goes_on(&self) -> bool {
         self.nature == Nature::Plain && self.role == Role::Movable
     }
 
-    /// Whether it does the same elsewhere.
+    /// Whether it can be displaced.
     pub fn is_movable(&self) -> bool {
         matches!(self.role, Role::Movable | Role::Conditional { .. })
     }
@@ -108,17 +109,17 @@ pub(crate) struct Branch {
     pub is_call: bool,
 }
 
-/// Bytes of padding that nothing executes: they follow an instruction that never falls through, and
-/// do nothing.
+/// Padding that is never executed: it follows an instruction that never falls through, and does
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pad {
     pub start: u64,
     pub end: u64,
 }
 
-/// What one pass over the functions found.
+/// The result of one pass over the functions.
 pub(crate) struct Survey {
-    /// Near candidates, by address.
+    /// Instructions near candidates, by address.
     pub listing: Vec<Listed>,
     /// Branches that lead near sites.
     pub branches: Vec<Branch>,
@@ -130,14 +131,14 @@ pub(crate) struct Survey {
     pub suspect: Vec<bool>,
 }
 
-/// What is decoded.
+/// The file to decode, and what is wanted of it.
 struct Source<'a, 'data> {
     elf: &'a ElfView<'data>,
     windows: &'a Windows,
     declared: &'a Declared,
 }
 
-/// Decodes the functions that `wanted` says, by their index.
+/// Decodes the functions whose index `wanted` accepts.
 pub(crate) fn survey(
     elf: &ElfView,
     functions: &Functions,
@@ -164,7 +165,8 @@ pub(crate) fn survey(
 }
 
 impl Survey {
-    /// Decodes one chunk, and the gap to the next one at `next`; true where the chunk is not clean.
+    /// Decodes one chunk, and the gap up to the next one at `next`. Returns true if the chunk does
+    /// not decode cleanly.
     fn decode(&mut self, source: &Source, chunk: &Chunk, index: u32, next: u64) -> bool {
         let &Source { elf, windows, declared } = source;
         let bytes = elf.bytes_from(chunk.start);
@@ -189,7 +191,7 @@ impl Survey {
                 let nature = nature_of(&instruction, declared);
                 let mut listed = listed(&instruction, own, &decoder, index, nature);
                 if padding.is_in(&instruction) {
-                    // Nothing executes it, so it does not lead to the site.
+                    // Padding is never executed, so it does not lead to the site.
                     (listed.role, listed.nature) = (Role::Fixed, Nature::Plain);
                 }
                 self.listing.push(listed);
@@ -204,8 +206,8 @@ impl Survey {
         suspect
     }
 
-    /// The instruction of a cleanly decoded function, near a site, that the byte at `address`
-    /// belongs to.
+    /// Returns the instruction near a site that contains the byte at `address`, if its function
+    /// decodes cleanly.
     pub fn covering(&self, address: u64) -> Option<&Listed> {
         let index = self.listing.partition_point(|listed| listed.address <= address);
         let listed = self.listing[..index].last()?;
@@ -217,7 +219,7 @@ impl Survey {
         self.covering(address).is_some_and(|listed| listed.address != address)
     }
 
-    /// Remembers where an instruction may lead, now or later.
+    /// Records the addresses that an instruction refers to.
     fn note_references(&mut self, elf: &ElfView, windows: &Windows, instruction: &Instruction) {
         let branch = instruction.near_branch_target();
         if branch != 0 && windows.contains(branch) {
@@ -238,7 +240,7 @@ impl Survey {
         }
     }
 
-    /// Where addresses are final, any constant may be one.
+    /// Records constants, any of which may be an address if addresses are final.
     fn note_constants(&mut self, windows: &Windows, instruction: &Instruction) {
         for operand in 0..instruction.op_count() {
             let kind = instruction.op_kind(operand);
@@ -309,12 +311,12 @@ fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
         Mnemonic::Cpuid => return Role::Site(SiteKind::Cpuid),
         Mnemonic::Sysenter => return Role::Gate,
         Mnemonic::Int if instruction.immediate8() == 0x80 => return Role::Gate,
-        // An entry mark says that something jumps here; the others belong to a mechanism that looks
-        // at addresses.
+        // Something jumps to an entry mark. The other instructions belong to mechanisms that depend
+        // on addresses.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Xend | Mnemonic::Xabort => {
             return Role::Fixed;
         }
-        // They become traps where they are.
+        // These become traps in place.
         Mnemonic::Rdrand
         | Mnemonic::Rdseed
         | Mnemonic::Rdpid
@@ -337,8 +339,8 @@ fn role_of(instruction: &Instruction, bytes: &[u8]) -> Role {
     Role::Movable
 }
 
-/// The plain forms of a conditional jump, short and long; those with prefixes, and `loop` and
-/// `jrcxz`, stay where they are.
+/// The plain forms of a conditional jump, short and long. Jumps with prefixes, `loop` and `jrcxz`
+/// stay in place.
 fn conditional(instruction: &Instruction, bytes: &[u8]) -> Option<Role> {
     let opcode = match bytes {
         [opcode @ 0x70..=0x7f, _] => opcode,
@@ -348,17 +350,17 @@ fn conditional(instruction: &Instruction, bytes: &[u8]) -> Option<Role> {
     Some(Role::Conditional { condition: opcode & 0x0f, target: instruction.near_branch_target() })
 }
 
-/// Follows the stream of instructions to find padding.
+/// Follows the instructions to find padding.
 #[derive(Debug, Default)]
 struct Padding {
-    /// Whether whatever comes next is not reached from what came before.
+    /// Whether the next instruction cannot be reached from the one before.
     unreached: bool,
     start: u64,
     end: u64,
 }
 
 impl Padding {
-    /// Takes the next instruction; gives the padding that it ends.
+    /// Takes the next instruction. Returns the padding that ends before it.
     fn next(&mut self, instruction: &Instruction) -> Option<Pad> {
         let ends_flow = matches!(
             instruction.flow_control(),
@@ -374,7 +376,7 @@ impl Padding {
         pad
     }
 
-    /// Whether the instruction last taken is padding.
+    /// Whether the last instruction is padding.
     fn is_in(&self, instruction: &Instruction) -> bool {
         self.unreached && instruction.ip() >= self.start && instruction.next_ip() == self.end
     }
@@ -384,8 +386,8 @@ impl Padding {
             .then_some(Pad { start: self.start, end: self.end })
     }
 
-    /// The padding that goes on between the end of one function and the start of the next, if that
-    /// is all there is between them.
+    /// The padding that continues in the gap between the end of one function and the start of the
+    /// next.
     fn through_gap(mut self, elf: &ElfView, from: u64, to: u64) -> Option<Pad> {
         let gap = usize::try_from(to.checked_sub(from)?).ok().filter(|bytes| *bytes <= GAP_BYTES);
         let bytes = gap.and_then(|gap| elf.bytes_from(from).get(..gap)).unwrap_or_default();

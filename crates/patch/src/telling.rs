@@ -1,5 +1,5 @@
-//! Whether a file tells all by which its threads synchronise: then they can be recorded in
-//! parallel, and replayed exactly.
+//! Whether a file tells everything by which its threads synchronise. If so, they can be recorded in
+//! parallel and replayed exactly.
 
 use crate::chunk::Chunk;
 use crate::declared::DECLARED_SECTION;
@@ -13,8 +13,8 @@ use object::read::elf::FileHeader;
 use std::collections::BTreeSet;
 use std::fs::File;
 
-/// Libraries of the system whose threads synchronise by locked instructions and by the C library
-/// alone, by the names that they give themselves.
+/// Libraries of the system whose threads synchronise only by locked instructions and by the C
+/// library, by their sonames.
 const KNOWN: [&[u8]; 9] = [
     b"ld-linux-x86-64.so.2",
     b"libc.so.6",
@@ -27,7 +27,7 @@ const KNOWN: [&[u8]; 9] = [
     b"libstdc++.so.6",
 ];
 
-/// What the linker adds to every file: it runs while there is one thread.
+/// Functions that the linker adds to every file. They run while there is only one thread.
 const ADDED: [&[u8]; 11] = [
     b"_start",
     b"_dl_relocate_static_pie",
@@ -42,13 +42,13 @@ const ADDED: [&[u8]; 11] = [
     b"__stack_chk_fail_local",
 ];
 
-/// Sections of the linker's own making.
+/// Sections that the linker makes.
 const STUBS: [&[u8]; 5] = [b".plt", b".plt.got", b".plt.sec", b".init", b".fini"];
 
 const DYNAMIC_ENTRY_BYTES: usize = 16;
 const DT_SONAME: u64 = 14;
 
-/// What the names of functions begin with by which threads synchronise, or are made.
+/// Prefixes of the names of functions that synchronise or start threads.
 const OF_THREADS: [&[u8]; 9] = [
     b"pthread_",
     b"__pthread_",
@@ -61,7 +61,7 @@ const OF_THREADS: [&[u8]; 9] = [
     b"__cxa_guard_",
 ];
 
-/// Whether a compiler said anything of a file's code. Only its headers are read.
+/// Whether a compiler declared anything about a file's code. Only its headers are read.
 pub fn is_declared(file: &File) -> bool {
     let data = ReadCache::new(file);
     let has_section = || -> object::Result<bool> {
@@ -73,23 +73,24 @@ pub fn is_declared(file: &File) -> bool {
     has_section().unwrap_or(false)
 }
 
-/// What asks for mutexes that the kernel writes to, too: it does so where no operation is.
+/// Functions that request mutexes to which the kernel writes, too. The kernel's writes are outside
+/// all operations.
 const OF_KERNEL: [&[u8]; 3] = [
     b"pthread_mutexattr_setprotocol",
     b"pthread_mutexattr_setrobust",
     b"pthread_mutexattr_setrobust_np",
 ];
 
-/// What makes locales other than the classic one. Threads that use such a locale first find its
-/// caches by plain loads.
+/// Prefixes of functions that make locales other than the classic one. Threads that use such a
+/// locale for the first time find its caches by plain loads.
 const OF_LOCALES: [&[u8]; 2] = [b"_ZNSt6localeC", b"_ZNSt6locale5_Impl"];
-/// The default constructors, and those that copy.
+/// Exceptions: the default constructors and the copy constructors.
 const NOT_OF_LOCALES: [&[u8]; 4] =
     [b"_ZNSt6localeC1Ev", b"_ZNSt6localeC2Ev", b"_ZNSt6localeC1ERKS_", b"_ZNSt6localeC2ERKS_"];
 
-/// Whether a file tells all: a compiler said of each of its functions which instructions
-/// synchronise (docs/COMPILER.md), it is one of the system's own, or it knows nothing of threads.
-/// Anything that is no program tells nothing.
+/// Whether a file tells everything: a compiler declared which instructions of each function
+/// synchronise (docs/COMPILER.md), or it is a known library of the system, or it does not use
+/// threads. A file that is no program tells nothing.
 pub fn tells_all(file: &[u8]) -> bool {
     let Ok(elf) = ElfView::parse(file) else { return false };
     if is_known(&elf) {
@@ -102,8 +103,8 @@ pub fn tells_all(file: &[u8]) -> bool {
     all_are_declared(&elf, &functions) || knows_no_threads(&elf, &functions)
 }
 
-/// A library that uses no function for threads and has no atomic instruction. What it does with
-/// memory that several threads have is for its callers to put in order.
+/// Whether a file is a library that uses no function for threads and has no atomic instruction. Its
+/// callers must order its accesses to memory that several threads share.
 fn knows_no_threads(elf: &ElfView, functions: &Functions) -> bool {
     let Some(strings) = elf.section(b".dynstr") else { return false };
     let mut names = strings.bytes.split(|byte| *byte == 0);
@@ -114,7 +115,7 @@ fn knows_no_threads(elf: &ElfView, functions: &Functions) -> bool {
         && sections::find(elf, functions).atomics.is_empty()
 }
 
-/// Whether a file takes a function from elsewhere that no declaration puts in order.
+/// Whether a file imports a function that no declaration orders.
 fn asks_for_more(elf: &ElfView) -> bool {
     let Some(strings) = elf.section(b".dynstr") else { return false };
     strings.bytes.split(|byte| *byte == 0).any(|name| {
@@ -127,7 +128,7 @@ fn is_known(elf: &ElfView) -> bool {
     own_name(elf).is_some_and(|name| KNOWN.contains(&name))
 }
 
-/// The name that a library gives itself.
+/// The soname of a library.
 fn own_name<'data>(elf: &ElfView<'data>) -> Option<&'data [u8]> {
     let (dynamic, strings) = (elf.section(b".dynamic")?, elf.section(b".dynstr")?);
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));

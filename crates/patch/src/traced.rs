@@ -1,5 +1,5 @@
-//! What instructions that were traced while recording tell: where near by a jump can be planted,
-//! which memory they wrote, and whether they only wait for another thread.
+//! Evaluation of instructions that were traced while recording: nearby places for a jump, the
+//! memory that they wrote, and whether they only wait for another thread.
 
 use crate::watch::{self, Fit, Pages, Text};
 use iced_x86::{
@@ -13,10 +13,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 pub struct Step(pub [u64; 18]);
 
 impl Step {
-    /// Bytes of one step in the runtime's trace.
+    /// Bytes of a step in the runtime's trace.
     pub const BYTES: usize = 18 * 8;
 
-    /// Reads one from the runtime's memory.
+    /// Reads a step from the runtime's memory.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let mut values = [0; 18];
         for (value, piece) in values.iter_mut().zip(bytes.as_chunks().0) {
@@ -60,9 +60,9 @@ impl Step {
     }
 }
 
-/// Addresses near where a jump can be planted, at most `limit`: those that are reached next from
-/// the end of the trace, then those of the trace. Where a compiler might rewrite its code they are
-/// taken only if there are no others: a trap for each visit costs far more.
+/// Nearby addresses where a jump can be planted, at most `limit`: first those that follow the end
+/// of the trace, then those of the trace. Addresses in code that a compiler might rewrite are taken
+/// only if there are no others: there, each visit takes a trap, which costs far more.
 pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -> Vec<u64> {
     let mut queue: VecDeque<u64> = trace.iter().rev().take(1).map(Step::address).collect();
     let mut seen = HashSet::new();
@@ -88,11 +88,11 @@ pub fn good_places<P: Pages>(text: &mut Text<P>, trace: &[Step], limit: usize) -
     if good.is_empty() { others } else { good }
 }
 
-/// Steps at the end of a trace that tell where the thread will come by again soon.
+/// The number of steps at the end of a trace that show where the thread will soon come again.
 const SOON: usize = 64;
 
-/// Those of the places where replay may compare without keeping the flags, if the thread comes by
-/// at one again and again; else all.
+/// The places that the thread visits repeatedly and where replay need not save the flags for a
+/// comparison. All places if there are none.
 pub fn cheapest_places<P: Pages>(text: &mut Text<P>, trace: &[Step], places: Vec<u64>) -> Vec<u64> {
     let latest = &trace[trace.len().saturating_sub(SOON)..];
     let again = |place: u64| latest.iter().filter(|step| step.address() == place).count() > 1;
@@ -104,7 +104,7 @@ pub fn cheapest_places<P: Pages>(text: &mut Text<P>, trace: &[Step], places: Vec
     if cheap.is_empty() { places } else { cheap }
 }
 
-/// Where control may go from an instruction, as far as the instruction tells.
+/// The possible next addresses after an instruction, as far as the instruction tells.
 fn successors(instruction: &Instruction) -> impl Iterator<Item = u64> + use<> {
     let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
     let both = match instruction.flow_control() {
@@ -117,7 +117,7 @@ fn successors(instruction: &Instruction) -> impl Iterator<Item = u64> + use<> {
 }
 
 /// The 8-byte words that the traced instructions wrote, the latest first, at most `limit`.
-/// `thread_base` is where `%fs` points.
+/// `thread_base` is the address that `%fs` points to.
 pub fn written_words<P: Pages>(
     text: &mut Text<P>,
     trace: &[Step],
@@ -161,19 +161,20 @@ fn writes(memory: &UsedMemory) -> bool {
     )
 }
 
-/// A place in a traced loop that writes nothing: the registers, and how much had been read before.
+/// An instruction in a traced loop that writes nothing: the registers, and the number of earlier
+/// reads.
 struct Passed {
     step: Step,
     reads_before: usize,
 }
 
-/// Registers that a loop may change which only counts how often it has looked.
+/// The most registers that may change in a loop that only counts its rounds.
 const COUNTERS: usize = 2;
 
-/// Whether the traced thread does nothing but wait until another one changes memory: it pauses, or
-/// goes round a loop that writes nothing but what an attempt to take a lock writes, and either
-/// comes to the same registers again or only counts while it reads the same words. `is_writable`
-/// tells whether what is at one of the addresses that it reads can be changed at all.
+/// Whether the traced thread only waits until another one changes memory. It executes `pause`, or
+/// it runs a loop that writes nothing except what an attempt to take a lock writes. The loop comes
+/// to the same registers again, or only counts while it reads the same words. `is_writable` tells
+/// whether memory at one of the addresses read can change at all.
 pub fn is_spinning<P: Pages>(
     text: &mut Text<P>,
     trace: &[Step],
@@ -208,7 +209,8 @@ pub fn is_spinning<P: Pages>(
     false
 }
 
-/// What the thread reads in each round, if its last two before `now` were alike but for a counter.
+/// The addresses that the thread reads in each round, if its last two rounds before `now` differed
+/// only in a counter.
 fn looks_again<'a>(rounds: &[Passed], now: &Step, reads: &'a [u64]) -> Option<&'a [u64]> {
     let [.., first, second] = rounds else { return None };
     let (earlier, later) =

@@ -1,11 +1,11 @@
-//! Instructions that become traps where they are, because hardly anybody executes them: those whose
-//! answer differs from time to time without a system call, and those that would take `%gs` away
-//! from the runtime. CPUID offers none of them, but programs need not ask.
+//! Instructions that become traps in place, because they are rarely executed. Some of them give
+//! different answers at different times without a system call. Others would take `%gs` away from
+//! the runtime. CPUID offers none of them, but programs need not ask.
 //!
-//! The trap is `int` with a vector that no other trap has. Prefixes, which `int` ignores, stay
-//! before it, and a `nop` fills the rest. So the runtime finds the operand, and decoding the text
-//! finds instructions. A program's own `int` with such a vector, which the kernel answers with
-//! a fault, gets another that does the same.
+//! The trap is an `int` with a vector that no other trap has. Prefixes, which `int` ignores, stay
+//! before it, and a `nop` fills the rest. The runtime can therefore find the operand, and decoding
+//! the text still finds instructions. A program's own `int` with such a vector, which the kernel
+//! answers with a fault, gets another vector with the same effect.
 
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
@@ -16,21 +16,23 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
 const INT: u8 = 0xcd;
 const NOP: u8 = 0x90;
-/// Added to the lower half of the operand byte of RDRAND, RDSEED and RDPID, which says which of
-/// them it is, and the register.
+/// The vector for RDRAND, RDSEED and RDPID. The lower half of the operand byte, which tells the
+/// instruction and the register, is added to it.
 const RANDOM_TRAP: u8 = 0xd0;
-/// Takes the place of RDGSBASE and WRGSBASE, which are refused.
+/// The vector for RDGSBASE and WRGSBASE, which are refused.
 const BASE_TRAP: u8 = 0xe0;
-/// Vectors that mean something: these, and those of `syscall`, `rdtsc`, `cpuid`, `rdtscp`.
+/// The other vectors with a meaning: those of the traps for `syscall`, `rdtsc`, `cpuid` and
+/// `rdtscp`.
 const MEANINGFUL: [u8; 4] = [0x05, 0x31, 0xa2, 0xf9];
-/// One that means nothing.
+/// A vector without a meaning.
 const MEANINGLESS: u8 = 0x06;
 
 fn means_something(vector: u8) -> bool {
     MEANINGFUL.contains(&vector) || (RANDOM_TRAP..=BASE_TRAP).contains(&vector)
 }
 
-/// Addresses of bytes that may be such an instruction, ascending; `others`: another one than `int`.
+/// Addresses of bytes that may be such an instruction, ascending. `others` includes instructions
+/// other than `int`.
 pub(crate) fn find(elf: &ElfView, others: bool) -> Vec<u64> {
     let mut found = Vec::new();
     for segment in elf.text_segments() {
@@ -51,7 +53,7 @@ fn may_be(bytes: &[u8], others: bool) -> bool {
     }
 }
 
-/// The edits for those of the places that surely are instructions, in functions that decode.
+/// The edits for those places that are surely instructions, in functions that decode cleanly.
 pub(crate) fn edits(elf: &ElfView, functions: &Functions, places: &[u64]) -> Vec<Patch> {
     let mut edits = Vec::new();
     let mut next = 0;
@@ -67,7 +69,7 @@ pub(crate) fn edits(elf: &ElfView, functions: &Functions, places: &[u64]) -> Vec
     edits
 }
 
-/// `None` where the function does not decode cleanly.
+/// The edits of one function. `None` if it does not decode cleanly.
 fn in_function(elf: &ElfView, chunk: &Chunk) -> Option<Vec<Patch>> {
     let bytes = elf.bytes_from(chunk.start);
     let bytes = &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)];
@@ -84,7 +86,7 @@ fn in_function(elf: &ElfView, chunk: &Chunk) -> Option<Vec<Patch>> {
     Some(edits)
 }
 
-/// The edit of one instruction, if it needs one: its opcode and operand are at its end.
+/// The edit of one instruction, if it needs one. The opcode and operand are at its end.
 fn edit(instruction: &Instruction, bytes: &[u8]) -> Option<Patch> {
     let trap = match (instruction.mnemonic(), bytes) {
         (Mnemonic::Rdrand | Mnemonic::Rdseed | Mnemonic::Rdpid, [.., operand]) => {

@@ -1,15 +1,15 @@
-//! Turning the functions of the vDSO into system calls, which the runtime sees.
+//! Replacement of the vDSO's functions by system calls, which the runtime sees.
 //!
-//! The vDSO reads clocks and processor numbers without entering the kernel, so without anyone
-//! noticing. Each function's start is replaced by a jump to the runtime's system-call entry with
-//! the number of the call it stands for; the runtime returns to the `ret` behind it. `getrandom`
-//! keeps state in memory that only the kernel and the vDSO understand: its replacement says that it
-//! is not implemented, and the C library makes the call.
+//! The vDSO reads clocks and processor numbers without entering the kernel, so the runtime would
+//! not notice. The start of each function is replaced by a jump to the runtime's system-call entry,
+//! with the number of the call that it stands for. The runtime returns to the `ret` after it.
+//! `getrandom` keeps state in memory that only the kernel and the vDSO understand. Its replacement
+//! returns that the call is not implemented, and the C library makes the system call.
 //!
-//! The runtime itself may ask the vDSO, which is five times faster than the kernel: of functions
-//! that only read clocks the original stays callable. Its first instructions move to the padding
-//! behind all code, and the replacement lies there too, so that a short jump is all that is written
-//! over the function.
+//! The runtime itself may call the vDSO, which is five times faster than the kernel. The originals
+//! of functions that only read clocks therefore stay callable. Their first instructions move to the
+//! padding after all code. The replacement is there too, so that only a short jump is written over
+//! the function.
 
 use crate::analysis::CALL_TRAP;
 use crate::bytes::array_at;
@@ -24,8 +24,8 @@ use iced_x86::{Code, Decoder, DecoderOptions, Encoder, FlowControl, Instruction,
 pub const BOOTSTRAP_BYTES: usize = 16;
 
 /// `mov $number,%eax`, `lea AFTER(%rip),%rcx`, `jmp *LITERAL(%rip)`, [`CALL_TRAP`], AFTER: `ret`,
-/// the literal. Where a signal comes before the call the program goes back to the trap, as it would
-/// to one of its own.
+/// the literal. If a signal comes before the call, the program goes back to the trap, as with a
+/// call of its own.
 const JUMP_BYTES: usize = 5 + 7 + 6 + 2 + 1 + 8;
 /// `mov $number,%eax`, [`CALL_TRAP`], `ret`
 const PLAIN_BYTES: usize = 5 + 2 + 1;
@@ -33,15 +33,15 @@ const RETURN: u8 = 0xc3;
 /// `jmp rel32`
 const NEAR_JUMP: u8 = 0xe9;
 const NEAR_JUMP_BYTES: usize = 5;
-/// `mov $-38,%rax`, `ret`: as the kernel says that a call is not implemented.
+/// `mov $-38,%rax`, `ret`: the kernel's result for a call that is not implemented.
 const NOT_IMPLEMENTED: [u8; 8] = [0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff, 0xc3];
 
 /// Those of [`FUNCTIONS`] whose originals stay callable.
 const CLOCKS: [u32; 3] =
     [libc::SYS_clock_gettime as u32, libc::SYS_gettimeofday as u32, libc::SYS_time as u32];
 
-/// Name without the prefix `__vdso_`, and the number of the system call; `None` for what must fail
-/// instead.
+/// Names without the prefix `__vdso_`, and numbers of the system calls. `None` for a function that
+/// must fail instead.
 const FUNCTIONS: [(&str, Option<u32>); 6] = [
     ("clock_gettime", Some(libc::SYS_clock_gettime as u32)),
     ("gettimeofday", Some(libc::SYS_gettimeofday as u32)),
@@ -51,17 +51,17 @@ const FUNCTIONS: [(&str, Option<u32>); 6] = [
     ("getrandom", None),
 ];
 
-/// How to change the vDSO. All offsets count from its first byte in memory.
+/// The changes of a vDSO. All offsets are relative to its first byte in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VdsoPatch {
     /// The functions that were found, in the order of the patcher's list.
     pub functions: Vec<VdsoFunction>,
-    /// What to write where.
+    /// The bytes to write.
     pub edits: Vec<VdsoEdit>,
-    /// Where [`BOOTSTRAP_BYTES`] of zero padding are free for bootstrap code, executable like the
-    /// rest; `None` if the last page is full.
+    /// Offset of [`BOOTSTRAP_BYTES`] of zero padding for bootstrap code, executable like the rest.
+    /// `None` if the last page is full.
     pub bootstrap_offset: Option<u64>,
-    /// Functions of the vDSO that the patcher does not know, or could not change: they answer
+    /// Functions of the vDSO that the patcher does not know, or could not change. They answer
     /// without the runtime.
     pub left_alone: Vec<String>,
 }
@@ -73,19 +73,19 @@ pub struct VdsoFunction {
     pub name: &'static str,
     /// Offset of its first byte.
     pub offset: u64,
-    /// What became of it.
+    /// How it was changed.
     pub method: VdsoMethod,
-    /// The system call that it stands for, and the offset at which what it did before can be
-    /// called; `None`: no longer.
+    /// The system call that it stands for, and the offset at which the original can be called.
+    /// `None` if it no longer can.
     pub original: Option<(u32, u64)>,
 }
 
-/// What a function was replaced by.
+/// The replacement of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VdsoMethod {
     /// A jump to the runtime.
     Jump,
-    /// [`CALL_TRAP`] alone, where the function is too short.
+    /// [`CALL_TRAP`] alone, if the function is too short.
     SystemCall,
     /// A failure, so that the C library falls back to the system call.
     NotImplemented,
@@ -94,7 +94,7 @@ pub enum VdsoMethod {
 /// Bytes to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VdsoEdit {
-    /// Offset of the first.
+    /// Offset of the first byte.
     pub offset: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -102,8 +102,7 @@ pub struct VdsoEdit {
 
 /// Computes the changes to a vDSO, given as its bytes in memory.
 ///
-/// # Errors
-/// The bytes are not an ELF library, or have none of the known functions.
+/// # Errors If the bytes are not an ELF library, or have none of the known functions.
 pub fn build_vdso_patch(vdso: &[u8]) -> Result<VdsoPatch, PatchError> {
     let elf = ElfView::parse(vdso)?;
     let mut symbols = elf.function_symbols();
@@ -166,8 +165,8 @@ fn plain_name(name: &[u8]) -> &[u8] {
     name.strip_prefix(b"__vdso_").unwrap_or(name)
 }
 
-/// How many bytes at a function's start may be overwritten: its own, and the padding up to the next
-/// function.
+/// The number of bytes at a function's start that may be overwritten: its own, and the padding up
+/// to the next function.
 fn room(elf: &ElfView, symbols: &[FunctionSymbol], symbol: &FunctionSymbol) -> usize {
     let bytes = elf.bytes_from(symbol.address);
     let own = usize::try_from(symbol.bytes).unwrap_or(usize::MAX).min(bytes.len());
@@ -178,25 +177,25 @@ fn room(elf: &ElfView, symbols: &[FunctionSymbol], symbol: &FunctionSymbol) -> u
     if own > limit {
         return limit;
     }
-    // Only single-byte padding is recognised: after a function's end anything else might be the
+    // Only single-byte padding is recognised. Anything else after a function's end might be the
     // start of code without a symbol.
     own + bytes[own..limit].iter().take_while(|byte| matches!(byte, 0x90 | 0xcc)).count()
 }
 
-/// A function that can still be called.
+/// A function whose original stays callable.
 struct Kept {
-    /// What to write over its start.
+    /// The bytes to write over its start.
     jump: Vec<u8>,
-    /// Where the rest goes, and what it is: the replacement, and the instructions that the jump
-    /// displaces.
+    /// Offset of `moved`.
     place: u64,
+    /// The replacement, and the instructions that the jump displaces.
     moved: Vec<u8>,
-    /// Where the latter are.
+    /// Offset of the displaced instructions.
     original: u64,
 }
 
-/// `padding` is what is in memory from the offset `place` on. `None`: the function cannot be taken
-/// apart, or there is no room.
+/// Keeps a function callable. `padding` is the memory from the offset `place` on. Returns `None` if
+/// the function cannot be taken apart, or if there is no room.
 fn keep(
     elf: &ElfView,
     symbol: &FunctionSymbol,
@@ -241,7 +240,8 @@ fn keep(
     is_free.then_some(Kept { jump, place, moved, original })
 }
 
-/// The runtime saves no others before it calls the function.
+/// Whether an instruction uses only general registers: the runtime saves no others before it calls
+/// the function.
 fn uses_general_registers(instruction: &Instruction) -> bool {
     let is_general = |operand| {
         instruction.op_kind(operand) != OpKind::Register
@@ -259,7 +259,7 @@ fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)
     let mut code = vec![0xb8];
     code.extend(number.to_le_bytes());
     if room >= JUMP_BYTES {
-        // AFTER is behind the 6-byte jump and the trap; the literal one byte further.
+        // AFTER follows the 6-byte jump and the trap. The literal is one byte further.
         code.extend([0x48, 0x8d, 0x0d, 8, 0, 0, 0]);
         code.extend([0xff, 0x25, 3, 0, 0, 0]);
         code.extend(CALL_TRAP);
@@ -274,7 +274,8 @@ fn replacement(number: Option<u32>, room: usize) -> Option<(VdsoMethod, Vec<u8>)
     (room >= PLAIN_BYTES).then_some((VdsoMethod::SystemCall, code))
 }
 
-/// Zero bytes at the end of the last page, aligned, leaving a byte of distance to what precedes.
+/// The offset of zero bytes at the end of the last page, aligned, at least one byte after the used
+/// part.
 fn padding(vdso: &[u8]) -> Option<u64> {
     let used = vdso.len() - vdso.iter().rev().take_while(|byte| **byte == 0).count();
     let start = (used + 1).next_multiple_of(BOOTSTRAP_BYTES);

@@ -1,10 +1,10 @@
-//! Stopping a running program at one address: which instructions a jump planted there displaces,
-//! and what they look like in a stub.
+//! Stops a running program at one address: chooses the instructions that a jump planted there
+//! displaces, and writes them for a stub.
 //!
-//! Unlike an image this is about memory of a live process, whatever put the code there: no file, no
-//! symbols. The rule is the same: a jump is planted only where nothing known jumps to a byte inside
-//! it, and so that execution that does come to an instruction inside it ends in a trap. Where that
-//! is impossible, one byte is planted, a trap.
+//! Unlike an image, this works on the memory of a live process, whatever put the code there,
+//! without a file or symbols. The rule is the same: a jump is planted only if nothing known jumps
+//! to a byte inside it. Execution that does reach an instruction inside it must end in a trap. If
+//! that is impossible, a one-byte trap is planted.
 
 use crate::references::{self, SHORT_REACH};
 use iced_x86::{
@@ -17,15 +17,16 @@ use std::collections::{HashMap, HashSet};
 const JUMP_BYTES: usize = 5;
 /// Longest instruction.
 const LONGEST: usize = 15;
-/// Code at least this far on both sides is searched for jumps into the displaced instructions.
+/// Distance in bytes, on both sides of the displaced instructions, within which code is searched
+/// for jumps into them.
 const REACH: u64 = 0x2000;
 const PAGE_BYTES: u64 = 4096;
-/// Decoding that begins anywhere has fallen into step after so many bytes.
+/// Bytes after which decoding falls into step, wherever it begins.
 const UNTIL_IN_STEP: u64 = 96;
 
-/// Memory that may be read: fills the page at a page-aligned address, or says that it is not there.
+/// Readable memory. Fills the page at a page-aligned address, or reports that it is not mapped.
 pub trait Pages {
-    /// Whether the page could be read.
+    /// Fills `page` with the page at `address`. Returns whether it could be read.
     fn read_page(&mut self, address: u64, page: &mut [u8; PAGE_BYTES as usize]) -> bool;
 }
 
@@ -35,17 +36,17 @@ impl<F: FnMut(u64, &mut [u8; PAGE_BYTES as usize]) -> bool> Pages for F {
     }
 }
 
-/// The code of a process, read page by page and kept.
+/// The code of a process, read page by page and cached.
 pub struct Text<P> {
     source: P,
     pages: HashMap<u64, Option<Box<[u8; PAGE_BYTES as usize]>>>,
     instructions: HashMap<u64, Option<Instruction>>,
-    /// What the code may refer to, and from where, by piece of [`REACH`] bytes.
+    /// Possible references of the code, with their addresses, by piece of [`REACH`] bytes.
     references: HashMap<u64, Vec<(u64, u64)>>,
 }
 
 impl<P: Pages> Text<P> {
-    /// Nothing read yet.
+    /// Makes a cache in which nothing is read yet.
     pub fn new(source: P) -> Self {
         Self {
             source,
@@ -66,7 +67,7 @@ impl<P: Pages> Text<P> {
             .as_deref()
     }
 
-    /// What is readable of `[start, end)` in one piece that begins at `start`.
+    /// The readable bytes of `[start, end)` up to the first gap.
     fn bytes(&mut self, start: u64, end: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut at = start;
@@ -82,8 +83,8 @@ impl<P: Pages> Text<P> {
         bytes
     }
 
-    /// What is readable within `reach` bytes, less than a page, of an address that is; and where
-    /// that begins.
+    /// The readable bytes within `reach`, less than a page, of a readable address, and the address
+    /// of the first one.
     fn bytes_around(&mut self, address: u64, reach: u64) -> (u64, Vec<u8>) {
         let (start, end) = (address.saturating_sub(reach), address.saturating_add(reach));
         let code = self.bytes(start, end);
@@ -94,7 +95,7 @@ impl<P: Pages> Text<P> {
         (page, self.bytes(page, end))
     }
 
-    /// The instruction at `address`; `None` if there is none.
+    /// Decodes the instruction at `address`. `None` if there is none.
     pub(crate) fn instruction(&mut self, address: u64) -> Option<Instruction> {
         if let Some(known) = self.instructions.get(&address) {
             return *known;
@@ -106,7 +107,7 @@ impl<P: Pages> Text<P> {
         found
     }
 
-    /// Whether anything in the code around refers to the address.
+    /// Whether anything in the code nearby refers to the address.
     fn leads_to(&mut self, address: u64) -> bool {
         let (start, around) = self.bytes_around(address, SHORT_REACH as u64);
         let mut sources: Vec<u64> = references::possible_short(&around, (address - start) as usize)
@@ -129,7 +130,7 @@ impl<P: Pages> Text<P> {
         sources.into_iter().any(|source| self.truly_leads(source, address))
     }
 
-    /// Whether an instruction around `source` refers to the address, and not bytes that only look
+    /// Whether an instruction near `source` refers to the address, and not just bytes that look
     /// like one.
     fn truly_leads(&mut self, source: u64, address: u64) -> bool {
         let (start, code) = self.bytes_around(source, UNTIL_IN_STEP);
@@ -138,8 +139,8 @@ impl<P: Pages> Text<P> {
         found.contains(&address)
     }
 
-    /// What the code of one piece may refer to, and from where, in order: only what lies within
-    /// reach.
+    /// The possible references of one piece of code, as target and address, sorted. Only targets
+    /// within reach are included.
     fn references_of(&mut self, piece: u64) -> Vec<(u64, u64)> {
         let (start, end) = (piece * REACH, (piece + 1).saturating_mul(REACH));
         let near = start.saturating_sub(REACH)..=end.saturating_add(REACH);
@@ -148,7 +149,7 @@ impl<P: Pages> Text<P> {
         while at < end {
             let mut code = self.bytes(at, end.saturating_add(LONGEST as u64));
             let readable = code.len();
-            // the last instruction of all may be shorter than what is looked at
+            // The last instruction may be shorter than the bytes that are tested.
             code.extend([0; LONGEST]);
             references::possible(at, &code, |target, source| {
                 if near.contains(&target) {
@@ -162,35 +163,36 @@ impl<P: Pages> Text<P> {
     }
 }
 
-/// Bytes that end in a trap wherever they are executed as the first of an instruction: the
-/// breakpoint, and what is none in 64-bit mode.
+/// Bytes that trap when executed as the first byte of an instruction: the breakpoint, and opcodes
+/// that are invalid in 64-bit mode.
 const TRAPPING: [u8; 15] =
     [0xcc, 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce];
-/// What there is room for where a jump leads: a comparison, and jumps to the displaced instructions
-/// and the page's first byte.
+/// Bytes of the code to which a jump leads: a comparison, and jumps to the displaced instructions
+/// and to the page's first byte.
 pub const ENTRY_BYTES: u64 = 24;
-/// A jump's target in the stub page: behind the displaced instructions.
+/// The range of a jump's target in the stub page, after the displaced instructions.
 const ENTRY_OFFSETS: std::ops::RangeInclusive<u64> = 0x700..=PAGE_BYTES - ENTRY_BYTES;
 
 /// The instructions that a stop at an address displaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     run: Vec<Instruction>,
-    /// A jump fits over them; else a trap.
+    /// Whether a jump fits over them. Otherwise, a trap is planted.
     jump: bool,
 }
 
-/// Displaced instructions as they must be at the stub's address, leading back behind themselves.
+/// Displaced instructions in the form they need at the stub's address, followed by a jump back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Moved {
     /// The machine code.
     pub code: Vec<u8>,
-    /// Where each instruction was, counted from the watched address, and where it is in `code`.
+    /// The offset of each instruction from the watched address, and its offset in `code`.
     pub starts: Vec<(u8, u8)>,
 }
 
 impl Place {
-    /// What is displaced at `address`; `None` if there is no instruction that can be.
+    /// Chooses the instructions displaced at `address`. `None` if there is no instruction that can
+    /// be displaced.
     pub fn at<P: Pages>(text: &mut Text<P>, address: u64) -> Option<Self> {
         let first = text.instruction(address).filter(is_movable)?;
         Some(match run_for_jump(text, &first) {
@@ -199,20 +201,20 @@ impl Place {
         })
     }
 
-    /// The same with a trap.
+    /// The same place with a trap instead of a jump.
     #[must_use]
     pub fn with_trap(&self) -> Self {
         Self { run: vec![self.run[0]], jump: false }
     }
 
-    /// Bytes to overwrite: 1 with a trap, or at least 5 with a jump.
+    /// Bytes to overwrite: 1 for a trap, at least 5 for a jump.
     pub fn patch_bytes(&self) -> usize {
         if self.jump { self.run.iter().map(Instruction::len).sum() } else { 1 }
     }
 
-    /// Where in a stub page the jump may lead. Code that nobody knows of, a switch or an
-    /// interpreter for example, may jump to any of the displaced instructions: the bytes of the
-    /// planted jump must trap there.
+    /// Finds an address in a stub page to which the jump may lead. Unknown code, such as a switch
+    /// or an interpreter, may jump to any of the displaced instructions. The bytes of the planted
+    /// jump must trap there.
     pub fn entry_in(&self, page: u64) -> Option<u64> {
         let after = self.run[0].ip() + JUMP_BYTES as u64;
         let traps_from = |first: usize, entry: u64| {
@@ -221,7 +223,7 @@ impl Place {
                 .filter(|offset| *offset >= first)
                 .all(|offset| TRAPPING.contains(&distance[offset - 1]))
         };
-        // The upper bytes are the same all over a page, or for each half of it.
+        // The upper bytes of the distance are the same all over a page, or on each half of it.
         if !traps_from(3, page + ENTRY_OFFSETS.start())
             && !traps_from(3, page + ENTRY_OFFSETS.end())
         {
@@ -239,7 +241,7 @@ impl Place {
             .filter(|offset| *offset < JUMP_BYTES)
     }
 
-    /// The instructions at another address; `None` when something is out of reach.
+    /// Returns the instructions for another address. `None` if something is out of reach.
     pub fn moved(&self, code_address: u64) -> Option<Moved> {
         relocate(&self.run, code_address)
     }
@@ -252,11 +254,11 @@ const STATUS_FLAGS: u32 = RflagsBits::OF
     | RflagsBits::AF
     | RflagsBits::CF
     | RflagsBits::PF;
-/// So many instructions are looked at for one that sets the flags anew.
+/// The most instructions that are checked for setting the flags.
 const MOST_UNTIL_SET: usize = 16;
 
-/// Whether all status flags are set anew from `address` on before anything looks at them. What an
-/// instruction leaves undefined is not set.
+/// Whether all status flags are set from `address` on before they are read. A flag that an
+/// instruction leaves undefined does not count as set.
 pub fn flags_are_dead<P: Pages>(text: &mut Text<P>, address: u64) -> bool {
     let (mut at, mut old) = (address, STATUS_FLAGS);
     for _ in 0..MOST_UNTIL_SET {
@@ -278,8 +280,7 @@ pub fn flags_are_dead<P: Pages>(text: &mut Text<P>, address: u64) -> bool {
     false
 }
 
-/// Whether an instruction can be made to do the same elsewhere. System calls and traps tell where
-/// they are.
+/// Whether an instruction can be displaced. System calls and traps reveal their own address.
 fn is_movable(instruction: &Instruction) -> bool {
     let flow = match instruction.flow_control() {
         FlowControl::Next
@@ -338,15 +339,16 @@ fn is_repeated_string(instruction: &Instruction) -> bool {
         && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
-/// Whether the operand's place or value depends on the stack pointer, which a moved call changes
-/// before it looks.
+/// Whether the location or value of the operand depends on the stack pointer. A displaced call
+/// changes that before it reads the operand.
 fn uses_stack_pointer(instruction: &Instruction) -> bool {
     let operand_is_memory = instruction.op0_kind() == OpKind::Memory;
     (operand_is_memory && instruction.memory_base() == Register::RSP)
         || (!operand_is_memory && instruction.op0_register() == Register::RSP)
 }
 
-/// A call elsewhere: pushes the address that the original would, without changing flags, and jumps.
+/// A displaced call: pushes the address that the original would push, without changing flags, and
+/// jumps.
 fn moved_call(call: &Instruction) -> Option<[Instruction; 4]> {
     let below = |displacement| MemoryOperand::with_base_displ(Register::RSP, displacement);
     let halves = [call.next_ip() as i32, (call.next_ip() >> 32) as i32];
@@ -365,7 +367,7 @@ fn moved_call(call: &Instruction) -> Option<[Instruction; 4]> {
     ])
 }
 
-/// The same instructions at another address, followed by a jump to behind the last one. `None` when
+/// Writes the instructions for another address, with a jump to the end of the last one. `None` if
 /// something is out of reach.
 fn relocate(run: &[Instruction], code_address: u64) -> Option<Moved> {
     let mut encoder = Encoder::new(64);
@@ -391,7 +393,7 @@ fn relocate(run: &[Instruction], code_address: u64) -> Option<Moved> {
     Some(Moved { code: encoder.take_buffer(), starts })
 }
 
-/// Encodes one instruction; its bytes.
+/// Encodes one instruction. Returns its length in bytes.
 pub(crate) fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) -> Option<u64> {
     if matches!(
         instruction.flow_control(),
@@ -405,11 +407,11 @@ pub(crate) fn put(encoder: &mut Encoder, mut instruction: Instruction, at: u64) 
 /// Whether a jump fits at an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// It does, and nobody will read or change it there.
+    /// A jump fits, and the bytes there are neither read nor changed by the program.
     Good,
-    /// It does, over what the compiler of such code might read or change.
+    /// A jump fits, but over bytes that a just-in-time compiler might read or change.
     Rewritable,
-    /// It does not.
+    /// No jump fits.
     None,
 }
 
@@ -425,8 +427,8 @@ pub(crate) fn fit<P: Pages>(text: &mut Text<P>, first: &Instruction) -> Fit {
     }
 }
 
-/// What just-in-time compilers read and change in their own code: the targets of calls and jumps,
-/// and constants of 8 bytes.
+/// Whether an instruction has bytes that just-in-time compilers read or change in their own code:
+/// targets of calls and jumps, and constants of 8 bytes.
 fn may_be_rewritten(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch)
         || instruction.code() == Code::Mov_r64_imm64

@@ -1,4 +1,4 @@
-//! A set of text addresses close to something of interest, for a quick test per byte or
+//! A set of text addresses close to something of interest, with a quick test for each byte or
 //! instruction.
 
 use crate::elf::ElfView;
@@ -6,10 +6,10 @@ use crate::elf::ElfView;
 struct Segment {
     start: u64,
     end: u64,
-    /// One bit a byte of text.
+    /// One bit for each byte of text.
     bits: Vec<u64>,
-    /// One bit a block of text: whether any byte of it is in the set. Small enough to stay in the
-    /// cache where `bits` is not.
+    /// One bit for each block of text: whether any byte of the block is in the set. It is small
+    /// enough for the cache even if `bits` is not.
     blocks: Vec<u64>,
 }
 
@@ -64,7 +64,8 @@ impl Windows {
     #[inline]
     pub fn contains(&self, address: u64) -> bool {
         self.segments.iter().any(|segment| {
-            // Below the start the difference wraps around to something far larger than any segment.
+            // For an address below the start, the difference wraps around to more than any
+            // segment's size.
             let offset = address.wrapping_sub(segment.start);
             offset < segment.end - segment.start
                 && is_set(&segment.blocks, offset / BLOCK_BYTES)

@@ -1,5 +1,5 @@
-//! What the runtime says of single instructions (`runtime/place/displaced.c`), compared with a
-//! whole disassembler: on the text of libraries, and on random bytes.
+//! The runtime's decoder of single instructions (`runtime/place/displaced.c`), compared with a full
+//! disassembler on the text of libraries and on random bytes.
 
 use iced_x86::{
     ConditionCode, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction,
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 const RECORD_BYTES: usize = 16;
 const ADDRESS: u64 = 0x1000_0000;
-/// Bits of the status flags that conditions ask for: carry, parity, zero, sign, overflow.
+/// Bits of the status flags that conditions depend on: carry, parity, zero, sign, overflow.
 const ASKED: [u32; 5] = [0, 2, 6, 7, 11];
 
 const MAIN: &str = r#"
@@ -32,8 +32,8 @@ int main(void)
 }
 "#;
 
-/// The length that the runtime finds, a branch's target, and the length again if nothing but
-/// registers is touched.
+/// The runtime's answers: the length, the target of a branch, and the length again if only
+/// registers are accessed.
 fn ask(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> Vec<[u64; 3]> {
     let folder =
         std::env::temp_dir().join(format!("retake-displaced-{name}-{}", std::process::id()));
@@ -71,7 +71,7 @@ fn decode(code: &[u8]) -> Instruction {
     Decoder::with_ip(64, code, ADDRESS, DecoderOptions::NONE).decode()
 }
 
-/// Whether it would do something else at another address, or says where it is.
+/// Whether the instruction would have another effect at another address, or reveals its address.
 fn depends_on_its_place(instruction: &Instruction) -> bool {
     use Mnemonic::{Cpuid, Div, Idiv, Popf, Popfq, Pushf, Pushfq, Rdtsc, Rdtscp, Syscall, Xbegin};
     instruction.is_ip_rel_memory_operand()
@@ -86,7 +86,7 @@ fn depends_on_its_place(instruction: &Instruction) -> bool {
         })
 }
 
-/// Whether another thread could tell that it was executed, or it waits for one.
+/// Whether the instruction's effect can be seen by another thread, or it waits for another thread.
 fn touches_memory(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let accesses = factory
@@ -97,7 +97,7 @@ fn touches_memory(instruction: &Instruction) -> bool {
     accesses || instruction.mnemonic() == Mnemonic::Pause
 }
 
-/// Where a jump leads, by the disassembler and its own reading of the flags.
+/// The next address after a jump, by the disassembler and an evaluation of the flags here.
 fn target(instruction: &Instruction, flags: u64) -> u64 {
     let [carry, parity, zero, sign, overflow] = ASKED.map(|bit| flags >> bit & 1 != 0);
     let jumps = match instruction.condition_code() {
@@ -122,7 +122,7 @@ fn target(instruction: &Instruction, flags: u64) -> u64 {
     if jumps { instruction.near_branch_target() } else { instruction.next_ip() }
 }
 
-/// Compares, and returns of how many valid instructions the runtime knows what to do.
+/// Compares the answers. Returns how many instructions the runtime handles, and how many are valid.
 fn compare(name: &str, cases: &[([u8; RECORD_BYTES], u64)]) -> (usize, usize) {
     let (mut known, mut valid) = (0, 0);
     for ((code, flags), [length, place, in_registers]) in cases.iter().zip(ask(name, cases)) {
@@ -161,7 +161,7 @@ fn record(code: &[u8]) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// Numbers that look random, the same each time.
+/// A fixed sequence of pseudo-random numbers.
 fn numbers() -> impl FnMut() -> u64 {
     let mut state = 1_u64;
     move || {

@@ -1,5 +1,5 @@
-//! Runs patched code: a library made for the purpose is laid out in memory with its image over it,
-//! and a stand-in for the runtime at the runtime's address answers what the stubs ask.
+//! Runs patched code. A library made for the purpose is put into memory with its image over it. A
+//! stand-in for the runtime, at the runtime's address, answers the stubs.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::process::Command;
 
-/// The functions under test, each with its own shape of site, and the stand-in as data.
+/// The functions under test, each with its own form of site, and the stand-in as data.
 const SOURCE: &str = r#"
     .macro function name
     .p2align 4
@@ -270,7 +270,7 @@ fn compile() -> Vec<u8> {
     bytes
 }
 
-/// Maps fresh memory for code; at a fixed address unless that is zero.
+/// Maps new memory for code, at a fixed address unless `address` is 0.
 fn map(address: u64, bytes: usize) -> *mut u8 {
     let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
@@ -289,8 +289,8 @@ fn map(address: u64, bytes: usize) -> *mut u8 {
     mapped.cast()
 }
 
-/// Lays out the library, its image and its stubs; returns the address that stands for link-time
-/// address 0.
+/// Puts the library, its image and its stubs into memory. Returns the address of link-time address
+/// 0.
 fn load(library: &object::File, image: &Image, placement: Placement) -> u64 {
     let span = (image.high - image.low) as usize;
     let base = map(0, span + 2 * image.stubs.len());
@@ -342,14 +342,14 @@ fn install_stand_in(library: &object::File, symbols: &HashMap<String, u64>) {
     unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), place, code.len()) };
 }
 
-/// How many system calls came through stubs.
+/// The number of system calls that came through stubs.
 fn entries() -> u64 {
     // SAFETY: the stand-in is mapped for the rest of the process, and its counter is at this
     // offset.
     unsafe { ((RUNTIME_TEXT + 0x40) as *const u64).read_volatile() }
 }
 
-/// How many sections began and ended.
+/// The numbers of sections that began and ended.
 fn sections() -> (u64, u64) {
     // SAFETY: as for the counter of system calls, behind which these are.
     unsafe {
@@ -360,13 +360,13 @@ fn sections() -> (u64, u64) {
     }
 }
 
-/// Whether a compare-and-exchange is left out, as if it had failed.
+/// Sets whether a compare-and-exchange is skipped as if it had failed.
 fn set_fails(fails: bool) {
     // SAFETY: as for the counters.
     unsafe { ((RUNTIME_TEXT + 0x60) as *mut u64).write_volatile(u64::from(fails)) };
 }
 
-/// Gives `%gs:0x10` of this thread a place.
+/// Makes `%gs:0x10` of this thread valid memory.
 fn give_scratch() {
     let scratch = Box::leak(Box::new([0_u64; 8]));
     // SAFETY: %gs is used by nothing else in a 64-bit process, and the scratch memory is never
@@ -392,7 +392,7 @@ fn check(loaded: &Loaded) {
     assert_eq!(loaded.call("identify", [0; 3]), 100 + 7 + 1000);
 }
 
-/// Calls functions with sections. Each begins and ends as many as it should.
+/// Calls functions with sections. Each must begin and end as many sections as expected.
 fn check_sections(loaded: &Loaded) {
     let mut word = 10_u64;
     let pointer = &raw mut word as u64;

@@ -1,4 +1,4 @@
-//! Input of any kind gives an error or an image that holds up to every check; never a panic.
+//! Arbitrary input gives an error, or an image that passes every check, but never a panic.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::check_image;
 use proptest::prelude::*;
 use retake_patch::{Image, Options, Placement, Verdict, build_vdso_patch, examine};
 
-/// Bytes in which sites, jumps and moves are far more frequent than by chance.
+/// Bytes in which sites, jumps and moves are far more frequent than in random ones.
 fn code() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(vec![0x0f, 0x05]),
@@ -39,7 +39,7 @@ fn symbols() -> impl Strategy<Value = Vec<Symbol>> {
     prop::collection::vec(symbol, 0..6)
 }
 
-/// No instruction that was kept may jump into the middle of a patch.
+/// Checks that no kept instruction jumps into the middle of a patch.
 fn assert_not_entered(file: &[u8], image: &Image) {
     for site in &image.sites {
         let inside = site.patch_address + 1..site.patch_address + u64::from(site.patch_length);
@@ -87,7 +87,7 @@ proptest! {
         code in code()) {
         let mut file = small_file(&code, &[Symbol { start: 0, bytes: code.len() as u64 }]);
         for (at, byte) in changes {
-            // Half of the positions fall into the headers.
+            // Half of the positions are in the headers.
             let at = if at % 2 == 0 { at % 120 } else { at } % file.len();
             file[at] = byte;
         }
@@ -98,11 +98,11 @@ proptest! {
     }
 }
 
-/// A real file with unwinding tables, damaged at random places.
+/// Damages a real file with unwinding tables at random places.
 #[test]
 fn damaged_linker() {
     let whole = std::fs::read("/lib64/ld-linux-x86-64.so.2").expect("the dynamic linker");
-    // A fixed sequence: what fails once fails again.
+    // The sequence is fixed, so that a failure can be repeated.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);

@@ -1,5 +1,5 @@
-//! Plain loads that are operations because of what is done with what they load, each on a few bytes
-//! of code.
+//! Plain loads that are operations because of the use of the loaded value, each in a few bytes of
+//! code.
 
 mod common;
 
@@ -20,10 +20,10 @@ const RAISE: [u8; 5] = [0xf0, 0x0f, 0xb1, 0x4f, 0x08];
 /// `lea 8(%rdi),%rdx; lock cmpxchg %ecx,(%rdx)`
 const RAISE_COPY: [u8; 8] = [0x48, 0x8d, 0x57, 0x08, 0xf0, 0x0f, 0xb1, 0x0a];
 const RET: [u8; 1] = [0xc3];
-/// Where a guard is: outside the text.
+/// The address of a guard, outside the text.
 const GUARD: u64 = 0x8000;
 
-/// Where the operations are in the code.
+/// The addresses of the operations in the code.
 fn operations(functions: &[&[u8]], names: &str) -> Vec<u64> {
     let options = Options { sections: true, ..Options::default() };
     match verdict_on(functions, names, &options) {
@@ -58,13 +58,13 @@ fn the_first_count_is_compared_with_nothing_before_it_is_raised() {
     assert_eq!(operations(&[&[&LOAD_FIRST[..], &RET].concat()], "any"), [0; 0]);
 }
 
-/// The distance to the guard as an instruction has it that ends so far in the code.
+/// The displacement to the guard in an instruction that ends at this offset.
 fn distance(end: u64) -> [u8; 4] {
     ((GUARD - CODE_ADDRESS - end) as u32).to_le_bytes()
 }
 
-/// A function that looks at the guard, `movzbl GUARD(%rip),%eax; test %al,%al; ret`; one that calls
-/// what the next is; and that.
+/// A function that reads the guard (`movzbl GUARD(%rip),%eax; test %al,%al; ret`), one that calls
+/// the next function, and that next function.
 fn guarded(names: &str) -> Vec<u64> {
     let look = [&[0x0f, 0xb6, 0x05][..], &distance(7), &[0x84, 0xc0], &RET].concat();
     let lea = [&[0x48, 0x8d, 0x1d][..], &distance(17)].concat();

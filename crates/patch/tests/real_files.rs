@@ -1,4 +1,4 @@
-//! Patches files of this machine, and checks counts and every stub.
+//! Patches files of this machine, and checks the counts and every stub.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn examine_file(path: &Path) -> Verdict {
     verdict
 }
 
-/// Sections take nothing away from what is patched without them.
+/// Checks that sections take no patches away from other sites.
 fn check_with_sections(bytes: &[u8], without: &Verdict) {
     let options = Options { sections: true, ..Options::default() };
     let verdict = examine(bytes, Placement::After, &options).expect("well formed");
@@ -89,7 +89,7 @@ fn dynamic_linker() {
 fn functions_are_found_without_sections() {
     let path = find_library("ld-linux-x86-64.so.2").expect("the dynamic linker");
     let mut bytes = std::fs::read(path).expect("readable");
-    // The offset and count of section headers, and which of them holds names.
+    // The offset and the count of the section headers, and the index of their names.
     bytes[40..48].fill(0);
     bytes[60..64].fill(0);
     let verdict = examine(&bytes, Placement::After, &Options::default()).expect("well formed");
@@ -115,7 +115,7 @@ fn libraries_without_sites() {
     assert!(counts(&verdict, SiteKind::SystemCall).0 <= 2);
 }
 
-/// A folder for what a test compiles, removed at the end.
+/// A folder for compiled files, removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -13,7 +13,7 @@ use std::process::Command;
 const LIBRARIES: [&str; 3] =
     ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"];
 
-/// What must be sections as a whole, by beginnings of names.
+/// Prefixes of the names of functions that must be sections.
 const SECTIONS: [&str; 23] = [
     "pthread_mutex_lock",
     "pthread_mutex_trylock",
@@ -53,8 +53,8 @@ fn kind_at(image: &Image, address: u64) -> Option<SiteKind> {
     image.sites.iter().find(|site| site.address == address).map(|site| site.kind)
 }
 
-/// Whether a function begins a section, and each of its returns ends one. One that only jumps to
-/// another leaves that to it.
+/// Whether a function begins a section, and each of its returns ends one. A function that only
+/// jumps to another one leaves this to it.
 fn is_section(bytes: &[u8], image: &Image, start: u64, length: u64) -> bool {
     let segment = image
         .segments
@@ -101,7 +101,8 @@ fn c_library() {
         found += 1;
     }
     assert!(found >= SECTIONS.len() - 4, "{found}");
-    // Each access to a spin lock is an operation: the one that waits reads it again and again.
+    // Each access to a spin lock is an operation, because a waiting thread reads the lock again and
+    // again.
     let spin = [("pthread_spin_lock", 2), ("pthread_spin_trylock", 1), ("pthread_spin_unlock", 1)];
     for (name, accesses) in spin {
         let symbol = library.dynamic_symbols().find(|symbol| symbol.name() == Ok(name));
@@ -123,11 +124,11 @@ fn c_library() {
     assert!(refused <= 5, "{refused} atomic instructions refused");
 }
 
-/// `mov %fs:0x10,%rcx`: a stub that tells the runtime a word of the calling thread has it.
+/// `mov %fs:0x10,%rcx`: a stub has it if it tells the runtime a word of the calling thread.
 const LOAD_SELF: [u8; 9] = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x10, 0, 0, 0];
 
-/// What looks whether its thread is cancelled is ordered by a word of the thread; also the
-/// functions without a name around each call at which it can be.
+/// Functions that check whether their thread is cancelled are ordered by a word of the thread. So
+/// are the functions without a name around each call that is a cancellation point.
 #[test]
 fn cancellation_points() {
     let path =
@@ -161,7 +162,7 @@ fn dynamic_linker() {
     assert!(images[0] == images[1], "it has none");
 }
 
-/// A program with a C library of its own.
+/// Builds a program that contains a C library.
 fn static_program(folder: &Path) -> Vec<u8> {
     let (source, program): (PathBuf, PathBuf) = (folder.join("main.c"), folder.join("main"));
     let text = "#include <pthread.h>\n#include <stdlib.h>\nstatic int count;\nstatic void \

@@ -50,7 +50,7 @@ fn displaces_the_number() {
 
 #[test]
 fn a_jump_to_the_call_itself_is_fine() {
-    // jmp to the syscall, then the usual pair.
+    // jmp to the syscall, then mov and syscall.
     let code = [&[0xeb, 5][..], &MOV_EAX, &SYSCALL, &RET].concat();
     assert_eq!(image(&code).sites.len(), 1);
 }
@@ -119,7 +119,8 @@ fn padding_between_functions_is_used() {
 
 #[test]
 fn padding_that_is_executed_is_not_used() {
-    // The nop is reached from what precedes, so it is not padding: it is displaced itself.
+    // The nop is reached from the instruction before it, so it is no padding: it is displaced
+    // itself.
     let code = [&XOR_EAX[..], &NOPL_8, &XOR_EAX, &SYSCALL, &RET].concat();
     let site = &image(&code).sites[0];
     assert_eq!((site.patch_address, site.pad_address), (CODE_ADDRESS + 2, None));
@@ -196,7 +197,7 @@ fn plain_calls_outside_functions_are_patched() {
 fn other_ways_into_the_kernel_are_unknown_calls() {
     for gate in [[0xcd, 0x80], [0x0f, 0x34]] {
         assert!(verdict(&[&gate[..], &RET].concat()).unknown_calls(), "{gate:x?}");
-        // Inside mov $n,%eax they are nothing.
+        // Inside mov $n,%eax, such bytes are no instructions.
         assert!(
             !verdict(&[&[0xb8][..], &gate, &[0, 0], &RET].concat()).unknown_calls(),
             "{gate:x?}"
@@ -204,7 +205,7 @@ fn other_ways_into_the_kernel_are_unknown_calls() {
     }
 }
 
-/// A file of two functions, which make calls, and of bytes between them.
+/// Makes a file of two functions with calls, and of bytes between them.
 fn between_functions(bytes: &[u8]) -> Image {
     let function = [&MOV_EAX[..], &SYSCALL, &RET].concat();
     let code = [&function[..], bytes, &function].concat();
@@ -219,9 +220,9 @@ fn between_functions(bytes: &[u8]) -> Image {
 
 #[test]
 fn gates_by_chance_between_functions_are_not_unknown_calls() {
-    // cmpb $0,0x80cd(%rip); ret, as in code that compilers add without a symbol
+    // cmpb $0,0x80cd(%rip); ret, as in code without a symbol that compilers add.
     assert!(!between_functions(&[0x80, 0x3d, 0xcd, 0x80, 0, 0, 0, 0xc3]).unknown_calls);
-    // Bytes that are no instructions follow: 07 is none.
+    // The bytes after it are no instructions: 07 is invalid.
     assert!(!between_functions(&[0xcd, 0x80, 0x07]).unknown_calls);
     assert!(between_functions(&[0xcd, 0x80, 0xc3]).unknown_calls);
     assert!(
@@ -230,8 +231,8 @@ fn gates_by_chance_between_functions_are_not_unknown_calls() {
     );
 }
 
-/// Programs without unwind tables are one such place of more than 100 MB, and have thousands of
-/// such bytes.
+/// A program without unwinding tables is one gap of more than 100 MB, and has thousands of such
+/// bytes.
 #[test]
 fn the_place_between_functions_is_decoded_once() {
     let started = std::time::Instant::now();
@@ -254,7 +255,7 @@ fn whole_pages_between_functions_are_unreached() {
             && pages.start.is_multiple_of(PAGE_BYTES)
             && pages.end.is_multiple_of(PAGE_BYTES)
     );
-    // On the page of the first function.
+    // On the same page as the first function.
     bytes[..2].copy_from_slice(&SYSCALL);
     assert!(between_functions(&bytes).unknown_calls);
 }
@@ -361,7 +362,8 @@ fn jump_tables_are_targets() {
     code.extend((10_i32 - 16).to_le_bytes());
     let file = small_file(&code, &[Symbol { start: 0, bytes: function }]);
     let verdict = examine(&file, Placement::After, &Options::default()).expect("well formed");
-    // The lea is part of the run, so the jump moves there and the target behind it stays whole.
+    // The lea is displaced too, so that the jump is there and the target after it is not
+    // overwritten.
     let image = verdict.into_image().expect("patched");
     assert_eq!((image.sites[0].patch_address, image.sites[0].patch_length), (CODE_ADDRESS, 7));
 }
@@ -381,7 +383,7 @@ fn options_exclude_kinds() {
     assert!(image.unknown_calls, "the counter can be read");
 }
 
-/// Adds a second segment without bytes in the file, so many bytes long in memory.
+/// Adds a second segment that has no bytes in the file, and `bytes` in memory.
 fn add_memory(file: &mut [u8], address: u64, bytes: u64) {
     file[56] = 2;
     file[120..128].copy_from_slice(&[1, 0, 0, 0, 6, 0, 0, 0]);
@@ -421,7 +423,7 @@ fn cpuid_alone_is_not_worth_a_large_image() {
 
 #[test]
 fn code_outside_functions_may_jump_in() {
-    // Two 3-byte instructions before the call; then, outside the function, a jump to the second.
+    // Two 3-byte instructions before the call. Outside the function, a jump to the second one.
     let mut code = [&[0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6][..], &SYSCALL, &RET].concat();
     let function = code.len() as u64;
     code.extend([0xe9]);
@@ -447,7 +449,7 @@ fn far_functions_may_jump_in() {
 
 #[test]
 fn a_cpuid_without_room_traps_where_the_processor_does_not() {
-    // call +0; cpuid; call +0; ret: nothing on either side can move.
+    // call +0; cpuid; call +0; ret: nothing on either side can be displaced.
     let call = [0xe8, 0, 0, 0, 0];
     let code = [&call[..], &[0x0f, 0xa2], &call, &RET].concat();
     let file = small_file(&code, &whole(&code));

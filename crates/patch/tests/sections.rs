@@ -1,4 +1,4 @@
-//! The rules by which atomic instructions and functions become sections, each on a few bytes of
+//! The rules by which atomic instructions and functions become sections, each in a few bytes of
 //! code.
 
 mod common;
@@ -42,7 +42,7 @@ fn image_of(functions: &[&[u8]], names: &str) -> Image {
     verdict_of(functions, names).into_image().expect("patched")
 }
 
-/// Kinds of sites, and where the instructions are in the code.
+/// The kinds of sites, and their addresses in the code.
 fn sites(image: &Image) -> Vec<(SiteKind, u64)> {
     image.sites.iter().map(|site| (site.kind, site.address - CODE_ADDRESS)).collect()
 }
@@ -86,7 +86,7 @@ fn nothing_may_jump_to_the_instruction_past_the_section() {
         refusals(&verdict_of(&[&code], "any")),
         [(SiteKind::Atomic, 6, Refusal::JumpTarget)]
     );
-    // Without the jump it is displaced with what is before it.
+    // Without the jump, it is displaced with the instructions before it.
     let code = [&MOVE[..], &MOVE, &EXCHANGE, &CALL_ANYTHING, &RET].concat();
     assert_eq!(image_of(&[&code], "any").sites[0].patch_address, CODE_ADDRESS + 3);
 }
@@ -122,7 +122,7 @@ fn a_jump_over_the_lock_prefix_goes_along() {
     let image = image_of(&[&code], "any");
     assert_eq!(sites(&image), [(SiteKind::Atomic, 5)]);
     assert_eq!(image.sites[0].patch_address, CODE_ADDRESS + 3);
-    // One that comes from afar cannot.
+    // A jump from far away cannot be displaced.
     let code = [&[0x83, 0xfe, 0, 0x74, 1][..], &ATOMIC, &[0x74, 0xfa], &RET].concat();
     assert_eq!(
         refusals(&verdict_of(&[&code], "any")),
@@ -132,7 +132,7 @@ fn a_jump_over_the_lock_prefix_goes_along() {
 
 #[test]
 fn a_function_is_one_section() {
-    // Two ways out: before padding, and behind instructions that can be displaced.
+    // Two exits: one before padding, and one after instructions that can be displaced.
     let code = [&LOAD[..], &MOVE, &[0x74, 9], &RET, &NOPL_8, &ATOMIC, &MOVE, &MOVE, &RET].concat();
     let image = image_of(&[&code], "pthread_mutex_lock");
     assert_eq!(
@@ -145,7 +145,7 @@ fn a_function_is_one_section() {
 
 #[test]
 fn all_of_a_function_or_nothing() {
-    // Something jumps to the return, and only one byte is there.
+    // Code jumps to the return, and only one byte is free there.
     let code = [&LOAD[..], &MOVE, &ATOMIC, &[0x74, 3], &MOVE, &RET].concat();
     let verdict = verdict_of(&[&code], "pthread_mutex_lock");
     assert_eq!(refusals(&verdict), [(SiteKind::SectionBegin, 0, Refusal::JumpTarget)]);
@@ -280,7 +280,7 @@ fn programs_with_a_c_library_of_their_own() {
 
 #[test]
 fn system_calls_come_first() {
-    // The whole function is displaced for its call.
+    // The whole function is displaced for its system call.
     let code = [&FUTEX[..], &RET].concat();
     let verdict = verdict_of(&[&code], "pthread_mutex_lock");
     assert_eq!(refusals(&verdict), [(SiteKind::SectionBegin, 0, Refusal::NoRoom)]);

@@ -19,7 +19,7 @@ fn verdict(code: &[u8]) -> Verdict {
     verdict
 }
 
-/// What became of `code`, of which every instruction is in one function.
+/// The text of an image of `code`, all of which is one function.
 fn text(code: &[u8]) -> Vec<u8> {
     let image = verdict(code).into_image().expect("patched");
     let segment = &image.segments[0];
@@ -58,7 +58,7 @@ fn what_only_looks_like_a_random_number_stays() {
 
 #[test]
 fn a_random_number_is_not_displaced() {
-    // rdrand %eax; xor %eax,%eax; syscall; ret: the room before the call is not enough.
+    // rdrand %eax; xor %eax,%eax; syscall; ret: there is too little room before the call.
     let code = [&[0x0f, 0xc7, 0xf0], &XOR_EAX[..], &SYSCALL, &RET].concat();
     assert_eq!(verdict(&code).refused()[0].reason, Refusal::NoRoom);
 }

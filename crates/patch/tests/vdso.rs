@@ -1,4 +1,4 @@
-//! The vDSO of the running kernel, and made-up ones.
+//! The vDSO of the running kernel, and artificial ones.
 
 mod common;
 
@@ -22,13 +22,13 @@ fn own_vdso() -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The bytes that are written from an offset on.
+/// The edit at an offset.
 fn edit_at(patch: &VdsoPatch, offset: u64) -> &VdsoEdit {
     patch.edits.iter().find(|edit| edit.offset == offset).expect("something is written there")
 }
 
-/// The place where the replacement of a function lies that can still be called: it starts with a
-/// jump there, and the displaced instructions lead back.
+/// Returns the address of the replacement of a function that stays callable. Checks that the
+/// function starts with a jump to it, and that the displaced instructions lead back.
 fn check_original(vdso: &[u8], patch: &VdsoPatch, function: &VdsoFunction) -> u64 {
     let first = edit_at(patch, function.offset);
     let jump = Decoder::with_ip(64, &first.bytes, first.offset, DecoderOptions::NONE).decode();
@@ -65,7 +65,7 @@ fn check_jump(vdso: &[u8], patch: &VdsoPatch, offset: u64) {
     assert_eq!(number.mnemonic(), Mnemonic::Mov);
     let lea = decoder.decode();
     let jump = decoder.decode();
-    // For those whom a signal sends back to the instruction before the return address.
+    // A signal sends the thread back to the instruction before the return address.
     assert_eq!(decoder.decode().mnemonic(), Mnemonic::Int);
     assert_eq!(decoder.ip(), lea.ip_rel_memory_address());
     assert_eq!(decoder.decode().mnemonic(), Mnemonic::Ret);

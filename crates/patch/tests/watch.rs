@@ -5,7 +5,7 @@ use retake_patch::watch::{Place, Text, flags_are_dead};
 
 const CODE: u64 = 0x5555_0000_1000;
 
-/// Code at [`CODE`], nothing elsewhere.
+/// Code at [`CODE`], and nothing elsewhere.
 fn text(code: &'static [u8]) -> Text<impl FnMut(u64, &mut [u8; 4096]) -> bool> {
     Text::new(move |address: u64, page: &mut [u8; 4096]| {
         page.fill(0x90);
@@ -52,8 +52,8 @@ fn one_long_instruction_lets_the_jump_lead_anywhere() {
     assert_eq!(place.with_trap().patch_bytes(), 1);
 }
 
-/// `count` rounds of a loop whose instructions begin at `offsets`; `change` alters the registers of
-/// each round.
+/// The steps of `count` rounds of a loop whose instructions are at `offsets`. `change` alters the
+/// registers of each round.
 fn rounds(count: u64, offsets: &[u64], change: impl Fn(u64, &mut Step)) -> Vec<Step> {
     let all = (0..count).flat_map(|round| offsets.iter().map(move |offset| (round, *offset)));
     all.map(|(round, offset)| {
@@ -112,8 +112,8 @@ fn flags_are_dead_where_they_are_set_before_they_are_read() {
         .filter(|offset| flags_are_dead(&mut text(COUNTING), CODE + offset))
         .collect();
     assert_eq!(dead, [0, 3, 7, 10]);
-    // `inc` keeps the carry, which `adc` reads; `test` leaves one flag undefined, and then it is
-    // read.
+    // `inc` keeps the carry, which `adc` reads. `test` leaves one flag undefined, which is read
+    // afterwards.
     assert!(!flags_are_dead(&mut text(b"\x48\xff\xc0\x48\x11\xc8"), CODE));
     assert!(!flags_are_dead(&mut text(b"\x48\x85\xc0\x9c"), CODE));
     assert!(
@@ -142,7 +142,8 @@ fn places_behind_a_return_are_known_from_the_trace() {
         places.sort_unstable();
         assert_eq!(places, [CODE + 0x5, CODE + 0xc], "after {end} steps");
     }
-    // What a compiler might rewrite is better than nothing: a trap would fit anywhere.
+    // A place that a compiler might rewrite is better than none, although a trap would fit
+    // anywhere.
     assert_eq!(
         good_places(&mut text(CALLS), &rounds(3, &[0x20, 0x2a, 0x2d], |_, _| {}), 32),
         [CODE + 0x20]

@@ -1,23 +1,23 @@
-//! Which call used what, so that calls that depend on each other keep their order and all others
+//! Dependencies between calls: calls that use the same thing keep their order, and all other calls
 //! need not wait.
 //!
 //! Everything that calls can conflict on (a name in a directory, the content of a file, the
-//! position of an open file) has an [`AccessLog`]. A call that joins it learns which earlier calls
-//! it has to wait for.
+//! position of an open file) has an [`AccessLog`]. A call that joins the log learns which earlier
+//! calls it has to wait for.
 
 use smallvec::SmallVec;
 
-/// The place of a call: which worker executes it, and as its how-manieth, from 1.
+/// The place of a call: the worker that executes it, and its number among that worker's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     /// Index of the worker.
     pub worker: u32,
-    /// Number of the call among the worker's.
+    /// Number of the call among the worker's, from 1.
     pub sequence: u64,
 }
 
 impl Ticket {
-    /// For a look at what is planned: it is not noted anywhere, and no call waits for it.
+    /// The ticket of a lookup during planning. It is not logged, and no call waits for it.
     pub const NOBODY: Self = Self { worker: 0, sequence: 0 };
 }
 
@@ -32,20 +32,20 @@ pub fn add(tickets: &mut Tickets, ticket: Ticket) {
     }
 }
 
-/// How a call uses something. Uses of one kind other than [`Access::Exclusive`] may happen in any
-/// order.
+/// How a call uses something. Uses of the same kind may happen in any order, except
+/// [`Access::Exclusive`] ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It looks.
+    /// The call only reads.
     Share,
-    /// It changes a part that has an order of its own, as an entry of a directory has.
+    /// The call changes a part that is ordered separately, such as an entry of a directory.
     Change,
-    /// It changes the whole.
+    /// The call changes the whole.
     Exclusive,
 }
 
-/// The last uses of one thing: a group of uses that may overlap, and the group before, which they
-/// all wait for.
+/// The latest uses of one thing: a group of uses that may overlap, and the group before it, which
+/// all of them wait for.
 #[derive(Debug, Default)]
 pub struct AccessLog {
     access: Option<Access>,
@@ -54,7 +54,7 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Notes a use, and adds those it has to wait for to `dependencies`.
+    /// Logs a use, and adds the uses that it has to wait for to `dependencies`.
     pub fn join(&mut self, access: Access, ticket: Ticket, dependencies: &mut Tickets) {
         if ticket == Ticket::NOBODY {
             return;
@@ -67,12 +67,12 @@ impl AccessLog {
         self.previous.iter().for_each(|earlier| add(dependencies, *earlier));
     }
 
-    /// Every call in it, for a log that has to remember on behalf of others.
+    /// Moves every logged call into `tickets`, for a log that replaces this one.
     pub fn drain_into(self, tickets: &mut Tickets) {
         self.current.into_iter().chain(self.previous).for_each(|ticket| add(tickets, ticket));
     }
 
-    /// A log whose next uses wait for these calls.
+    /// Returns a log whose next uses wait for these calls.
     pub fn after(tickets: &Tickets) -> Self {
         Self { access: None, current: tickets.clone(), previous: Tickets::new() }
     }

@@ -1,4 +1,4 @@
-//! What a worker has to do for one call: planned, free of anything the planner owns.
+//! What a worker has to do for one call. An action shares no state with the planner.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::access::Tickets;
 use crate::folder::Folder;
 use crate::handle::Handle;
 
-/// The most that Linux moves in one call.
+/// The most bytes that Linux moves in one call.
 pub const MAXIMUM_TRANSFER: u64 = 0x7fff_f000;
 
 /// A call on its way to a worker.
 #[derive(Debug)]
 pub struct Task {
-    /// As it was traced, with its data.
+    /// The call as it was traced, with its data.
     pub call: TracedCall,
-    /// What to do.
+    /// What the worker does.
     pub action: Action,
-    /// What to wait for.
+    /// The calls that must be done first.
     pub dependencies: Tickets,
-    /// The users to be while doing it.
+    /// The users and groups under which the worker does it.
     pub identity: Option<Arc<Identity>>,
 }
 
@@ -42,12 +42,12 @@ pub struct Place {
     pub directory: Arc<Folder>,
     /// The name; empty for the directory itself.
     pub name: Vec<u8>,
-    /// A link of that name is followed.
+    /// Whether a link of that name is followed.
     pub follows: bool,
 }
 
 impl Place {
-    /// Both parts together.
+    /// Returns the path below the root.
     pub fn path(&self) -> Vec<u8> {
         match (self.directory.path(), self.name.as_slice()) {
             (b"", b"") => b".".to_vec(),
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// What a call is about.
+/// The object of a call.
 #[derive(Debug, Clone)]
 pub enum Target {
     /// An open file.
@@ -67,7 +67,7 @@ pub enum Target {
     Place(Place),
 }
 
-/// Which structure a status is in.
+/// The structure that a status is returned in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusLayout {
     /// `struct stat`.
@@ -76,7 +76,7 @@ pub enum StatusLayout {
     Statx,
 }
 
-/// What to set a time to.
+/// A time to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970.
@@ -85,35 +85,35 @@ pub struct Time {
     pub nanoseconds: i64,
 }
 
-/// Where in a call the data are that it writes.
+/// The buffers of a call that have the data to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data {
     /// Index of the argument.
     pub argument: u8,
-    /// An input; of calls that move data inside the kernel an output.
+    /// An input; an output for calls that move data inside the kernel.
     pub direction: BufferDirection,
 }
 
-/// One thing to do. Numbers are as the traced program gave them.
+/// One thing to do. Numbers are those of the traced program.
 #[derive(Debug)]
 pub enum Action {
-    /// Nothing but to keep the order.
+    /// Only keep the order.
     Order,
     /// Open a file.
     Open { place: Place, flags: u32, mode: u32, handle: Arc<Handle> },
-    /// Open a file that was open when the trace began, at that offset.
+    /// Open a file that was open when the trace began, and seek to the offset.
     OpenAtStart { place: Place, flags: u32, offset: u64, handle: Arc<Handle> },
-    /// Drop open files: the last to drop one closes it.
+    /// Drop open files. The last reference closes a file.
     Close(#[expect(dead_code, reason = "held, not read")] Vec<Arc<Handle>>),
     /// Make a pipe.
     Pipe { reader: Arc<Handle>, writer: Arc<Handle>, flags: u32 },
-    /// Read, at an offset or at the position of the file.
+    /// Read, at an offset or at the file position.
     Read { handle: Arc<Handle>, offset: Option<u64>, requested: u64, buffers: u8 },
-    /// Write, likewise.
+    /// Write, at an offset or at the file position.
     Write { handle: Arc<Handle>, offset: Option<u64>, requested: u64, data: Data, flags: u32 },
-    /// Read from a pipe what the trace says came out of it.
+    /// Read from a pipe, and expect the traced data.
     ReadPipe { handle: Arc<Handle>, requested: u64, buffers: u8 },
-    /// Write to a pipe what the trace says went in.
+    /// Write the traced data to a pipe.
     WritePipe { handle: Arc<Handle>, data: Data },
     /// Move data between two open files.
     Transfer {
@@ -134,23 +134,23 @@ pub enum Action {
     Truncate { place: Place, size: u64 },
     /// `fallocate`.
     Allocate { handle: Arc<Handle>, mode: u32, offset: u64, bytes: u64 },
-    /// `fsync` and its like.
+    /// `fsync` and similar calls.
     Sync { handle: Arc<Handle>, how: Sync },
     /// `fadvise64` and `readahead`.
     Advise { handle: Arc<Handle>, offset: u64, bytes: u64, advice: u32 },
-    /// Status flags of an open file.
+    /// Get the status flags of an open file.
     GetFlags { handle: Arc<Handle> },
-    /// Set them.
+    /// Set the status flags of an open file.
     SetFlags { handle: Arc<Handle>, flags: u32 },
     /// List a directory.
     List { handle: Arc<Handle>, has_type: bool },
-    /// `stat` and its like.
+    /// `stat` and similar calls.
     Status { target: Target, layout: StatusLayout, buffer: u8, counts_links: bool },
     /// `access`.
     Access { target: Target, mode: u32 },
     /// `readlink`.
     ReadLink { target: Target, buffer: u8 },
-    /// Whether a directory can be made the current one.
+    /// Check that a directory can be made the current one.
     Enter { target: Target },
     /// Make a directory.
     MakeDirectory { place: Place, mode: u32 },
@@ -158,7 +158,7 @@ pub enum Action {
     MakeNode { place: Place, mode: u32 },
     /// Make a symbolic link.
     MakeSymlink { place: Place, target: Vec<u8> },
-    /// Another name for a file.
+    /// Make another name for a file.
     Link { from: Target, to: Place },
     /// Remove a name.
     Remove { place: Place, is_directory: bool },
@@ -166,23 +166,23 @@ pub enum Action {
     Rename { from: Place, to: Place, flags: u32 },
     /// Set the mode.
     SetMode { target: Target, mode: u32 },
-    /// Set the owners; all ones leave one as it is.
+    /// Set the owners. An id of all ones leaves that owner as it is.
     SetOwner { target: Target, user: u32, group: u32 },
-    /// Set access and modification time; without, both to now.
+    /// Set the access and modification times, both to now if there are none.
     SetTimes { target: Target, times: Option<[Time; 2]> },
     /// Read an extended attribute.
     GetAttribute { target: Target, name: Vec<u8>, capacity: u64 },
-    /// List them.
+    /// List the extended attributes.
     ListAttributes { target: Target, capacity: u64 },
-    /// Set one.
+    /// Set an extended attribute.
     SetAttribute { target: Target, name: Vec<u8>, flags: u32 },
-    /// Remove one.
+    /// Remove an extended attribute.
     RemoveAttribute { target: Target, name: Vec<u8> },
     /// Repeat what was written through a mapping.
     WriteMapped { place: Place, offset: u64 },
 }
 
-/// How data move between open files.
+/// The call that moves data between open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer {
     /// `copy_file_range`.
@@ -204,7 +204,7 @@ pub struct CloneRange {
     pub to_offset: u64,
 }
 
-/// What reaches the disk.
+/// What a sync writes to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
     /// `fsync`.

@@ -1,4 +1,4 @@
-//! Reading the arguments of a traced call.
+//! Accessors for the arguments of a traced call.
 
 use retake_trace_format::{BufferDirection, TracedBuffer, TracedCall};
 
@@ -12,7 +12,7 @@ impl<'a> Arguments<'a> {
         self.0.arguments[index]
     }
 
-    /// The low half.
+    /// The low 32 bits.
     pub fn uint(self, index: usize) -> u32 {
         self.0.arguments[index] as u32
     }
@@ -22,12 +22,12 @@ impl<'a> Arguments<'a> {
         self.uint(index) as i32
     }
 
-    /// The first buffer that the call read there.
+    /// The first buffer that the kernel read through this argument.
     pub fn input(self, index: u8) -> Option<&'a TracedBuffer> {
         self.0.buffers_of(index, BufferDirection::Input).next()
     }
 
-    /// The first buffer that the kernel wrote there.
+    /// The first buffer that the kernel wrote through this argument.
     pub fn output(self, index: u8) -> Option<&'a [u8]> {
         self.0
             .buffers_of(index, BufferDirection::Output)
@@ -41,18 +41,18 @@ impl<'a> Arguments<'a> {
         Some(data.split(|byte| *byte == 0).next().unwrap_or(data))
     }
 
-    /// A descriptor that the kernel wrote into an array.
+    /// A descriptor in an array that the kernel wrote.
     pub fn written_descriptor(self, index: u8, element: usize) -> Option<i32> {
         self.output(index).and_then(|bytes| i32_at(bytes, 4 * element))
     }
 }
 
-/// What a call that opens a file is given.
+/// The arguments of a call that opens a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// Argument of the directory.
+    /// The index of the directory argument.
     pub directory: Option<usize>,
-    /// Argument of the path.
+    /// The index of the path argument.
     pub path: u8,
     /// Flags of `open`.
     pub flags: u32,
@@ -61,7 +61,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// `None` for other calls, and where it is not in the trace.
+    /// Returns `None` for other calls, and if the trace lacks the arguments.
     pub fn of(call: &TracedCall) -> Option<Self> {
         let arguments = Arguments(call);
         let (directory, path, flags, mode) = match i64::from(call.number) {
@@ -82,7 +82,7 @@ impl Opening {
         Some(Self { directory, path, flags, mode })
     }
 
-    /// Whether what is opened can be written to.
+    /// Whether the file is opened for writing.
     pub fn writes(&self) -> bool {
         self.flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32
             && self.flags & libc::O_PATH as u32 == 0
@@ -109,8 +109,8 @@ pub fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
-/// The buffers of a call that moves data: what the program gave or got, without the array that says
-/// where the pieces are.
+/// The data buffers of a call that moves data, in either direction. The array of pointers to the
+/// pieces is left out.
 pub fn pieces(
     call: &TracedCall,
     argument: u8,
@@ -127,7 +127,7 @@ pub fn pieces(
             | libc::SYS_pwritev2
             | libc::SYS_vmsplice
     );
-    // Traces from elsewhere do not know addresses, and have no such array.
+    // Traces of other tools have no addresses and no such array.
     let mut is_array = is_vector && array_address != 0;
     call.buffers_of(argument, direction).filter(move |buffer| {
         let skipped =

@@ -1,4 +1,4 @@
-//! Whether two trees are the same: names, types, contents, sizes, modes, links, attributes, owners.
+//! Comparison of two trees: names, types, contents, sizes, modes, links, attributes, owners.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -12,27 +12,27 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::root::object_path;
 
-/// Differences that are kept; all are counted.
+/// The most differences that are kept. All are counted.
 const MAXIMUM_DIFFERENCES: usize = 1000;
 const READ_BYTES: usize = 256 << 10;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TreeDifference {
-    /// Where, relative to the trees.
+    /// The path, relative to the trees.
     pub path: String,
-    /// What differs, the original's first.
+    /// What differs: the original first, then the copy.
     pub what: String,
 }
 
-/// What came of comparing two trees.
+/// The result of comparing two trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// Files, directories and links in the original.
     pub files: u64,
-    /// Differences, all of them.
+    /// The number of all differences.
     pub difference_count: u64,
-    /// The first ones.
+    /// The first differences.
     pub differences: Vec<TreeDifference>,
 }
 
@@ -56,18 +56,18 @@ impl Comparison {
 struct Walk {
     comparison: Comparison,
     compares_owners: bool,
-    /// For files with several names: which file of the copy the first of them was, and the other
-    /// way round.
+    /// For files with several names: maps each file of the original to the file that has its first
+    /// name in the copy.
     pairs: HashMap<(u64, u64), (u64, u64)>,
-    /// Directories still to go into.
+    /// Directories still to visit.
     waiting: Vec<PathBuf>,
 }
 
-/// Compares the tree at `original` with the one at `copy`. No link is followed. Owners count if we
-/// are root, times do not.
+/// Compares the tree at `original` with the one at `copy`, without following links. Owners are
+/// compared if we are root. Times are not compared.
 ///
 /// # Errors
-/// If one of them cannot be read.
+/// If one of the trees cannot be read.
 pub fn compare_trees(original: &Path, copy: &Path) -> Result<Comparison, Error> {
     let compares_owners = rustix::process::geteuid().is_root();
     let mut walk = Walk {
@@ -230,7 +230,7 @@ impl Walk {
     }
 }
 
-/// All entries but `.` and `..`.
+/// Lists all entries but `.` and `..`.
 pub(crate) fn list(directory: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Stat>, Errno> {
     let mut buffer = Vec::with_capacity(64 << 10);
     let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
@@ -269,7 +269,7 @@ fn first_difference(left: &OwnedFd, right: &OwnedFd) -> Result<Option<u64>, Errn
     }
 }
 
-/// The attributes that programs give to files.
+/// Returns the extended attributes that programs set.
 pub(crate) fn user_attributes(object: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
     const MAXIMUM_BYTES: usize = 64 << 10;
     let mut list = vec![0; MAXIMUM_BYTES];

@@ -1,4 +1,4 @@
-//! What can go wrong before, and beside, the calls themselves.
+//! Errors other than those of the replayed calls.
 
 use std::path::PathBuf;
 
@@ -10,24 +10,24 @@ pub enum Error {
     Root {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// What is below the root cannot be read.
+    /// The tree below the root cannot be read.
     #[error("cannot read what is below the root, at {}: {error}", path.display())]
     Scan {
-        /// Where, below the root.
+        /// The path below the root.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// There is too much below the root.
+    /// There are too many files below the root.
     #[error("there are more than {maximum} files below {}; give an empty directory, or one with \
     only the files of the trace", path.display())]
     TooLarge {
         /// The directory.
         path: PathBuf,
-        /// Files at most.
+        /// The limit.
         maximum: u64,
     },
     /// The trace cannot be read.
@@ -41,7 +41,7 @@ pub enum Error {
     Compare {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
 }

@@ -1,37 +1,37 @@
-//! The directories that names of calls are in.
+//! The directories that calls find names in.
 //!
-//! Calls one after the other are mostly about names in the same few directories. Its path is put
-//! together once for all of them, and who executes the first opens it for the others: they need
-//! neither the path nor the way along it.
+//! Consecutive calls mostly use names in the same few directories. The path of a directory is put
+//! together once for all of them. The first worker that needs the directory opens it, and the
+//! others use its descriptor: they need neither the path nor the lookups along it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory below the root, for as long as no directory changes its name. No links lead to it if
-/// the trace is right; if it is wrong, opening it still cannot lead out.
+/// A directory below the root, valid until some directory is renamed. If the trace is right, its
+/// path has no links. If it is wrong, the path still cannot lead out of the root.
 #[derive(Debug, Default)]
 pub struct Folder {
     path: Vec<u8>,
     file: OnceLock<Kept>,
 }
 
-/// How many directories are kept open: each is a descriptor.
+/// The number of directories that are kept open. Each takes a descriptor.
 #[derive(Debug, Clone, Default)]
 pub struct KeptCount(Arc<AtomicU32>);
 
-/// An open directory that counts.
+/// An open directory that is counted.
 #[derive(Debug)]
 struct Kept {
     file: OwnedFd,
     count: KeptCount,
 }
 
-/// An open directory, or another object that was opened without access.
+/// An open directory, or another object that was opened with `O_PATH`.
 #[derive(Debug)]
 pub enum Object<'kept> {
-    /// Somebody keeps it.
+    /// Owned by a [`Folder`].
     Kept(BorrowedFd<'kept>),
     /// Opened for this call.
     Found(OwnedFd),
@@ -47,20 +47,19 @@ impl AsFd for Object<'_> {
 }
 
 impl Folder {
-    /// The directory with this path, without a slash at either end.
+    /// Makes a directory from its path, which has no slash at either end.
     pub fn new(path: Vec<u8>) -> Arc<Self> {
         Arc::new(Self { path, file: OnceLock::new() })
     }
 
-    /// Its path below the root.
+    /// The path below the root.
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// It, open: by `open` if nobody has it open already.
+    /// Returns the open directory. Calls `open` if it is not open yet.
     ///
-    /// # Errors
-    /// Those of `open`.
+    /// # Errors Those of `open`.
     pub fn opened<E>(
         &self,
         count: &KeptCount,
@@ -73,16 +72,16 @@ impl Folder {
         if !count.take() {
             return Ok(Object::Found(file));
         }
-        // Another worker may have been faster; then this one is closed.
+        // If another worker was faster, its file is kept and this one is closed.
         Ok(Object::Kept(self.file.get_or_init(|| Kept { file, count: count.clone() }).file.as_fd()))
     }
 }
 
 impl KeptCount {
-    /// The most of them.
+    /// The most directories that are kept open.
     const MAXIMUM: u32 = 256;
 
-    /// Whether there is room for one more, which is then counted.
+    /// Counts one more and returns true, if there is room for it.
     fn take(&self) -> bool {
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {

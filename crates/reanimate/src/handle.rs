@@ -1,20 +1,21 @@
-//! An open file of the trace, as the workers share it.
+//! An open file of the trace, shared by the workers.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::verify::Listing;
 
-/// An open file description: planned when the trace opened it, open once its worker did so, closed
-/// with its last user.
+/// An open file description. It is planned when the trace opens it, opened by the worker of that
+/// call, and closed with its last user.
 #[derive(Debug, Default)]
 pub struct Handle {
     file: OnceLock<OpenFile>,
     /// The directory listing in progress.
     pub listing: Mutex<Option<Listing>>,
-    /// Of the end of a pipe that is written: the end that is read. By the times of a trace who
-    /// reads may be gone before who writes: a process is leaving from its call on, and its
-    /// descriptors stay open for a while. What was written meanwhile must not find nobody.
+    /// For the write end of a pipe: the read end, which stays open as long. A process leaves the
+    /// trace with its exit call, but its descriptors stay open for a while. By the times of the
+    /// trace, the reader can therefore be gone before the writer, and a write must not fail with
+    /// `EPIPE` for that.
     reader: OnceLock<Arc<Handle>>,
 }
 
@@ -25,19 +26,19 @@ struct OpenFile {
 }
 
 impl Handle {
-    /// Gives it the file; `is_direct` if it was opened with `O_DIRECT`.
+    /// Sets the file. `is_direct` says that it was opened with `O_DIRECT`.
     pub fn open(&self, file: OwnedFd, is_direct: bool) {
-        // A handle is opened by the one call that it was planned for.
+        // Only one call opens a handle.
         let _ = self.file.set(OpenFile { file, is_direct });
     }
 
-    /// Keeps the end that is read open as long as this one, that is written.
+    /// Keeps the read end of a pipe open as long as this write end.
     pub fn keep_reader(&self, reader: Arc<Self>) {
-        // A pipe is made once.
+        // A pipe is made only once.
         let _ = self.reader.set(reader);
     }
 
-    /// The file, if opening succeeded.
+    /// Returns the file if opening succeeded.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.get().map(|open| open.file.as_fd())
     }

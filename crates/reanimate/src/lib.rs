@@ -1,16 +1,18 @@
 //! Runs the system calls of a trace again on a file system, and verifies them.
 //!
-//! A trace is planned by one thread, in the order in which its calls took effect
-//! ([`sequence`](crate::sequence)): it knows the name space and all descriptors as the traced
-//! results tell ([`world`](crate::world), [`tasks`](crate::tasks)), and which calls depend on which
-//! ([`access`](crate::access)). What has to be done goes to one worker for each traced thread,
-//! which executes it ([`execute`](crate::execute)) and compares ([`verify`](crate::verify)).
+//! One thread plans the replay, in the order in which the calls took effect
+//! ([`sequence`](crate::sequence)). It follows the name space and all descriptors by the traced
+//! results ([`world`](crate::world), [`tasks`](crate::tasks)), and finds out which calls depend on
+//! which ([`access`](crate::access)). Each traced thread has a worker, which executes the planned
+//! calls ([`execute`](crate::execute)) and compares the results ([`verify`](crate::verify)).
 //! Everything happens below one directory, from which nothing leads out ([`root`](crate::root)).
 //!
 //! Only calls about files are executed. Processes, sockets and memory are followed as far as they
-//! matter for files, and counted as simulated. Paper: [RE-ANIMATOR §2.4]; unlike there, calls that
-//! touch different things run in parallel even if the trace had them one after the other, waiting
-//! threads sleep, and what the trace needs to find can be made from it.
+//! matter for files, and counted as simulated.
+//!
+//! Paper: [RE-ANIMATOR §2.4]. Unlike there, calls that touch different things run in parallel even
+//! if the trace had them one after the other, waiting threads sleep, and the files that the trace
+//! needs can be made from the trace.
 
 #![deny(unsafe_code)]
 // They panic where the stream cannot be written.
@@ -52,33 +54,33 @@ pub use report::{CallCounts, Mismatch, Report};
 use retake_trace_format::TraceRecord;
 use root::Root;
 
-/// How far a replay is.
+/// The progress of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// What the trace needs is being found out: so many calls were read.
+    /// Finding out what the trace needs: the number of calls read.
     Preparing(u64),
-    /// So many calls were executed.
+    /// Executing the calls: the number of calls executed.
     Replaying(u64),
 }
 
 /// What a trace is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// To find out what must have been there. What `write` wrote is not looked at
+    /// To find out what existed before the trace. Data written by `write` are not needed
     /// ([`TraceReaderOptions::skips_written`]).
     ///
     /// [`TraceReaderOptions::skips_written`]:
     /// retake_trace_format::TraceReaderOptions::skips_written
     Preparing,
-    /// To make its calls.
+    /// To execute its calls.
     Replaying,
 }
 
-/// Replays a trace. `open` begins to read it, twice if something has to be prepared.
+/// Replays a trace. `open` starts reading it, and is called twice if something has to be prepared.
 ///
 /// # Errors
-/// If the root cannot be used or the trace cannot be read. Calls that do something else than the
-/// trace says are no errors: they are in the report.
+/// If the root cannot be used or the trace cannot be read. A call that differs from the trace is no
+/// error: it is in the report.
 pub fn reanimate<Records, E>(
     options: &Options,
     mut open: impl FnMut(Pass) -> Result<Records, E>,
@@ -119,8 +121,8 @@ fn open_root(path: &Path) -> Result<Root, Error> {
     Root::new(path).map_err(|error| failed(error.into()))
 }
 
-/// Reads what is below the root. If devices are, nothing that is opened from now on may be one:
-/// neither preparation nor the calls open any.
+/// Scans the tree below the root. If it contains devices, the root refuses to open devices from now
+/// on: neither the preparation nor the calls open any.
 fn scan_root(root: &mut Root, path: &Path) -> Result<scan::Scanned, Error> {
     let scanned = scan::scan(root, path)?;
     if scanned.has_devices {
@@ -129,7 +131,7 @@ fn scan_root(root: &mut Root, path: &Path) -> Result<scan::Scanned, Error> {
     Ok(scanned)
 }
 
-/// Makes what the trace must have found.
+/// Makes the files that the trace needs at its beginning.
 fn prepare_root<E: std::fmt::Display>(
     root: &Root,
     records: impl Iterator<Item = Result<TraceRecord, E>>,
@@ -152,10 +154,11 @@ fn prepare_root<E: std::fmt::Display>(
     Ok(planner.into_preparation().map(prepare::Preparation::finish).unwrap_or_default())
 }
 
-/// All descriptors of all traced processes are ours at once.
+/// Raises the limit of open files: the replay holds the descriptors of all traced processes at
+/// once.
 fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // With the limit there is, a trace of few files still runs.
+    // A trace of few files runs with the old limit, too.
     let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised);
 }

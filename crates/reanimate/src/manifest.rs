@@ -1,5 +1,5 @@
-//! What a tree looks like, written down: taken where a program left it, held against what a replay
-//! made of it.
+//! A manifest: a description of a tree, taken where the program left it, and compared with the tree
+//! that a replay made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -20,7 +20,8 @@ const READ_BYTES: usize = 256 << 10;
 pub struct Manifest {
     /// Absolute path of the tree.
     pub tree: String,
-    /// What is below it, by path relative to it; bytes that are no printable ASCII as `\xNN`.
+    /// The entries by their paths relative to the tree. Bytes that are not printable ASCII are
+    /// written as `\xNN`.
     pub entries: BTreeMap<String, ManifestEntry>,
 }
 
@@ -33,36 +34,35 @@ pub struct ManifestEntry {
     pub mode: u32,
     /// User and group.
     pub owners: (u32, u32),
-    /// Bytes of a file.
+    /// The size of a file in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// BLAKE3 of a file's contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// Where a link leads, or the number of a device.
+    /// The target of a link, or the number of a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The first of the names of a file that has several.
+    /// The first name, if the file has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
-    /// Names and values of the extended attributes that programs give.
+    /// Names and values of the extended attributes that programs set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Takes the manifest of a tree. No link is followed.
+/// A manifest in the making. Links are not followed.
 struct Take {
     entries: BTreeMap<String, ManifestEntry>,
-    /// First names of files with several.
+    /// The first name of each file that has several.
     names: HashMap<(u64, u64), String>,
     waiting: Vec<PathBuf>,
 }
 
 impl Manifest {
-    /// Of the tree at that absolute path.
+    /// Takes the manifest of the tree at an absolute path.
     ///
-    /// # Errors
-    /// If it cannot be read.
+    /// # Errors If the tree cannot be read.
     pub fn take(tree: &Path) -> Result<Self, Error> {
         let mut take =
             Take { entries: BTreeMap::new(), names: HashMap::new(), waiting: vec![PathBuf::new()] };
@@ -74,7 +74,7 @@ impl Manifest {
         Ok(Self { tree: tree.to_string_lossy().into_owned(), entries: take.entries })
     }
 
-    /// Compares it with a tree. Owners count if we are root.
+    /// Compares the manifest with a tree. Owners are compared if we are root.
     ///
     /// # Errors
     /// If the tree cannot be read.

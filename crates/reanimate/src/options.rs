@@ -1,4 +1,4 @@
-//! How a trace is to be replayed.
+//! Options of a replay.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// What is compared with the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verify {
-    /// Results, errors, and what calls return in memory.
+    /// Results, errors, and the data that calls return in memory.
     #[default]
     Full,
     /// Results and errors.
@@ -18,12 +18,12 @@ pub enum Verify {
 /// Which calls keep their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Calls that use the same thing, and one of them changes it.
+    /// Calls that use the same thing, if one of them changes it.
     #[default]
     Resource,
-    /// Also calls that did not overlap in time.
+    /// Calls that did not overlap in time, too.
     Overlap,
-    /// All, one at a time. Pipes are only simulated.
+    /// All calls, one at a time. Pipes are only simulated.
     Strict,
 }
 
@@ -33,27 +33,26 @@ pub enum Speed {
     /// As soon as possible.
     #[default]
     AsSoonAsPossible,
-    /// At the traced times, divided by this.
+    /// At the traced times, divided by this factor.
     Traced(f64),
 }
 
-/// Whether to make what the trace needs to be there.
+/// Whether to make the files that the trace needs at its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prepare {
-    /// If the root is empty.
+    /// Only if the root is empty.
     #[default]
     Auto,
-    /// In any case; what is there already stays, but for bytes that the trace proves to be
-    /// different.
+    /// In any case. Existing files stay, except for bytes that the trace proves to be different.
     Always,
-    /// Never: everything is there.
+    /// Never: the root has all files.
     Never,
 }
 
-/// How to replay.
+/// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The directory that everything happens in. It is made if it is not there.
+    /// The directory that everything happens in. It is made if it does not exist.
     pub root: PathBuf,
     /// What is compared.
     pub verify: Verify,
@@ -61,20 +60,20 @@ pub struct Options {
     pub order: Order,
     /// When calls are made.
     pub speed: Speed,
-    /// Whether the beginning is made.
+    /// Whether missing files are made first.
     pub prepare: Prepare,
-    /// Threads at most; more traced threads than that share.
+    /// The most threads. If more were traced, they share these.
     pub threads: NonZeroU32,
-    /// Go on after a difference.
+    /// Whether the replay goes on after a difference.
     pub keeps_going: bool,
-    /// Bytes that one call may reserve on disk.
+    /// The most bytes that one call may reserve on disk.
     pub allocation_limit: u64,
-    /// Differences that are kept for the report; all are counted.
+    /// The most differences that the report keeps. All are counted.
     pub maximum_mismatches: usize,
 }
 
 impl Options {
-    /// The usual way.
+    /// The default options.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),

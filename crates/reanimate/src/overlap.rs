@@ -1,15 +1,16 @@
-//! Calls that overlapped in time, and whose results tell which was first: reads and writes of the
-//! same bytes, a descriptor's closing and the opening that got its number, the end of a named
-//! pipe's data and the opening by somebody who writes more.
+//! The order of calls that overlapped in time, as far as their results tell it. That is the case
+//! for reads and writes of the same bytes, for the close of a descriptor and the open that got its
+//! number, and for the end of a named pipe's data and the open of its next writer.
 
 use libc as sys;
 use retake_trace_format::{BufferDirection, TraceRecord, TracedCall};
 
 use crate::calls::Opening;
 
-/// Whether the second call of the same process, which overlaps the first, must have been before it:
-/// one reads what the other writes, by the same descriptor, and read the new bytes, or old ones; or
-/// the first got the number of a descriptor that the second closes.
+/// Whether the second call, which overlaps the first in the same process, must have come before it.
+/// That is so if one reads what the other writes through the same descriptor, and the data that it
+/// read show the order. It is also so if the first call got the descriptor number that the second
+/// call closes.
 pub fn must_precede(first: &TraceRecord, second: &TraceRecord) -> bool {
     let (TraceRecord::Call(first), TraceRecord::Call(second)) = (first, second) else {
         return false;
@@ -30,7 +31,7 @@ pub fn must_precede(first: &TraceRecord, second: &TraceRecord) -> bool {
     }
 }
 
-/// Whether a call was told that there are no more data, maybe of a pipe that nobody could write to.
+/// Whether a call got an end of data, which may be that of a pipe without writers.
 pub fn is_end(call: &TracedCall) -> bool {
     let requested = match call.number.into() {
         sys::SYS_read | sys::SYS_readv => call.arguments[2],
@@ -40,13 +41,13 @@ pub fn is_end(call: &TracedCall) -> bool {
     call.result == 0 && requested > 0
 }
 
-/// Whether a call opened something to write to it: as long as a named pipe is open so, its data
-/// have no end.
+/// Whether a call opened something for writing. While a named pipe has a writer, a read gets no end
+/// of data.
 pub fn opens_to_write(call: &TracedCall) -> bool {
     !call.failed() && Opening::of(call).is_some_and(|opening| opening.writes())
 }
 
-/// Whether a call may have closed what a pipe was written to by.
+/// Whether a call may have closed the write end of a pipe.
 pub fn closes(call: &TracedCall) -> bool {
     !call.failed()
         && matches!(
@@ -60,7 +61,7 @@ pub fn reaches_into(other: &TracedCall, call: &TracedCall) -> bool {
     other.thread != call.thread && other.entered_ns < call.returned_ns
 }
 
-/// Whether a call made a descriptor of that number, which the kernel picked.
+/// Whether a call got this descriptor number from the kernel.
 fn got_descriptor(call: &TracedCall, number: u32) -> bool {
     let is_result = call.result == i64::from(number);
     match call.number.into() {
@@ -89,7 +90,7 @@ fn got_descriptor(call: &TracedCall, number: u32) -> bool {
     }
 }
 
-/// Whether a read got what a write wrote; `None` if they have no bytes in common.
+/// Whether a read got the data of a write. `None` if they have no bytes in common.
 fn read_it<'call>(read: &'call TracedCall, write: &'call TracedCall) -> Option<bool> {
     let (got, put) = (data(read, BufferDirection::Output)?, data(write, BufferDirection::Input)?);
     let (read_start, write_start) = (read.arguments[3], write.arguments[3]);
@@ -104,7 +105,7 @@ fn read_it<'call>(read: &'call TracedCall, write: &'call TracedCall) -> Option<b
     Some(part(got, read_start) == part(put, write_start))
 }
 
-/// What was moved.
+/// The data that a call moved.
 fn data(call: &TracedCall, direction: BufferDirection) -> Option<&[u8]> {
     let length = usize::try_from(call.result).ok()?;
     call.buffers_of(1, direction).next()?.data.get(..length)

@@ -1,29 +1,29 @@
-//! Time: when a call is due, and whether anything still happens.
+//! Time: when a call is due, and whether the replay still makes progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a wait sleeps before it looks around.
+/// How long a waiting thread sleeps before it checks again.
 pub const SLICE: Duration = Duration::from_millis(20);
 
-/// How long nothing at all may happen until a thread that waits for data gives up. It is half as
-/// long after each that did: a trace can wait for any amount of data that never come.
+/// How long a thread waits for data while no call is done, before it gives up. The time halves with
+/// each wait that was given up, because a trace can have any number of such waits.
 const MAXIMUM_SILENCE: Duration = Duration::from_secs(5);
 
-/// What happens in the whole replay, for threads that wait.
+/// The progress of the whole replay, for threads that wait.
 #[derive(Debug, Default)]
 pub struct Pulse {
     /// Calls done so far.
     done: AtomicU64,
-    /// Threads that wait for the time of their next call.
+    /// Threads that sleep until the time of their next call.
     sleeping: AtomicU32,
     stopped: AtomicBool,
-    /// How many have given up.
+    /// Waits that were given up.
     disappointed: AtomicU32,
 }
 
 impl Pulse {
-    /// A call is done.
+    /// Counts a call that is done.
     pub fn beat(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
@@ -33,17 +33,17 @@ impl Pulse {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Nothing more is to be executed.
+    /// Stops the replay: no more calls are executed.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
 
-    /// Whether somebody said so.
+    /// Whether the replay was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Sleeps until then, or until the replay stops.
+    /// Sleeps until `due`, or until the replay stops.
     pub fn sleep_until(&self, due: Instant) {
         const LONGEST_NAP: Duration = Duration::from_millis(200);
         self.sleeping.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Pulse {
         self.sleeping.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// For a wait that begins now.
+    /// Begins a wait.
     pub fn patience(&self) -> Patience<'_> {
         Patience { pulse: self, seen: self.done(), since: None }
     }
@@ -68,12 +68,12 @@ impl Pulse {
 pub struct Patience<'run> {
     pulse: &'run Pulse,
     seen: u64,
-    /// Since when nothing happened.
+    /// The beginning of the present time without progress.
     since: Option<Instant>,
 }
 
 impl Patience<'_> {
-    /// Whether there is no more hope: nothing happened for long, and nothing is about to.
+    /// Whether to give up: the replay was stopped, or made no progress for too long.
     pub fn is_over(&mut self) -> bool {
         let done = self.pulse.done();
         let is_alive = done != self.seen || self.pulse.sleeping.load(Ordering::Relaxed) > 0;
@@ -91,7 +91,7 @@ impl Patience<'_> {
         self.pulse.is_stopped() || is_silent
     }
 
-    /// Sleeps a slice; false if there is no more hope.
+    /// Sleeps a slice. Returns false if the wait is to be given up.
     pub fn wait(&mut self) -> bool {
         std::thread::sleep(SLICE);
         !self.is_over()

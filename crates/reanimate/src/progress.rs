@@ -1,9 +1,11 @@
-//! How far each worker is, for threads that wait for one of its calls. These sleep; none spins.
+//! The progress of each worker, for threads that wait for one of its calls. A waiting thread spins
+//! for a short time and then sleeps.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Looks before a waiter goes to sleep: handing over takes less time than falling asleep.
+/// Checks before a waiting thread goes to sleep. Handing over often takes less time than going to
+/// sleep.
 const LOOKS: u32 = 30;
 
 /// The number of calls a worker has done.
@@ -17,9 +19,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The worker is done with its call of that number.
+    /// Marks the worker's call of that number as done.
     pub fn advance(&self, sequence: u64) {
-        // Both sides order their store before their load, so that one of them sees the other.
+        // `advance` and `wait` both store before they load, so that one of them sees the other's
+        // store.
         self.done.store(sequence, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) > 0 {
             drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,4 +1,4 @@
-//! What came of a replay.
+//! The report of a replay.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::plan::name_of;
 use crate::prepare::Prepared;
 use crate::thread_state::user_time;
 
-/// Longest path in a report.
+/// The longest path in a report, in bytes.
 const MAXIMUM_TEXT: usize = 200;
 
-/// A call that did not do what the trace says.
+/// A call that differs from the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
     /// The call's id in the trace.
@@ -24,7 +24,7 @@ pub struct Mismatch {
     pub process: u32,
     /// The traced thread.
     pub thread: u32,
-    /// The call, with its descriptors and paths.
+    /// The name of the call, with its descriptors and paths.
     pub call: String,
     /// What the trace says.
     pub expected: String,
@@ -32,26 +32,26 @@ pub struct Mismatch {
     pub actual: String,
 }
 
-/// Calls of one kind.
+/// The counts for calls of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CallCounts {
-    /// Executed, and as traced.
+    /// Executed, with the traced result.
     pub verified: u64,
-    /// Executed, and different.
+    /// Executed, with another result.
     pub mismatched: u64,
 }
 
-/// What came of a replay.
+/// The report of a replay.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// Calls in the trace, as far as it was read.
     pub calls: u64,
-    /// Calls that were executed, and did what the trace says.
+    /// Executed calls that did what the trace says.
     pub verified: u64,
-    /// Calls that were executed, and did not.
+    /// Executed calls that did something else.
     pub mismatched: u64,
-    /// Calls that were not executed because they have no effect on files, or none that can be
-    /// repeated, by reason.
+    /// Calls that were not executed, by reason: they have no effect on files, or none that can be
+    /// repeated.
     pub simulated: BTreeMap<&'static str, u64>,
     /// Calls that were left out though they may have had an effect on files, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
@@ -59,32 +59,32 @@ pub struct Report {
     pub by_call: BTreeMap<&'static str, CallCounts>,
     /// The first differences, in the order of the trace.
     pub mismatches: Vec<Mismatch>,
-    /// What was made before, if anything.
+    /// What was made before the replay, if anything.
     pub prepared: Option<Prepared>,
-    /// Why the trace is not complete, if it says so itself.
+    /// The reasons why the trace is incomplete, as the trace itself states them.
     pub incomplete: Vec<String>,
-    /// The replay ended at a difference; the rest of the trace was not executed.
+    /// Whether the replay ended at a difference. The rest of the trace was not executed then.
     pub stopped: bool,
     /// Threads that executed calls.
     pub threads: u32,
-    /// How long making the beginning took.
+    /// How long the preparation took.
     pub preparation_seconds: f64,
-    /// The time that it spent outside of the kernel, in all threads.
+    /// The user time of the preparation, in all threads.
     pub preparation_user_seconds: f64,
     /// How long the calls took.
     pub replay_seconds: f64,
-    /// The time that they, and comparing, spent outside of the kernel, in all threads.
+    /// The user time of the calls and of comparing, in all threads.
     pub replay_user_seconds: f64,
 }
 
 impl Report {
-    /// Whether everything that was executed did what the trace says.
+    /// Whether every executed call did what the trace says.
     pub fn is_faithful(&self) -> bool {
         self.mismatched == 0
     }
 }
 
-/// What a part of a replay takes, from its beginning.
+/// Measures the time that a part of a replay takes.
 #[derive(Debug)]
 pub struct Stopwatch {
     began: Instant,
@@ -92,12 +92,12 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins.
+    /// Starts the measurement.
     pub fn start() -> Self {
         Self { began: Instant::now(), user_before: user_time() }
     }
 
-    /// Seconds since, and those spent outside of the kernel.
+    /// Returns the seconds since the start, and the seconds of user time among them.
     pub fn seconds(&self) -> (f64, f64) {
         (
             self.began.elapsed().as_secs_f64(),
@@ -106,7 +106,7 @@ impl Stopwatch {
     }
 }
 
-/// What one worker has to report.
+/// The results of one worker.
 #[derive(Debug, Default)]
 pub struct Tally {
     by_number: BTreeMap<u32, CallCounts>,
@@ -115,17 +115,17 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A call did what it should.
+    /// Counts a call that did what the trace says.
     pub fn verified(&mut self, call: &TracedCall) {
         self.by_number.entry(call.number).or_default().verified += 1;
     }
 
-    /// A call was left out.
+    /// Counts a call that was left out.
     pub fn skipped(&mut self, reason: &'static str) {
         *self.skipped.entry(reason).or_default() += 1;
     }
 
-    /// A call did something else.
+    /// Records a call that did something else.
     pub fn mismatched(
         &mut self,
         call: &TracedCall,
@@ -149,7 +149,7 @@ impl Tally {
         });
     }
 
-    /// Adds this to the whole.
+    /// Adds these results to the report.
     pub fn add_to(self, report: &mut Report) {
         for (number, counts) in self.by_number {
             let whole = report.by_call.entry(name_of(number)).or_default();
@@ -165,7 +165,7 @@ impl Tally {
     }
 }
 
-/// The call with what it is about: its descriptors and paths.
+/// Describes a call with its descriptors and paths.
 fn describe(call: &TracedCall) -> String {
     let row = u16::try_from(call.number)
         .ok()

@@ -1,9 +1,9 @@
 //! The directory that everything happens in.
 //!
-//! Every path is opened with `openat2` and `RESOLVE_IN_ROOT`, so that neither `..` nor an absolute
-//! path nor a symbolic link leads out, whatever the trace says and whatever was made below the root
-//! before. What is then done is done to the object that was opened, or to a single name in a
-//! directory that was opened, in ways that follow no link.
+//! Every path is opened with `openat2` and `RESOLVE_IN_ROOT`. Neither `..` nor an absolute path nor
+//! a symbolic link leads out, whatever the trace says and whatever is below the root. All
+//! operations act on the opened object, or on a single name in an opened directory, in ways that
+//! follow no link.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -15,21 +15,21 @@ use rustix::io::Errno;
 use crate::action::Place;
 use crate::folder::{KeptCount, Object};
 
-/// Tries while somebody renames directories at the same time.
+/// Tries of an open, which fails while a directory on the path is being renamed.
 const MAXIMUM_TRIES: u32 = 1000;
 
 /// A directory that nothing leads out of.
 #[derive(Debug, Clone)]
 pub struct Root {
     directory: Arc<OwnedFd>,
-    /// Devices were seen below it: whatever is opened is looked at first.
+    /// Whether the tree contains devices. Objects are then checked before they are opened.
     has_devices: bool,
     /// How many of its directories are kept open.
     kept: KeptCount,
 }
 
 impl Root {
-    /// Opens a directory as root.
+    /// Opens a directory as the root.
     ///
     /// # Errors
     /// If it cannot be opened, or is no directory.
@@ -39,7 +39,7 @@ impl Root {
         Ok(Self { directory: Arc::new(directory), has_devices: false, kept: KeptCount::default() })
     }
 
-    /// The same, but nothing opened through it may be a device.
+    /// Returns a root that refuses to open devices.
     pub fn without_devices(self) -> Self {
         Self { has_devices: true, ..self }
     }
@@ -47,7 +47,7 @@ impl Root {
     /// Opens a path, relative or absolute, below the root.
     ///
     /// # Errors
-    /// What the kernel says; `ENXIO` for a device.
+    /// Those of the kernel; `ENXIO` for a device.
     pub fn open(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         if self.has_devices && !flags.contains(OFlags::PATH) {
             self.refuse_device(path, flags)?;
@@ -74,11 +74,9 @@ impl Root {
         )
     }
 
-    /// Opens a name in a directory that was opened, or makes a file of that name; neither links nor
-    /// `..` lead anywhere from there.
+    /// Opens a name in an open directory, or makes a file of that name. Links and `..` are refused.
     ///
-    /// # Errors
-    /// What the kernel says; `ELOOP` for a link.
+    /// # Errors Those of the kernel; `ELOOP` for a link.
     pub fn open_in(
         directory: impl AsFd,
         name: &[u8],
@@ -88,11 +86,10 @@ impl Root {
         open_at(directory, name, (flags, mode), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
     }
 
-    /// Opens a file to be written, by its name in a directory that was opened; made if it was not
-    /// there.
+    /// Opens a file for writing by its name in an open directory, and makes it if it does not
+    /// exist.
     ///
-    /// # Errors
-    /// What the kernel says; `ELOOP` for a link, `ENXIO` for a device.
+    /// # Errors Those of the kernel; `ELOOP` for a link, `ENXIO` for a device.
     pub fn make_in(&self, directory: impl AsFd, name: &[u8], mode: Mode) -> Result<OwnedFd, Errno> {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK;
         if !self.has_devices {
@@ -102,7 +99,8 @@ impl Root {
             Err(Errno::EXIST) => {}
             made => return made,
         }
-        // What is looked at is what is opened then, whatever has the name by that time.
+        // The checked object is the one to be opened, even if the name is given to another one
+        // meanwhile.
         let object = Self::open_in(directory, name, OFlags::PATH, Mode::empty())?;
         if is_device(&object)? {
             return Err(Errno::NXIO);
@@ -110,34 +108,31 @@ impl Root {
         rustix::fs::open(object_path(&object), flags | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// The directory of a place, open: kept so for others of the same directory.
+    /// Opens the directory of a place. The directory stays open for other calls.
     ///
-    /// # Errors
-    /// What the kernel says.
+    /// # Errors Those of the kernel.
     pub fn folder<'place>(&self, place: &'place Place) -> Result<Object<'place>, Errno> {
         place.directory.opened(&self.kept, |path| {
             self.open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
         })
     }
 
-    /// Whether devices may be below it.
+    /// Whether devices may be below the root.
     pub fn has_devices(&self) -> bool {
         self.has_devices
     }
 
-    /// Opens a path without any access to what it names.
+    /// Opens a path with `O_PATH`, which gives no access to the object.
     ///
-    /// # Errors
-    /// What the kernel says.
+    /// # Errors Those of the kernel.
     pub fn inspect(&self, path: &[u8], follows: bool) -> Result<OwnedFd, Errno> {
         let follow = if follows { OFlags::empty() } else { OFlags::NOFOLLOW };
         self.open(path, OFlags::PATH | follow, Mode::empty())
     }
 
-    /// Opens the directory of a path, and gives the name in it.
+    /// Opens the directory of a path. Returns it with the name in it.
     ///
-    /// # Errors
-    /// What the kernel says.
+    /// # Errors Those of the kernel.
     pub fn parent<'path>(&self, path: &'path [u8]) -> Result<(OwnedFd, &'path [u8]), Errno> {
         let (directory, name) = split(path);
         let directory = self.open(directory, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
@@ -145,7 +140,7 @@ impl Root {
     }
 }
 
-/// Directory and name of a path.
+/// Splits a path into directory and name.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(index) => (&path[..index], &path[index + 1..]),
@@ -153,10 +148,9 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A name as one in its directory: `.` if it is empty.
+/// Returns a name that stays in its directory: `.` if the name is empty.
 ///
-/// # Errors
-/// A name with a slash in it is invalid.
+/// # Errors `EINVAL` if the name contains a slash.
 pub fn single_name(name: &[u8]) -> Result<&[u8], Errno> {
     let end = name.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);
     match &name[..end] {
@@ -172,7 +166,7 @@ fn open_at(
     (flags, mode): (OFlags, Mode),
     resolve: ResolveFlags,
 ) -> Result<OwnedFd, Errno> {
-    // The kernel refuses modes where it would ignore them.
+    // `openat2` refuses a mode where `open` would ignore it.
     let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
     let mode = if makes { mode } else { Mode::empty() };
     let is_path = flags.contains(OFlags::PATH);
@@ -195,8 +189,8 @@ fn is_device(object: impl AsFd) -> Result<bool, Errno> {
     Ok(matches!(kind, FileType::CharacterDevice | FileType::BlockDevice))
 }
 
-/// A path that leads to exactly the object of a descriptor: for calls that take no descriptors
-/// opened without access.
+/// Returns a path that leads to exactly the object of a descriptor, for calls that do not take
+/// `O_PATH` descriptors.
 pub fn object_path(object: impl AsFd) -> String {
     format!("/proc/self/fd/{}", object.as_fd().as_raw_fd())
 }

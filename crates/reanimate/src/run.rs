@@ -19,24 +19,24 @@ use crate::report::{Report, Stopwatch, Tally};
 use crate::root::Root;
 use crate::sequence::Sequencer;
 
-/// Records read together.
+/// Records that are read together.
 const READ_RECORDS: usize = 512;
 const READ_BYTES: usize = 4 << 20;
-/// Such portions that wait to be planned.
+/// Portions of such records that wait to be planned.
 const READ_PORTIONS: usize = 2;
 
-/// Calls handed over together.
+/// Calls that are handed over together.
 const HANDED_OVER: usize = 64;
 
-/// Memory that planned calls may take until planning waits, and that it may take if nothing moves
-/// without planning on.
+/// Memory of planned calls, in bytes, at which planning waits.
 const PLANNED_BYTES: u64 = 64 << 20;
+/// The limit when no call is done unless planning goes on.
 const MAXIMUM_PLANNED_BYTES: u64 = 1 << 30;
 
-/// Stack of a worker: it holds no data.
+/// Stack of a worker, which keeps no data there.
 const STACK_BYTES: usize = 512 << 10;
 
-/// A replay as seen from outside.
+/// The state of a replay as seen from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     /// Calls executed so far.
@@ -53,7 +53,7 @@ struct Shared<'run> {
     began: Instant,
 }
 
-/// How much planned calls take.
+/// The memory that planned calls take.
 #[derive(Debug, Default)]
 struct Budget {
     bytes: AtomicU64,
@@ -74,8 +74,8 @@ impl Budget {
         }
     }
 
-    /// Waits for room. If nothing is done for a while, somebody may wait for what is not planned
-    /// yet.
+    /// Waits for room. Returns early if no call is done for a while, because a worker may be
+    /// waiting for a call that is not planned yet.
     fn wait(&self, pulse: &Pulse) {
         const NAP: Duration = Duration::from_millis(50);
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,11 +91,10 @@ impl Budget {
     }
 }
 
-/// Replays records with a planner that knows what is there. What came of it is added to the report.
+/// Replays records with a planner that knows the tree. Adds the results to the report.
 ///
-/// # Errors
-/// If the trace cannot be read to its end, or threads cannot be made. What was executed until then
-/// is in the report.
+/// # Errors If the trace cannot be read to its end, or threads cannot be made. The report then has
+/// what was executed until that point.
 pub fn run<Records, E>(
     options: &Options,
     root: &Root,
@@ -135,7 +134,7 @@ where
 
 type Portion = Result<Vec<TraceRecord>, String>;
 
-/// Reads records in portions until the end, an error, or nobody wants more.
+/// Reads records in portions until the end, an error, or the end of the planner.
 fn read<E: std::fmt::Display>(
     records: impl Iterator<Item = Result<TraceRecord, E>>,
     sender: &Sender<Portion>,
@@ -217,7 +216,7 @@ fn plan<'scope, 'run>(
             break;
         }
     }
-    // The reader may wait for room that nobody makes any more.
+    // The reader may be waiting for room in the channel.
     drop(receiver);
     report.threads = workers.workers.iter().flatten().count() as u32;
     workers.hand_over();
@@ -233,7 +232,7 @@ fn plan<'scope, 'run>(
     result
 }
 
-/// The threads that execute, and what is about to be handed over to them.
+/// The worker threads, and the calls that are about to be handed over to them.
 struct Workers<'scope, 'run> {
     scope: &'scope Scope<'scope, 'run>,
     shared: &'scope Shared<'run>,
@@ -290,16 +289,16 @@ impl<'scope> Workers<'scope, '_> {
         Ok(self.workers[index].as_mut().expect("it was made"))
     }
 
-    /// Gives every worker what was planned for it.
+    /// Hands the planned calls over to all workers.
     fn hand_over(&mut self) {
         for worker in self.workers.iter_mut().flatten().filter(|worker| !worker.waiting.is_empty())
         {
-            // A worker ends only when this sender does.
+            // A worker ends only after this sender is dropped, so that sending succeeds.
             let _ = worker.sender.send(std::mem::take(&mut worker.waiting));
         }
     }
 
-    /// Waits for all.
+    /// Waits for all workers.
     fn finish(self) -> Vec<Tally> {
         let threads: Vec<_> =
             self.workers.into_iter().flatten().map(|worker| worker.thread).collect();
@@ -307,14 +306,14 @@ impl<'scope> Workers<'scope, '_> {
     }
 }
 
-/// Memory that a task takes.
+/// The memory that a task takes, in bytes.
 fn cost(task: &Task) -> u64 {
     let data: usize =
         task.call.buffers.iter().map(|buffer| buffer.data.len() + size_of_val(buffer)).sum();
     (data + size_of_val(task)) as u64
 }
 
-/// A worker: executes what it is given until nothing more comes.
+/// Executes a worker's calls until no more come.
 fn execute(
     shared: &Shared<'_>,
     index: usize,
@@ -346,7 +345,8 @@ fn execute(
                     Err(error) => refuse(shared, &task, &mut tally, error),
                 }
             }
-            // Files that only this call still used are closed before others go on.
+            // Dropping the task closes files that only this call still used, before other calls go
+            // on.
             drop(task);
             shared.progress[index].advance(sequence);
             shared.pulse.beat();
@@ -357,7 +357,7 @@ fn execute(
 }
 
 fn one(shared: &Shared<'_>, executor: &mut Executor<'_>, task: &Task, tally: &mut Tally) {
-    // Neither is a call of the trace, or is counted as something else already.
+    // Such a task is no call of the trace, or the planner has counted its call already.
     let is_uncounted = matches!(task.action, Action::Order | Action::OpenAtStart { .. });
     match executor.run(task) {
         Verdict::Same if is_uncounted => {}
@@ -372,7 +372,8 @@ fn one(shared: &Shared<'_>, executor: &mut Executor<'_>, task: &Task, tally: &mu
     }
 }
 
-/// Without a mask of its own a worker would make files with wrong modes.
+/// Refuses a call because the worker has no umask of its own, and would make files with wrong
+/// modes.
 fn refuse(shared: &Shared<'_>, task: &Task, tally: &mut Tally, error: &rustix::io::Errno) {
     let text = format!("the thread cannot have a file mode mask of its own: {error}");
     tally.mismatched(

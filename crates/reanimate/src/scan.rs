@@ -1,5 +1,5 @@
-//! Taking in what is below the root before the trace runs, so that planning knows every link and
-//! every second name.
+//! Reads the names below the root before the trace runs, so that planning knows every link and
+//! every hard link.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::error::Error;
 use crate::root::Root;
 use crate::world::{Directory, Kind, Node, NodeRef, World};
 
-/// More than this is no place to replay a trace in.
+/// The most files below the root.
 const MAXIMUM_FILES: u64 = 1 << 22;
 
-/// What was found.
+/// What the scan found.
 #[derive(Debug)]
 pub struct Scanned {
     /// All names.
     pub world: World,
-    /// Devices are among them, or may be where nobody looked.
+    /// Whether devices are among them, or may be in directories that were not scanned.
     pub has_devices: bool,
-    /// Nothing was there.
+    /// Whether the root is empty.
     pub is_empty: bool,
 }
 
@@ -31,14 +31,13 @@ struct Scan<'root> {
     /// Files with several names, by device and inode number.
     shared: HashMap<(u64, u64), NodeRef>,
     count: u64,
-    /// Directories to go into.
+    /// Directories still to visit.
     waiting: Vec<(NodeRef, Vec<u8>)>,
 }
 
-/// Reads all names below the root. `shown` is how messages call it.
+/// Reads all names below the root. Messages call the root `shown`.
 ///
-/// # Errors
-/// If something cannot be read, or there is too much.
+/// # Errors If something cannot be read, or there are too many files.
 pub fn scan(root: &Root, shown: &Path) -> Result<Scanned, Error> {
     let world = World::empty();
     let waiting = vec![(world.root.clone(), Vec::new())];
@@ -66,7 +65,7 @@ impl Scan<'_> {
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW,
             Mode::empty(),
         ) {
-            // A replay without rights does not see what they hide.
+            // A directory that we may not read is left out. It may contain devices.
             Err(Errno::ACCESS | Errno::PERM) => {
                 self.scanned.has_devices = true;
                 return Ok(());
@@ -137,7 +136,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Whether there is anything in a directory that is not gone into.
+    /// Whether a directory that is not scanned has anything in it.
     fn hides_something(&self, path: &[u8]) -> bool {
         let opened = self.root.open(
             path,
@@ -150,8 +149,8 @@ impl Scan<'_> {
 
     fn child_directory(&mut self, parent: &NodeRef, path: &[u8], name: &[u8]) {
         let below = if path.is_empty() { name.to_vec() } else { [path, b"/", name].concat() };
-        // What only shows the machine is not gone into, except for the files that programs keep in
-        // memory.
+        // Directories such as `/proc` are not scanned, except for `/dev/shm`, where programs keep
+        // files in memory.
         if let Some(known) = self.scanned.world.child(parent, name) {
             self.scanned.has_devices |= self.hides_something(&below);
             if below == b"dev" {

@@ -1,9 +1,9 @@
 //! The order in which calls took effect, as far as their times tell.
 //!
-//! A call has its effect somewhere between its entry and its return. What supplies others (a write
-//! into a pipe, the making of a process) counts from its entry, all else from its return, so that
-//! no call comes before one whose result it used. Within a thread this is the thread's own order,
-//! whatever the clock did.
+//! A call has its effect somewhere between its entry and its return. A call that supplies others (a
+//! write into a pipe, the creation of a process) is placed at its entry, every other call at its
+//! return. No call therefore comes before a call whose result it used. The calls of a thread keep
+//! the thread's order, whatever the clock said.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,24 +12,24 @@ use retake_trace_format::{TraceRecord, TracedCall};
 
 use crate::overlap::{closes, is_end, must_precede, opens_to_write, reaches_into};
 
-/// Records that may wait for one that took effect earlier. Each traced thread has at most one in
-/// flight, so that only a trace with impossible times gets here.
+/// Records that may wait for a record that took effect earlier. Each traced thread has at most one
+/// in flight, so that only a trace with impossible times reaches this limit.
 const MAXIMUM_WAITING: usize = 1 << 14;
 
-/// The data they may hold.
+/// The data that waiting records may hold, in bytes.
 const MAXIMUM_WAITING_BYTES: usize = 64 << 20;
 
-/// Sorts records by the time of their effect, holding back no more than overlap.
+/// Sorts records by the time of their effect. It holds back only records that overlap.
 #[derive(Debug)]
 pub struct Sequencer<Records> {
     records: Records,
-    /// Those that wait, by effect and arrival, and their places among `waiting`.
+    /// The waiting records by effect and arrival, with their indices in `waiting`.
     order: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// Records stay where they are: they are much larger than what is sorted.
+    /// The records themselves. They stay in place because they are much larger than what is sorted.
     waiting: Vec<Option<TraceRecord>>,
     free: Vec<u32>,
     waiting_bytes: usize,
-    /// The latest entry seen: whatever is read from now on was entered later, or returned later.
+    /// The latest entry seen. Records read from now on were entered later, or returned later.
     latest_entry_ns: u64,
     arrival: u64,
     /// The latest effect in each thread that has not exited.
@@ -41,7 +41,7 @@ impl<Records, E> Sequencer<Records>
 where
     Records: Iterator<Item = Result<TraceRecord, E>>,
 {
-    /// Over the records of a trace in order of their ids.
+    /// Sorts the records of a trace, which come in the order of their ids.
     pub fn new(records: Records) -> Self {
         Self {
             records,
@@ -78,8 +78,8 @@ where
         self.order.push(Reverse((effect_ns, self.arrival, place)));
     }
 
-    /// The place of the record whose turn it is, or of one that overlapped it and, by what was
-    /// read, was before.
+    /// The index of the next record: the first one by time, or one that overlapped it and came
+    /// before it, as the data that were read show.
     fn next_place(&mut self) -> Option<u32> {
         let Reverse(next) = self.order.pop()?;
         let first = self.waiting[next.2 as usize].as_ref()?;
@@ -94,15 +94,15 @@ where
         Some(earlier)
     }
 
-    /// The place of any that waits and is so.
+    /// The index of a waiting record that satisfies the condition.
     fn waiting_place(&self, is_it: impl Fn(&TraceRecord) -> bool) -> Option<u32> {
         let mut places = self.order.iter().map(|Reverse((_, _, place))| *place);
         places.find(|place| self.waiting[*place as usize].as_ref().is_some_and(&is_it))
     }
 
-    /// Opening a named pipe to write to it comes after an end of data that overlapped, and after
-    /// the closings that may have made it one. Only planning knows which pipe it is: it is shown
-    /// the end in time, and keeps it until then if it has nothing to do with the opening.
+    /// For the open of a named pipe for writing: a waiting end of data that overlapped it, or a
+    /// close that may have caused that end. Both come before the open. Only planning knows which
+    /// pipe it is. It gets the end in time, and postpones it if it is about another pipe.
     fn end_before(&self, first: &TraceRecord) -> Option<u32> {
         let TraceRecord::Call(opening) = first else {
             return None;
@@ -153,7 +153,8 @@ where
     }
 }
 
-/// When a record was entered and when it took effect; what has no time comes at once.
+/// When a record was entered and when it took effect. `None` for a record without a time, which is
+/// returned at once.
 pub fn times(record: &TraceRecord) -> Option<(u64, u64)> {
     match record {
         TraceRecord::Call(call) => {
@@ -169,7 +170,7 @@ pub fn times(record: &TraceRecord) -> Option<(u64, u64)> {
     }
 }
 
-/// Whether others can use its effect before it returns.
+/// Whether other calls can use the effect of a call before it returns.
 fn supplies(call: &TracedCall) -> bool {
     matches!(
         i64::from(call.number),
@@ -353,7 +354,7 @@ mod tests {
         };
         let read = |id, data: &[u8], times| moved(id, libc::SYS_pread64, data, times);
         let write = |id, data: &[u8], times| moved(id, libc::SYS_pwrite64, data, times);
-        // The read saw what a write wrote that returned later.
+        // The read saw the data of a write that returned later.
         assert_eq!(
             order(vec![
                 read(1, b"new!", (10, 20)),
@@ -371,7 +372,7 @@ mod tests {
             ]),
             [1, 2, 3]
         );
-        // Those that did not overlap keep their order.
+        // Calls that did not overlap keep their order.
         assert_eq!(
             order(vec![
                 write(1, b"new!", (10, 20)),

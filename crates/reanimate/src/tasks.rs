@@ -1,4 +1,4 @@
-//! Processes and threads of the trace: their descriptors, directories, users.
+//! Processes and threads of the trace, with their descriptors, directories and users.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -10,66 +10,66 @@ use crate::action::Identity;
 use crate::handle::Handle;
 use crate::world::{Base, FifoUses, NodeRef};
 
-/// What an open file is.
+/// The object of an open file.
 #[derive(Debug)]
 pub enum Opened {
-    /// A file or a directory, which is opened in the replay, too.
+    /// A file or a directory, which the replay opens, too.
     Node(NodeRef),
-    /// An end of a pipe, likewise.
+    /// An end of a pipe, which the replay makes, too.
     Pipe,
-    /// Calls on it are not repeated, for this reason.
+    /// An object whose calls are not executed, with the reason.
     Virtual(&'static str),
 }
 
-/// An open file description. Descriptors that were duplicated or inherited share it.
+/// An open file description, shared by duplicated and inherited descriptors.
 #[derive(Debug)]
 pub struct Description {
     /// What was opened.
     pub opened: Opened,
-    /// How the workers know it.
+    /// The file as the workers share it.
     pub handle: Arc<Handle>,
     /// The call that opens it.
     pub opened_by: Ticket,
-    /// Uses of its position, or of the order of a pipe's data.
+    /// Uses of the file position, or of the order of a pipe's data.
     pub position_log: RefCell<AccessLog>,
-    /// Where it stands in the file, if that is known.
+    /// The file position, if it is known.
     pub position: Cell<Option<u64>>,
     /// Flags of `open`.
     pub flags: Cell<u32>,
-    /// Of a named pipe: its uses by others.
+    /// For a named pipe: its uses through other descriptions.
     pub fifo: OnceCell<Rc<FifoUses>>,
-    /// Of a socket that is connected: what descriptors go through.
+    /// For a connected socket: the channel that passes descriptors.
     pub channel: RefCell<Option<Channel>>,
-    /// Of a socket that others connect to.
+    /// For a listening socket: its incomplete connections.
     pub backlog: RefCell<Backlog>,
 }
 
-/// Descriptors on their way, a message each.
+/// Descriptors in flight, grouped by message.
 pub type Passed = Rc<RefCell<VecDeque<Vec<Rc<Description>>>>>;
 
-/// What one end of two connected sockets receives from, and sends to.
+/// One end of a pair of connected sockets.
 #[derive(Debug, Clone, Default)]
 pub struct Channel {
-    /// From the other end.
+    /// Messages from the other end.
     pub inbox: Passed,
-    /// To the other end.
+    /// Messages to the other end.
     pub outbox: Passed,
 }
 
 impl Channel {
-    /// As the other end has it.
+    /// The same channel as the other end sees it.
     pub fn reversed(&self) -> Self {
         Self { inbox: Rc::clone(&self.outbox), outbox: Rc::clone(&self.inbox) }
     }
 }
 
-/// Connections that are not complete: those that were made and not accepted, or, where the trace
-/// has the return of `accept` first, those that were accepted and not made.
+/// Incomplete connections: made but not yet accepted, or, if the trace has the return of `accept`
+/// first, accepted but not yet made.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    /// Ends for who accepts next.
+    /// The channels that the next calls of `accept` get.
     pub made: VecDeque<Channel>,
-    /// Who waits for the next one.
+    /// The accepted sockets that wait for a connection.
     pub accepted: VecDeque<Weak<Description>>,
 }
 
@@ -102,48 +102,48 @@ impl Drop for Description {
     }
 }
 
-/// A descriptor.
+/// An entry of a descriptor table.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// What it refers to.
     pub description: Rc<Description>,
-    /// Closed by exec.
+    /// Whether exec closes it.
     pub closes_on_exec: bool,
 }
 
-/// A table of descriptors.
+/// The descriptor table of a process.
 #[derive(Debug, Clone, Default)]
 pub struct Descriptors {
     slots: BTreeMap<i32, Slot>,
-    /// What had a number when another call got the same one, with the return of that call: the call
-    /// that closed it was slower to return.
+    /// Entries whose number another call got before they were closed, with the return time of that
+    /// call: the call that closes the entry returned later.
     displaced: HashMap<i32, VecDeque<(Slot, u64)>>,
 }
 
 impl Descriptors {
-    /// The descriptor of that number.
+    /// Returns the entry of a descriptor number.
     pub fn get(&self, number: i32) -> Option<&Slot> {
         self.slots.get(&number)
     }
 
-    /// The same, to change it.
+    /// Returns the entry of a descriptor number, to be changed.
     pub fn get_mut(&mut self, number: i32) -> Option<&mut Slot> {
         self.slots.get_mut(&number)
     }
 
-    /// Gives a number to a new descriptor, as a call did that returned then.
+    /// Adds an entry for a call that returned at `returned_ns`.
     pub fn install(&mut self, number: i32, slot: Slot, returned_ns: u64) {
         if let Some(earlier) = self.slots.insert(number, slot) {
             self.displaced.entry(number).or_default().push_back((earlier, returned_ns));
         }
     }
 
-    /// Gives a number to a descriptor, and returns what had it: `dup2`.
+    /// Sets an entry and returns the previous one: `dup2`.
     pub fn replace(&mut self, number: i32, slot: Slot) -> Option<Slot> {
         self.slots.insert(number, slot)
     }
 
-    /// Takes a number away, as a call did that was entered then.
+    /// Removes an entry for a call that was entered at `entered_ns`.
     pub fn close(&mut self, number: i32, entered_ns: u64) -> Option<Slot> {
         if let Some(waiting) = self.displaced.get_mut(&number) {
             let earlier = waiting.pop_front_if(|(_, returned_ns)| entered_ns < *returned_ns);
@@ -157,13 +157,13 @@ impl Descriptors {
         self.slots.remove(&number)
     }
 
-    /// Takes all numbers of a range away.
+    /// Removes all entries of a range.
     pub fn close_range(&mut self, first: u32, last: u32) -> Vec<Slot> {
         let numbers: Vec<i32> = self.range(first, last).collect();
         numbers.into_iter().filter_map(|number| self.slots.remove(&number)).collect()
     }
 
-    /// Marks all numbers of a range to be closed by exec.
+    /// Marks all entries of a range as closed by exec.
     pub fn mark_range(&mut self, first: u32, last: u32) {
         let numbers: Vec<i32> = self.range(first, last).collect();
         for number in numbers {
@@ -178,19 +178,19 @@ impl Descriptors {
         numbers.filter(move |number| (first..=last).contains(&(*number as u32)))
     }
 
-    /// Takes away what exec closes.
+    /// Removes the entries that exec closes.
     pub fn close_on_exec(&mut self) -> Vec<Slot> {
         let closed = self.slots.extract_if(.., |_, slot| slot.closes_on_exec);
         closed.map(|(_, slot)| slot).collect()
     }
 
-    /// Every descriptor.
+    /// All entries.
     pub fn all(&self) -> impl Iterator<Item = &Slot> {
         self.slots.values().chain(self.displaced.values().flatten().map(|(slot, _)| slot))
     }
 }
 
-/// Directories and mask of a process.
+/// The directories and the umask of a process.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// Root and working directory.
@@ -206,17 +206,17 @@ pub struct Thread {
     pub process: u32,
     /// Its descriptors, shared with other threads.
     pub descriptors: Rc<RefCell<Descriptors>>,
-    /// Its directories, likewise.
+    /// Its directories, shared with other threads.
     pub surroundings: Rc<RefCell<Surroundings>>,
-    /// Its users.
+    /// Its user and groups.
     pub identity: Option<Arc<Identity>>,
     /// The worker that executes its calls.
     pub worker: u32,
-    /// The call that made it, until its own first call.
+    /// The call that made it. It is reset by the thread's first call.
     pub made_by: Option<Ticket>,
 }
 
-/// All threads that live.
+/// All threads that exist.
 #[derive(Debug, Default)]
 pub struct Threads {
     threads: BTreeMap<u32, Thread>,
@@ -225,28 +225,28 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The thread of that id.
+    /// Returns a thread by its id, to be changed.
     pub fn get_mut(&mut self, thread: u32) -> Option<&mut Thread> {
         self.threads.get_mut(&thread)
     }
 
-    /// The thread of that id.
+    /// Returns a thread by its id.
     pub fn get(&self, thread: u32) -> Option<&Thread> {
         self.threads.get(&thread)
     }
 
-    /// Whether calls can overlap.
+    /// Whether there are several threads, so that calls can overlap.
     pub fn are_several(&self) -> bool {
         self.threads.len() > 1
     }
 
-    /// Any thread of a process.
+    /// Returns any thread of a process.
     pub fn of_process(&self, process: u32) -> Option<&Thread> {
         let threads = self.processes.get(&process)?;
         threads.first().and_then(|thread| self.threads.get(thread))
     }
 
-    /// Adds a thread; returns the one that had its id, whose end was not seen.
+    /// Adds a thread. Returns a thread with the same id, if the trace lacks its end.
     pub fn insert(&mut self, id: u32, thread: Thread) -> Option<Thread> {
         let earlier = self.remove(id);
         self.processes.entry(thread.process).or_default().push(id);
@@ -254,7 +254,7 @@ impl Threads {
         earlier
     }
 
-    /// Takes a thread away.
+    /// Removes a thread.
     pub fn remove(&mut self, id: u32) -> Option<Thread> {
         let thread = self.threads.remove(&id)?;
         if let Some(threads) = self.processes.get_mut(&thread.process) {
@@ -266,7 +266,7 @@ impl Threads {
         Some(thread)
     }
 
-    /// Ids of all threads of a process.
+    /// The ids of all threads of a process.
     pub fn ids_of(&self, process: u32) -> Vec<u32> {
         self.processes.get(&process).cloned().unwrap_or_default()
     }

@@ -1,5 +1,4 @@
-//! What the kernel keeps for threads: state of their own, if it is asked to, and the time they
-//! took.
+//! Kernel state of threads: a umask for each thread, and the time that threads took.
 
 #![allow(unsafe_code)]
 
@@ -9,8 +8,8 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
-/// Gives the calling thread a mask for new files of its own, which hides nothing: the masks of the
-/// traced processes are applied to each call.
+/// Gives the calling thread its own umask, which masks nothing. The umask of the traced process is
+/// applied to each call instead.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -22,7 +21,7 @@ pub fn own_umask() -> Result<(), Errno> {
     Ok(())
 }
 
-/// The time that all threads of this process have spent outside of the kernel.
+/// Returns the user time of all threads of this process.
 pub fn user_time() -> Duration {
     // SAFETY: a structure of numbers, for which zeros are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -1,9 +1,10 @@
-//! Damaged traces run again: bytes are flipped, files cut, records changed. Whatever comes of it,
-//! replay ends, does not crash, takes no more memory than it may, and touches nothing outside its
+//! Replays of damaged traces: bytes are flipped, files cut, records changed. Whatever the damage,
+//! the replay ends, does not crash, stays within its memory limit, and touches nothing outside its
 //! root.
 //!
-//! An ordinary test run has a few hundred variants of a trace made here. More, of traces of real
-//! programs (those that `retake ds repack` made without compression are damaged most):
+//! An ordinary test run uses a few hundred variants of a trace made here. The following command
+//! uses more, of traces of real programs. Traces that `retake ds repack` made without compression
+//! are damaged most:
 //!
 //!     RETAKE_VARIANTS=20000 RETAKE_TRACES=a.ds:b.ds cargo test --release -p retake-reanimate \
 //!         --test damaged -- --nocapture
@@ -25,14 +26,15 @@ use retake_trace_format::{
 };
 use support::{HERE, Scene, Trace, entries};
 
-/// What one variant may take, and what all of them may hold in memory.
+/// The time limit of one variant.
 const LIMIT: Duration = Duration::from_secs(60);
+/// The memory limit of all variants together.
 const MEMORY_KB: u64 = 1 << 20;
 
-/// Of traces of real programs no more records are changed.
+/// The most records of a real program's trace that are changed.
 const MAXIMUM_RECORDS: usize = 3000;
 
-/// Numbers that only look random.
+/// A pseudo-random number generator.
 struct Random(u64);
 
 impl Random {
@@ -52,8 +54,8 @@ impl Random {
     }
 }
 
-/// Some of everything: files, names, links, attributes, pipes, processes, data moved inside the
-/// kernel.
+/// A trace with some of everything: files, names, links, attributes, pipes, processes, data moved
+/// inside the kernel.
 fn some_of_everything() -> Vec<TraceRecord> {
     let mut trace = Trace::new();
     trace.start("/work", vec![]);
@@ -136,7 +138,7 @@ fn written(records: &[TraceRecord]) -> Vec<u8> {
 /// A trace to be damaged.
 struct Original {
     bytes: Vec<u8>,
-    /// Where its extents begin.
+    /// The offsets at which its extents begin.
     boundaries: Vec<usize>,
     records: Vec<TraceRecord>,
 }
@@ -164,7 +166,7 @@ impl Original {
         }
     }
 
-    /// A place in the file, every other time near a boundary.
+    /// A place in the file. Every second one is near a boundary.
     fn place(&self, random: &mut Random) -> usize {
         const NEAR: usize = 80;
         let end = self.bytes.len() - 1;
@@ -218,7 +220,7 @@ impl Original {
     }
 }
 
-/// One lie in a call.
+/// Changes a call in one place.
 fn change(call: &mut TracedCall, random: &mut Random) {
     const WORDS: [u64; 14] = [
         0,
@@ -296,7 +298,8 @@ impl Scene {
     }
 }
 
-/// Ends everything if a variant does not end, or one of its threads panics: both would go unseen.
+/// Ends the test program if a variant does not end, or if one of its threads panics. Both would
+/// otherwise go unnoticed.
 fn watch() -> &'static AtomicU64 {
     static STARTED: AtomicU64 = AtomicU64::new(0);
     let usual = std::panic::take_hook();
@@ -342,7 +345,7 @@ fn replay(original: &Original, random: &mut Random, root: &Path) {
         return;
     }
     let bytes = original.damaged(random);
-    // With digests next to nothing would come through.
+    // If digests were checked, hardly any damage would get past the reader.
     let reading = TraceReaderOptions {
         digests: if random.below(8) == 0 { Digests::Both } else { Digests::None },
         memory_bytes: 64 << 20,

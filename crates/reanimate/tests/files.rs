@@ -1,4 +1,4 @@
-//! Traces of one thread: what they leave below the root, and what is verified.
+//! Traces of one thread: the files that they leave below the root, and the comparison.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn moved_data_reach_files_from_wherever_they_came() {
     };
     let mut trace = Trace::new();
     trace.start("/", Vec::new());
-    // A file that was there, copied inside the kernel: nothing but the moved data tell what it had.
+    // A file that existed before, copied inside the kernel: only the moved data tell its content.
     trace.open("there", libc::O_RDONLY, 0, 3).open(
         "copy",
         libc::O_CREAT | libc::O_WRONLY,
@@ -35,7 +35,7 @@ fn moved_data_reach_files_from_wherever_they_came() {
     moved(&mut trace, 4, b"bytes");
     trace.call(libc::SYS_sendfile, &[4, 3, 0, 100], 4);
     moved(&mut trace, 3, b"more");
-    // From a socket into a pipe, doubled, and on to files.
+    // From a socket into a pipe, duplicated with `tee`, and on to files.
     trace.call(libc::SYS_socket, &[1, 1, 0], 5);
     trace.call(libc::SYS_pipe, &[1], 0).output(0, [6_u8, 0, 0, 0, 7, 0, 0, 0]);
     trace.call(libc::SYS_pipe, &[1], 0).output(0, [8_u8, 0, 0, 0, 9, 0, 0, 0]);
@@ -52,7 +52,7 @@ fn moved_data_reach_files_from_wherever_they_came() {
     trace.call(libc::SYS_splice, &[6, 0, 10, 0, 4096, 0], 6);
     moved(&mut trace, 4, b"socket");
     trace.read(8, 100, b"socket").write(11, b"socket");
-    // Out of a file to a socket, which is compared.
+    // From a file to a socket, which is compared.
     trace.call(libc::SYS_sendfile, &[5, 3, 0, 100], 3);
     moved(&mut trace, 3, b"end");
     trace.replay_faithfully(folder.path());
@@ -356,7 +356,7 @@ fn directories_that_take_over_names_are_not_confused() {
     trace.path(SYS_mkdir, "a", &[0o755], 0).path(SYS_mkdir, "a/in", &[0o755], 0);
     file(&mut trace, "a/in/file", "second");
     file(&mut trace, "c/in/more", "of the first");
-    // One that is empty gives way, and one that was removed is made again.
+    // An empty directory is replaced, and a removed one is made again.
     trace.paths(SYS_rename, "c", "b", 0);
     file(&mut trace, "b/in/again", "in b");
     trace.path(SYS_mkdir, "b/in/d", &[0o755], 0).path(SYS_rmdir, "b/in/d", &[], 0).path(

@@ -1,5 +1,4 @@
-//! Traces that lie: nothing outside the root is touched, nothing grows without bound, nothing
-//! crashes.
+//! Traces that lie. Nothing outside the root is touched, memory stays limited, and nothing crashes.
 
 mod support;
 
@@ -32,7 +31,7 @@ impl Scene {
         assert_eq!(mode & 0o777, 0o644);
     }
 
-    /// Every way to do harm to a path.
+    /// Tries every way to do harm to a path.
     fn attack(&self, path: &str) {
         let mut trace = Trace::new();
         trace.start("/", vec![]);
@@ -100,7 +99,7 @@ fn links_made_by_the_trace_do_not_lead_out_even_if_the_plan_does_not_know_them()
     let scene = Scene::new();
     let mut trace = Trace::new();
     trace.start("/", vec![]);
-    // The trace says that these failed; here they succeed.
+    // The trace says that these calls failed, but here they succeed.
     trace.paths(SYS_symlink, "..", "way", -i64::from(EPERM)).paths(
         SYS_symlink,
         "../victim",
@@ -150,7 +149,8 @@ fn mounts_roots_and_devices_are_not_made() {
     assert!(report.skipped.values().sum::<u64>() >= 3, "{:?}", report.skipped);
 }
 
-/// Makes a device that accepts no byte; says so if the user or the file system does not allow it.
+/// Makes a device that is always full. Prints a message if the user or the file system does not
+/// allow it.
 fn full_device(path: &Path) -> bool {
     let numbers = rustix::fs::makedev(1, 7);
     let made = rustix::fs::mknodat(
@@ -180,7 +180,7 @@ fn preparation_opens_no_devices() {
         }
         let mut trace = Trace::new();
         trace.start("/", vec![]);
-        // As if it had been a file with something in it.
+        // The trace treats it as a file with content.
         trace.open(opened, O_RDONLY, 0, 3).read(3, 100, b"written where it was").close(3);
         let options =
             Options { keeps_going: true, prepare: Prepare::Always, ..Options::new(scene.root()) };
@@ -283,7 +283,7 @@ proptest! {
     }
 }
 
-/// Calls that would only wait for data that do not come.
+/// Whether a call would only wait for data that do not come.
 fn waits(record: &TraceRecord) -> bool {
     matches!(record, TraceRecord::Call(call) if [SYS_pipe, SYS_pipe2, SYS_mknod,
         SYS_mknodat].contains(&i64::from(call.number)))
@@ -322,7 +322,7 @@ fn directories_within_themselves_are_refused() {
     }
 }
 
-/// One call for each directory, each in the one before: longer than any path, and than any stack.
+/// Makes one directory in the other: deeper than any path, and deeper than a recursion could go.
 #[test]
 fn deep_directories_take_their_room_and_no_more() {
     const DEPTH: usize = 30_000;
@@ -333,7 +333,7 @@ fn deep_directories_take_their_room_and_no_more() {
     (0..DEPTH).for_each(|_| {
         trace.path(SYS_mkdir, &long, &[0o755], 0).path(SYS_chdir, &long, &[], 0);
     });
-    // What was deep already is put deeper.
+    // Moves a deep tree deeper.
     (0..50).for_each(|index| {
         let away = format!("e{index}");
         trace.path(SYS_chdir, "/", &[], 0).paths(SYS_rename, &long, &away, 0).path(

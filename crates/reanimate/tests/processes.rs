@@ -1,5 +1,5 @@
-//! Traces of several threads and processes: who has which descriptors, what waits for what, what
-//! flows through pipes.
+//! Traces of several threads and processes: descriptors, dependencies between calls, and data in
+//! pipes.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn pipe(trace: &mut Trace, reader: i32, writer: i32, flags: i32) {
     trace.call(SYS_pipe2, &[1, flags as u64], 0).output(0, numbers);
 }
 
-/// A shell that makes two children with a pipe between them, the second writing into a file.
+/// A shell that starts two children with a pipe between them. The second writes into a file.
 fn pipeline(order_of_read: bool) -> Trace {
     let mut trace = Trace::new();
     trace.start("/", vec![]);
@@ -25,12 +25,12 @@ fn pipeline(order_of_read: bool) -> Trace {
     trace.by(10, 10).call(SYS_dup2, &[4, 1], 1).close(3).close(4);
     trace.by(20, 20).call(SYS_dup2, &[3, 0], 0).close(3).close(4);
     trace.open("out", WRITE_NEW, 0o644, 1);
-    // More than a pipe holds, unless the write was over before the read began.
+    // More than a pipe holds, unless the write ends before the read begins.
     let total = if order_of_read { 100_000 } else { 60_000 };
     let data = vec![b'x'; total];
     let (first, rest) = data.split_at(total / 2);
     if order_of_read {
-        // Entered before what it reads was written.
+        // The read is entered before the write of its data.
         trace.by(20, 20).read(0, 65536, first);
         trace.last().returned_ns += 10_000_000;
         trace.by(10, 10).write(1, &data);
@@ -77,8 +77,8 @@ fn what_was_written_while_the_reader_left_finds_somebody() {
         }
     };
     write(&mut trace);
-    // The other process ends without having read a byte; nobody waits for it. Until its descriptors
-    // are closed there is room in the pipe.
+    // The other process ends without having read a byte, and no process waits for it. The pipe has
+    // room until its descriptors are closed.
     trace.by(2, 2).call(libc::SYS_exit_group, &[0], 0);
     trace.last().returned_ns = 0;
     write(&mut trace);
@@ -140,7 +140,8 @@ fn threads_that_depend_on_each_other_keep_their_order() {
         let flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
         trace.by(1, 1).call(SYS_clone, &[flags as u64], thread as i64);
     }
-    // Each round a thread finds what the one before left, under descriptors of others.
+    // In each round, a thread uses files that other threads left, by names and descriptors that
+    // they made.
     for round in 0..300_u32 {
         let thread = 2 + round % 8;
         trace.by(1, thread);
@@ -170,7 +171,7 @@ fn independent_threads_do_not_wait_for_each_other() {
     let mut trace = Trace::new();
     trace.start("/", vec![]);
     trace.call(SYS_clone, &[SIGCHLD as u64], 2).call(SYS_clone, &[SIGCHLD as u64], 3);
-    // A fifo that nobody reads until the other process is done with its own files.
+    // A FIFO without a reader until the other process is done with its own files.
     trace
         .by(2, 2)
         .call(SYS_mknodat, &[support::HERE, 1, u64::from(S_IFIFO | 0o600), 0], 0)
@@ -273,8 +274,8 @@ fn pauses_are_kept_if_asked_for() {
     assert!((200..4000).contains(&halved), "{halved}");
 }
 
-/// Two writers of a named pipe, one after the other, and who reads from it: process 1. `meanwhile`
-/// comes after the first one wrote, and was read.
+/// Two writers that use a named pipe one after the other, and a reader: process 1. `meanwhile` adds
+/// calls after the first write was read.
 fn named_pipe(meanwhile: impl FnOnce(&mut Trace)) -> Trace {
     let mut trace = Trace::new();
     trace.start("/", Vec::new());
@@ -289,14 +290,15 @@ fn named_pipe(meanwhile: impl FnOnce(&mut Trace)) -> Trace {
     trace
 }
 
-/// The last call, which took a microsecond, began or ended so many of them earlier or later.
+/// Moves the entry of the last call, which took a microsecond, `earlier` microseconds back, and its
+/// return `later` microseconds forward.
 fn stretch(trace: &mut Trace, earlier: u64, later: u64) {
     trace.last().entered_ns -= earlier * 1000;
     trace.last().returned_ns += later * 1000;
 }
 
 fn replayed_often(mut trace: Trace) {
-    // As traces have them.
+    // Records of a trace are in this order.
     trace.records.sort_by_key(|record| match record {
         retake_trace_format::TraceRecord::Call(call) => call.entered_ns,
         _ => 0,
@@ -312,7 +314,8 @@ fn an_end_of_a_named_pipe_comes_before_who_opened_it_meanwhile() {
         replayed_often(named_pipe(|trace| {
             trace.by(10, 10).close(5);
             stretch(trace, 0, if closing_is_slow { 20 } else { 0 });
-            // The next writer opens and writes before the read, which found nobody, returns.
+            // The next writer opens the pipe and writes before the read returns that found no
+            // writer.
             trace.by(1, 1).read(3, 100, b"");
             stretch(trace, 0, 10);
             trace.by(20, 20).open("pipe", O_WRONLY, 0, 6).write(6, b"two").close(6);
@@ -328,7 +331,7 @@ fn an_end_of_a_named_pipe_comes_after_who_opened_it_while_others_could_write() {
     replayed_often(named_pipe(|trace| {
         trace.by(1, 1).read(3, 100, b"");
         stretch(trace, 0, 20);
-        // The first writer lets the other one go and waits for its end before it closes.
+        // The first writer closes after the other one has opened the pipe and ended.
         trace.by(20, 20).open("pipe", O_WRONLY, 0, 6).close(6).call(SYS_exit_group, &[0], 0);
         trace.last().returned_ns = 0;
         trace.by(10, 10).call(SYS_wait4, &[20, 0, 0, 0], 20);
@@ -348,7 +351,7 @@ fn results_tell_which_of_two_overlapping_calls_was_first() {
     trace.call(SYS_clone, &[SIGCHLD as u64], 2);
     for round in 0..20 {
         let name = format!("d{round}");
-        // Told that it exists before the call that makes it returned.
+        // The call fails with `EEXIST` before the call that makes the directory returns.
         trace.by(1, 1).path(SYS_mkdir, &name, &[0o755], -i64::from(EEXIST));
         trace.last().returned_ns += 100;
         trace.by(2, 2).path(SYS_mkdir, &name, &[0o755], 0);
@@ -365,7 +368,7 @@ fn results_tell_which_of_two_overlapping_calls_was_first() {
     trace.replay_faithfully(root.path());
 }
 
-/// A call that is not executed, to let time go by.
+/// Adds a call that is not executed, to let time pass.
 fn drop_call(trace: &mut Trace) {
     trace.by(1, 1).call(SYS_getpid, &[], 1);
 }

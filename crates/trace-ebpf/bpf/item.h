@@ -46,8 +46,8 @@ INLINE void describe(
 	item->address = address;
 }
 
-/* One item of `total` bytes, `kept` of them with their contents. `what`: the argument, and the
- * direction above it. */
+/* Writes one item of `total` bytes, of which `kept` have their contents. `what` is the argument,
+ * with the direction above it. */
 APART u32 put(u64 address, u32 total, u32 kept, u32 what)
 {
 	struct ring *ring = own_ring();
@@ -75,7 +75,7 @@ APART u32 put(u64 address, u32 total, u32 kept, u32 what)
 	return 1;
 }
 
-/* As `put`, of up to 2 GB; data are cut at the limit that the user has set. */
+/* Writes an item of up to 2 GB. Data are cut at the limit that the user has set. */
 INLINE void take(u64 address, u64 total, u32 is_data, u32 what)
 {
 	if (total > LARGEST)
@@ -86,7 +86,7 @@ INLINE void take(u64 address, u64 total, u32 is_data, u32 what)
 	put(address, (u32)total, (u32)kept, what);
 }
 
-/* A string without its NUL. */
+/* Writes a string without its NUL. */
 APART u32 put_string(u64 address, u32 what)
 {
 	struct ring *ring = own_ring();
@@ -107,8 +107,7 @@ APART u32 put_string(u64 address, u32 what)
 		return 0;
 	}
 	u32 bytes = (u32)length - 1;
-	/* What was cut has no NUL of its own in memory at this place; the kernel refuses such
-	 * paths. */
+	/* A string that was cut has no NUL here. The kernel refuses such paths. */
 	u32 padded = (bytes + 7) & ~7u;
 	u32 i = bytes;
 	for (u32 step = 0; step < 7; step++, i++)
@@ -119,7 +118,7 @@ APART u32 put_string(u64 address, u32 what)
 	return 1;
 }
 
-/* One of the vectors of an array. */
+/* Writes the buffer of one vector in an array. */
 static long one_vector(u32 index, void *context)
 {
 	struct {
@@ -138,7 +137,7 @@ static long one_vector(u32 index, void *context)
 	return 0;
 }
 
-/* What the vectors of an array hold, `limit` bytes altogether. */
+/* Writes the buffers of an array of vectors, `limit` bytes altogether. */
 APART u32 put_vectors(u64 array, u64 count, u64 limit, u32 what)
 {
 	struct work *work = own_work();
@@ -159,7 +158,7 @@ struct message {
 	u32 flags, unused2;
 };
 
-/* A `struct msghdr`, with what it points to if that holds data. */
+/* Writes a `struct msghdr`. If it holds data, also writes what it points to. */
 APART u32 put_message(u64 address, u64 limit, u32 with_data, u32 what)
 {
 	struct message message;
@@ -199,7 +198,7 @@ static long count_pointer(u32 index, void *context)
 	return 0;
 }
 
-/* A string as argument of a program, with its NUL as in the runtime's events. */
+/* Writes a string argument of a program, with its NUL as in the runtime's events. */
 static long one_string(u32 index, void *context)
 {
 	struct work *work = own_work();
@@ -231,7 +230,7 @@ static long one_string(u32 index, void *context)
 	return 0;
 }
 
-/* An array of strings, and then the strings. */
+/* Writes an array of strings, and then the strings. */
 APART u32 put_strings(u64 array, u32 argument)
 {
 	struct work *work = own_work();

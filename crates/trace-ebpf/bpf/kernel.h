@@ -1,5 +1,5 @@
-/* What is used of the kernel: helper functions by number, and the few fields that are read, which
- * the loader finds by BTF wherever they are. */
+/* The kernel's interface as it is used here: helper functions by number, and the few fields that
+ * are read. The loader finds these by BTF, wherever they are. */
 #ifndef RETAKE_BPF_KERNEL_H
 #define RETAKE_BPF_KERNEL_H
 
@@ -12,11 +12,11 @@ typedef long long i64;
 
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
-/* Verified once, by itself, whatever it is called with. */
+/* A function that the verifier checks once, for all arguments. */
 #define APART __attribute__((noinline))
 
-/* The number that is checked and the one that is used become the same register, which is all that
- * the verifier follows. */
+/* Keeps the checked number and the used number in one register, because the verifier follows
+ * only registers. */
 #define AS_CHECKED(number) __asm__ volatile("" : "+r"(number))
 
 #define BPF_MAP_TYPE_HASH 1
@@ -27,7 +27,7 @@ typedef long long i64;
 #define BPF_F_MMAPABLE 1024
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 
-/* How a map is described to the loader: by the types of the members of a structure. */
+/* Describes a map to the loader, by the types of a structure's members. */
 #define NUMBER(name, value) int(*name)[value]
 #define TYPE(name, type) type *name
 
@@ -46,7 +46,7 @@ typedef struct {
 	int counter;
 } atomic_t;
 struct address_space {
-	atomic_t i_mmap_writable; /* shared mappings that could be written through */
+	atomic_t i_mmap_writable; /* number of shared mappings that may be written to */
 };
 struct file {
 	struct address_space *f_mapping;

@@ -1,4 +1,4 @@
-/* Which calls have to do with mapped files: their threads are held at return, for user space to
+/* The calls that concern mapped files. Their threads are held at return, so that user space can
  * look at what was read and stored without a call. */
 #ifndef RETAKE_BPF_MAPPED_H
 #define RETAKE_BPF_MAPPED_H
@@ -8,8 +8,8 @@
 
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20
-/* Loaders give it for the segments of programs and libraries, which are not data; it has no other
- * meaning. */
+/* The loader sets this flag for the segments of programs and libraries, which are not data. It
+ * has no other effect. */
 #define MAP_DENYWRITE 0x800
 
 INLINE u32 has_mappings(u32 process) { return map_lookup(&mappers, &process) != 0; }
@@ -21,7 +21,7 @@ INLINE void inherit_mappings(u32 parent, u32 child)
 		map_update(&mappers, &child, &yes, 0);
 }
 
-/* Whether a descriptor leads to a file that somebody has mapped shared and could write to. */
+/* Whether a descriptor refers to a file with a shared mapping that may be written to. */
 INLINE u32 is_mapped_to_write(u32 descriptor)
 {
 	struct files_struct *files = 0;
@@ -42,8 +42,8 @@ INLINE u32 is_mapped_to_write(u32 descriptor)
 	return writers > 0;
 }
 
-/* A call that has succeeded. Those that write to a file need not be looked at: what they leave of
- * the stores before them is seen later. */
+/* Whether a successful call concerns mapped files. Writes to a file do not count: what they
+ * leave of earlier stores is seen later. */
 INLINE u32 concerns_mapped_file(struct thread *thread, i64 result)
 {
 	u32 process = current_ids() >> 32;

@@ -1,9 +1,9 @@
-/* The programs in the kernel that follow system calls. Arguments are kept at entry; data are copied
- * at return, when their pages are there.
+/* The programs in the kernel that follow system calls. Arguments are kept at entry. Data are copied
+ * at return, when their pages are in memory.
  *
- * What cannot be copied here (a page that is not in memory after all, a shape that is walked too
- * seldom to be worth it, more than fits) is read by user space while the thread is held: SIGSTOP is
- * sent to it, which its tracer catches before the program sees anything. */
+ * Some data cannot be copied here: a page that is not in memory after all, a shape too rare to be
+ * worth the code, or more than fits. User space reads these while the thread is held: the program
+ * sends it SIGSTOP, which its tracer catches before the thread runs any code. */
 #include "mapped.h"
 #include "walk.h"
 
@@ -28,7 +28,7 @@ struct times_item {
 	u64 entered_ns, returned_ns, processor;
 };
 
-/* Behind the event of a RECORD_HELD. */
+/* Follows the event of a RECORD_HELD. */
 struct held_tail {
 	u64 before[6];
 };
@@ -41,7 +41,7 @@ INLINE void copy_words(u64 *to, const u64 *from)
 		to[i] = from[i];
 }
 
-/* Begins a CALL event, up to where data come. Returns the offset behind it. */
+/* Begins a CALL event, up to its data. Returns the offset after that part. */
 INLINE u32 begin_call(struct ring *ring, struct work *work, struct thread *thread, u32 count,
 	i64 result, u64 returned_ns)
 {
@@ -93,7 +93,7 @@ INLINE void end_call(
 	publish(ring, work, thread, kind, flags);
 }
 
-/* Which rows have anything to do at entry is the table's to say; most have nothing. */
+/* Whether a row has anything to do at entry. Most rows have nothing. */
 INLINE u32 matters_at_entry(const struct call_row *row)
 {
 	u32 matters = 0;
@@ -108,7 +108,7 @@ INLINE u32 matters_at_entry(const struct call_row *row)
 	return matters;
 }
 
-/* Copies what the call may change before it returns. */
+/* Copies inputs that the call may change before it returns. */
 INLINE void inputs_at_entry(
 	struct thread *thread, u32 number, u32 index, const struct call_row *row)
 {
@@ -136,7 +136,7 @@ INLINE void inputs_at_entry(
 		publish(ring, work, thread, RECORD_INPUTS, 0);
 }
 
-/* exit and exit_group do not return. */
+/* Writes the event of exit and exit_group, which do not return. */
 INLINE void exits(struct thread *thread, u32 number)
 {
 	struct ring *ring = own_ring();
@@ -195,8 +195,8 @@ int call_entered(u64 *context)
 	return 0;
 }
 
-/* Data that went from descriptor to descriptor are in nobody's memory: user space reads them where
- * they are now. */
+/* Whether the call moved data between descriptors. Such data are in no process's memory, so user
+ * space reads them where they are now. */
 INLINE u32 moved_data(struct thread *thread, i64 result)
 {
 	u32 number = thread->number, command = (u32)thread->arguments[1];
@@ -218,8 +218,8 @@ INLINE u32 data_of_call(
 	return held | work->failed;
 }
 
-/* A call that waited and was woken by SIGKILL seems to return, to be restarted; its thread never
- * sees that. */
+/* Whether SIGKILL ended a call that waited. The call seems to return in order to be restarted,
+ * but its thread never runs again. */
 INLINE u32 was_killed_in_call(i64 result)
 {
 	return result >= -516 && result <= -512 &&
@@ -234,7 +234,7 @@ int call_returned(u64 *context)
 		return 0;
 	i64 result = (i64)context[1];
 	if (was_killed_in_call(result))
-		return 0; /* told at its end, as a call that never returned */
+		return 0; /* written at the thread's end, as a call that never returned */
 	thread->flags &= ~THREAD_IN_CALL;
 	struct ring *ring = own_ring();
 	struct work *work = own_work();
@@ -265,7 +265,7 @@ int call_returned(u64 *context)
 }
 
 struct start_body {
-	u64 parent; /* its thread */
+	u64 parent; /* number of the parent thread */
 	u32 process, tid, is_thread, unused;
 	u64 time_ns;
 };
@@ -301,7 +301,7 @@ int thread_made(u64 *context)
 	return 0;
 }
 
-/* Before the path. */
+/* Comes before the path. */
 struct exec_body {
 	u32 path_bytes, unused;
 	u64 number, entered_ns, arguments[6];
@@ -346,7 +346,7 @@ int signal_delivered(u64 *context)
 	struct work *work = own_work();
 	if (!thread || thread->flags & THREAD_AWAITS_EXEC || !ring || !work ||
 		context[0] == SIGKILL)
-		return 0; /* SIGKILL is the end, which is told there */
+		return 0; /* SIGKILL is reported at the thread's end */
 	if (!begin(ring, work, RING_BYTES - SMALL_RECORD)) {
 		lose();
 		return 0;

@@ -1,8 +1,8 @@
-/* Records, and the rings they go through to user space. `src/record.rs` reads them.
+/* Records, and the rings through which they go to user space. `src/record.rs` reads them.
  *
- * One ring a processor: programs at trace points run with preemption off, so that each ring has one
- * writer at a time and needs no lock. A record is contiguous: behind the ring there is room for the
- * longest one. It counts once `head` is past it. */
+ * Each processor has a ring. Programs at trace points run with preemption off, so each ring has one
+ * writer at a time and needs no lock. A record is contiguous: the ring is followed by room for the
+ * longest one. A record counts once `head` is past it. */
 #ifndef RETAKE_BPF_RECORD_H
 #define RETAKE_BPF_RECORD_H
 
@@ -14,22 +14,22 @@
 #define RING_BYTES (1u << RING_BITS)
 #define RING_MASK (RING_BYTES - 1)
 #define RECORD_LIMIT (1u << 20)
-/* Fuller than this, and whoever writes has to wait until it is empty. */
+/* If a ring is fuller than this, a thread that writes to it is held until it is empty. */
 #define HIGH_WATER (RING_BYTES / 2)
-/* Up to here there is room for the longest record. The last part is for records without data. */
+/* Up to here there is room for the longest record. The rest is for records without data. */
 #define DATA_WATER (RING_BYTES - RECORD_LIMIT - RING_BYTES / 8)
 #define SMALL_RECORD 512u
 
 enum {
 	RECORD_CALL, /* a CALL event */
-	/* A CALL event without data, which are to be read while the thread is held: see `held_tail`
-	   behind it. */
+	/* A CALL event without data, then `held_tail`. The data are read while the thread is
+	   held. */
 	RECORD_HELD,
-	RECORD_INPUTS, /* items of the call that the thread is in */
+	RECORD_INPUTS, /* items of the thread's present call */
 	RECORD_EVENT,  /* another event */
-	RECORD_START,  /* `start_body`: the first of a thread */
+	RECORD_START,  /* `start_body`: the first record of a thread */
 	RECORD_EXEC,   /* `exec_body` and the path: a program begins */
-	RECORD_END     /* the wait status: the last of a thread */
+	RECORD_END     /* the wait status: the last record of a thread */
 };
 
 enum {
@@ -41,13 +41,13 @@ struct record {
 	u32 bytes; /* with this header, a multiple of 8 */
 	u8 kind, flags;
 	u16 unused;
-	u64 thread;   /* unique among all threads that ever were */
-	u32 sequence; /* of the thread's records */
+	u64 thread;   /* a number that is unique for the whole trace */
+	u32 sequence; /* number of the record among the thread's */
 	u32 tid;
 };
 
 struct ring {
-	u64 head, unused[7];  /* written here */
+	u64 head, unused[7];  /* written by the programs */
 	u64 tail, unused2[7]; /* written by user space */
 	u8 unused3[4096 - 128];
 	u8 bytes[RING_BYTES + 2 * RECORD_LIMIT + 4096];
@@ -55,7 +55,7 @@ struct ring {
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY);
-	NUMBER(max_entries, 1); /* as many as there are processors; set by the loader */
+	NUMBER(max_entries, 1); /* the loader sets the number of processors */
 	NUMBER(map_flags, BPF_F_MMAPABLE);
 	TYPE(key, u32);
 	TYPE(value, struct ring);
@@ -72,7 +72,7 @@ struct thread {
 	u64 before[6]; /* value-result lengths at entry */
 };
 
-enum { THREAD_AWAITS_EXEC = 1 /* its own calls are not the program's yet */, THREAD_IN_CALL = 2 };
+enum { THREAD_AWAITS_EXEC = 1 /* not followed before its exec */, THREAD_IN_CALL = 2 };
 
 struct {
 	NUMBER(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -83,14 +83,14 @@ struct {
 
 /* The record that this processor is writing. */
 struct work {
-	u64 head;   /* where it begins */
-	u32 size;   /* so far */
+	u64 head;   /* position of its first byte */
+	u32 size;   /* bytes so far */
 	u32 failed; /* WORK_... */
 	u64 arguments[6];
 	u64 before[6];
 	u64 result;
-	u64 limit; /* bytes of vectors still to come */
-	u64 array; /* that is walked */
+	u64 limit; /* bytes of vectors left */
+	u64 array; /* address of the array that is walked */
 	u32 argument, direction;
 	u32 is_data;
 	u32 count;
@@ -105,21 +105,22 @@ struct {
 	TYPE(value, struct work);
 } works SECTION(".maps");
 
-/* What user space sets before it loads the programs. */
+/* Variables that user space sets before it loads the programs. */
 const volatile u64 REAL_TIME_OFFSET = 0; /* nanoseconds from the monotonic clock to 1970 */
-/* Bytes kept of each buffer that means nothing to the kernel. */
+/* Bytes that are kept of each buffer of plain data. */
 const volatile u64 DATA_LIMIT = ~0ULL;
-/* Whether threads are held where user space shall look for what no register shows. */
+/* Whether threads are held so that user space can look for what no register shows. */
 const volatile u64 LOOKS = 0;
 
-/* What user space reads. */
+/* Counters that user space reads. */
 struct counters {
 	u64 lost;    /* records for which there was no room */
 	u64 foreign; /* calls of 32-bit code */
 	u64 next_thread;
 };
 
-/* Processes that have mapped files with data. User space says which, children inherit it. */
+/* Processes that have mapped files with data. User space adds them, and children inherit the
+ * mark. */
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 16384);
@@ -154,8 +155,8 @@ INLINE struct work *own_work(void)
 
 INLINE u64 real_time(void) { return now_ns() + REAL_TIME_OFFSET; }
 
-/* A place in the record that is being written, with room behind it for what a record may have. NULL
- * if it is none. */
+/* Returns the address of an offset in the record that is being written, with room after it for
+ * the rest of a record. NULL if the offset is too large. */
 INLINE u8 *place(struct ring *ring, struct work *work, u32 offset)
 {
 	u32 base = (u32)work->head & RING_MASK;
@@ -164,7 +165,7 @@ INLINE u8 *place(struct ring *ring, struct work *work, u32 offset)
 	return ring->bytes + base + offset;
 }
 
-/* Begins a record that will have at least `bytes`; false if there is no room. */
+/* Begins a record. Returns false if the ring holds more than `water` bytes. */
 INLINE u32 begin(struct ring *ring, struct work *work, u32 water)
 {
 	u64 head = ring->head;
@@ -174,7 +175,7 @@ INLINE u32 begin(struct ring *ring, struct work *work, u32 water)
 	return head - *(volatile u64 *)&ring->tail <= water;
 }
 
-/* Makes the record count. Whoever has filled the ring too far is held behind it. */
+/* Makes the record count. Holds the thread after it if the ring is too full. */
 INLINE void publish(
 	struct ring *ring, struct work *work, struct thread *thread, u32 kind, u32 flags)
 {
@@ -183,10 +184,10 @@ INLINE void publish(
 	if (!record)
 		return;
 	u64 used = work->head + size - *(volatile u64 *)&ring->tail;
-	/* Only at return: a signal that is pending at entry would cut short a call that waits. */
+	/* Only at return: a signal that is pending at entry would interrupt a call that waits. */
 	if (used > HIGH_WATER && kind == RECORD_CALL)
 		flags |= FLAG_STOPPED;
-	/* Without a tracer the program would stop for good. */
+	/* Without a tracer, the program would stop for ever. */
 	if (flags & FLAG_STOPPED &&
 		(!current_task()->ptrace || signal_thread(19 /* SIGSTOP */) != 0))
 		flags &= ~FLAG_STOPPED;
@@ -197,7 +198,7 @@ INLINE void publish(
 	record->thread = thread->id;
 	record->sequence = thread->sequence++;
 	record->tid = (u32)current_ids();
-	/* The processor keeps stores in order, and this keeps the compiler from doing otherwise. */
+	/* The processor keeps the order of stores. This makes the compiler keep it, too. */
 	__asm__ volatile("" ::: "memory");
 	*(volatile u64 *)&ring->head = work->head + size;
 }

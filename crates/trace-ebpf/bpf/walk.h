@@ -1,5 +1,5 @@
-/* What a call reads and writes, as its row of the table says. `walk.rs` and the runtime's `walk.c`
- * read the same rows. */
+/* The memory that a call reads and writes, by its row of the table. `walk.rs` and the runtime's
+ * `walk.c` read the same rows. */
 #ifndef RETAKE_BPF_WALK_H
 #define RETAKE_BPF_WALK_H
 
@@ -8,12 +8,12 @@
 #include "../../../runtime/gen/table.c"
 
 
-/* How to capture an argument. */
+/* When an argument is captured. */
 enum { AT_ENTRY, AT_RETURN };
-/* What `visit` says: that only user space can. */
+/* The result of `visit`. VISIT_HELD: only user space can read the argument. */
 enum { VISITED, VISIT_HELD };
 
-/* Index of the row of a call: those of `sub_rows` come after all of `call_rows`. */
+/* Returns the index of a call's row. The rows of `sub_rows` come after all of `call_rows`. */
 INLINE u32 row_index(u32 number, const u64 *arguments)
 {
 	AS_CHECKED(number);
@@ -59,7 +59,7 @@ INLINE u64 argument_of(struct work *work, u32 index)
 	return index < 6 ? work->arguments[index] : 0;
 }
 
-/* A value-result length as it is now. */
+/* Returns the present value of a value-result length. */
 INLINE u64 length_there(struct work *work, const struct argument_rule *rule, u64 address)
 {
 	switch (rule->length_rule) {
@@ -107,7 +107,7 @@ INLINE u64 vector_count(struct work *work, const struct argument_rule *rule)
 	return smaller(not_negative(argument_of(work, rule->length_argument)), MOST_VECTORS);
 }
 
-/* Inputs that the call may change, or after which there is nobody left to read them from. */
+/* Writes inputs that the call may change, or that are gone after it. */
 INLINE u32 visit_entry(struct work *work, const struct argument_rule *rule, u32 index)
 {
 	u64 address = argument_of(work, index);
@@ -188,7 +188,7 @@ INLINE u32 visit_output(struct work *work, const struct argument_rule *rule, u32
 	return VISITED;
 }
 
-/* One argument of the call that the work is about. Says whether only user space can read it. */
+/* Writes one argument of the current call. Tells whether only user space can read it. */
 APART u32 visit(u32 index_of_row, u32 index, u32 when, u32 failed)
 {
 	struct work *work = own_work();
@@ -209,7 +209,7 @@ APART u32 visit(u32 index_of_row, u32 index, u32 when, u32 failed)
 	return visit_output(work, rule, index, failed);
 }
 
-/* An ioctl without a row says in its number how many bytes go which way. */
+/* Writes the data of an ioctl without a row. Its number has the size and the direction. */
 INLINE void undescribed(struct work *work, u32 number, u32 index_of_row, u32 direction)
 {
 	u32 command = (u32)work->arguments[1];

@@ -1,4 +1,4 @@
-//! Loading the programs into the kernel, and telling them whom to follow.
+//! Loading the programs into the kernel, and marking the threads that they follow.
 
 use crate::rings::Rings;
 use crate::{Error, system};
@@ -8,7 +8,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use std::io;
 use std::os::fd::AsFd;
 
-/// Of trace points and programs: they are called alike but for a few.
+/// The trace points and the programs, whose names mostly agree.
 const PROGRAMS: [(&str, &str); 6] = [
     ("thread_made", "sched_process_fork"),
     ("thread_ended", "sched_process_exit"),
@@ -18,7 +18,8 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("call_entered", "sys_enter"),
 ];
 
-/// Memory that all rings together should not need more of; with many processors each is small.
+/// The most processors for which rings are large. With more processors, each ring is small, so that
+/// all of them need no more memory.
 const FEW_PROCESSORS: usize = 16;
 
 #[repr(C, align(8))]
@@ -36,13 +37,13 @@ pub(crate) fn is_built() -> bool {
     !LARGE.0.is_empty()
 }
 
-/// How to follow.
+/// How threads are followed.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Bytes kept of each buffer that means nothing to the kernel.
+    /// Bytes that are kept of each buffer of plain data.
     pub data_limit: u64,
-    /// Threads are held ([`crate::Body::Held`]) that have moved data from descriptor to descriptor,
-    /// or whose call has to do with mapped files: so that all this can be looked at.
+    /// Whether threads are held ([`crate::Body::Held`]) after calls that moved data between
+    /// descriptors or concern mapped files, so that all this can be looked at.
     pub looks: bool,
 }
 
@@ -52,7 +53,7 @@ impl Default for Settings {
     }
 }
 
-/// What the programs count.
+/// The counters of the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
     /// Records for which there was no room.
@@ -61,28 +62,27 @@ pub struct Counters {
     pub foreign: u64,
 }
 
-/// Processes that have mapped files: where those lose pages, they are held.
+/// Processes that have mapped files. A thread is held when such a process may lose mapped pages.
 #[derive(Debug)]
 pub struct Mappers(HashMap<MapData, u32, u32>);
 
 impl Mappers {
-    /// Adds one.
+    /// Adds a process.
     ///
-    /// # Errors
-    /// There are too many.
+    /// # Errors There are too many.
     pub fn add(&mut self, process: i32) -> Result<(), Error> {
         self.0.insert(process as u32, 1, 0).map_err(|error| refused("mappers", &error))
     }
 
-    /// Takes one away that has ended, or has executed another program.
+    /// Removes a process that has ended or executed another program.
     pub fn remove(&mut self, process: i32) {
-        // It need not be there.
+        // The process may be missing.
         let _ = self.0.remove(&(process as u32));
     }
 }
 
-/// The programs in the kernel. They see nothing before [`Programs::attach`], and nobody but whom
-/// [`Programs::follow`] names and what those make.
+/// The programs in the kernel. They see nothing before [`Programs::attach`], and then only the
+/// threads that [`Programs::follow`] names, with their descendants.
 pub struct Programs {
     kernel: Ebpf,
     next_thread: u64,
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Programs {
 }
 
 impl Programs {
-    /// Loads them, and maps the rings that they write to.
+    /// Loads the programs, and maps the rings that they write to.
     ///
     /// # Errors
     /// See [`Error`].
@@ -119,7 +119,8 @@ impl Programs {
             .override_global("DATA_LIMIT", &settings.data_limit, true)
             .override_global("LOOKS", &looks, true)
             .map_max_entries("rings", processors as u32)
-            .allow_unsupported_maps() // the storage of threads, which only the programs read
+            // The storage of threads, which only the programs read.
+            .allow_unsupported_maps()
             .load(&object.0)
             .map_err(|error| refused("maps", &error))?;
         for (program, point) in PROGRAMS {
@@ -134,10 +135,9 @@ impl Programs {
         Ok((Self { kernel, next_thread: FIRST_NAMED }, rings))
     }
 
-    /// From now on all that are followed are seen.
+    /// Attaches the programs. From now on, they see all threads that are followed.
     ///
-    /// # Errors
-    /// The kernel refuses.
+    /// # Errors The kernel refuses.
     pub fn attach(&mut self) -> Result<(), Error> {
         for (program, _) in PROGRAMS {
             trace_point(&mut self.kernel, program)?
@@ -147,11 +147,10 @@ impl Programs {
         Ok(())
     }
 
-    /// Follows a thread and all that it makes; if `awaits_exec`, from when it has executed a
-    /// program. Returns what records call it.
+    /// Follows a thread and its descendants. If `awaits_exec`, it is followed from its next exec
+    /// on. Returns its number in records.
     ///
-    /// # Errors
-    /// It is gone.
+    /// # Errors The thread is gone.
     pub fn follow(&mut self, tid: i32, awaits_exec: bool) -> Result<u64, Error> {
         let Some(Map::Unsupported(threads)) = self.kernel.map("threads") else {
             return Err(missing("threads"));
@@ -166,16 +165,15 @@ impl Programs {
         Ok(value[0])
     }
 
-    /// Which processes have mapped files. To be asked once.
+    /// Returns the set of processes that have mapped files. It can be taken once.
     ///
-    /// # Errors
-    /// It was taken before.
+    /// # Errors It was taken before.
     pub fn take_mappers(&mut self) -> Result<Mappers, Error> {
         let map = self.kernel.take_map("mappers").ok_or_else(|| missing("mappers"))?;
         Ok(Mappers(HashMap::try_from(map).map_err(|error| refused("mappers", &error))?))
     }
 
-    /// What was counted until now.
+    /// Returns the present counters.
     pub fn counters(&self) -> Counters {
         let read = || {
             let counts: Array<_, [u64; 3]> = Array::try_from(self.kernel.map("counts")?).ok()?;
@@ -186,10 +184,9 @@ impl Programs {
     }
 }
 
-/// Threads that are named from here have numbers from this one on; those that the programs see
-/// begin count from 0.
+/// The first number of threads named from here. Threads whose start the programs see count from 0.
 const FIRST_NAMED: u64 = 1 << 63;
-/// Of the value that is kept with a thread.
+/// Words of the value that is stored with a thread.
 const THREAD_WORDS: usize = 16;
 
 fn trace_point<'kernel>(
@@ -204,8 +201,8 @@ fn missing(what: &str) -> Error {
     Error::Refused { what: what.to_owned(), reason: "not in the object".to_owned() }
 }
 
-/// Says why in a few words: what the verifier says has thousands of lines, of which the last ones
-/// matter.
+/// Makes a short error message. The verifier's message has thousands of lines, of which the last
+/// ones matter.
 fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
     let mut cause = Some(error);
     while let Some(this) = cause {

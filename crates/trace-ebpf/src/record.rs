@@ -1,25 +1,25 @@
-//! What the programs in the kernel write: `bpf/record.h` and `bpf/program.c` are the other side.
+//! Records of the programs in the kernel. `bpf/record.h` and `bpf/program.c` write them.
 
 /// Bytes before a record's body.
 pub(crate) const HEADER_BYTES: usize = 24;
 
-/// Something that a thread did.
+/// A record of what a thread did.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'ring> {
-    /// Which thread: unique among all that ever were.
+    /// The thread, by a number that is unique for the whole trace.
     pub thread: u64,
-    /// The how-manieth record of the thread. Those of one thread may come through several rings.
+    /// Number of the record among the thread's, which may come through several rings.
     pub sequence: u32,
-    /// Its number; that of the maker in [`Body::Start`].
+    /// Thread ID; in [`Body::Start`], that of the parent thread.
     pub tid: u32,
-    /// The thread was sent the signal that holds it until its tracer lets it go on.
+    /// Whether the thread was sent the signal that holds it until its tracer resumes it.
     pub is_stopped: bool,
     /// What it did.
     pub body: Body<'ring>,
     bytes: &'ring [u8],
 }
 
-/// A record that waits for those before it.
+/// A copy of a record, which waits for the records before it.
 #[derive(Debug, Clone)]
 pub struct OwnedRecord(Vec<u8>);
 
@@ -33,54 +33,54 @@ impl OwnedRecord {
 /// What a thread did.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'ring> {
-    /// A CALL event, whole.
+    /// A whole CALL event.
     Call(&'ring [u8]),
-    /// A CALL event without its data. They are in the memory of the thread, which is held
+    /// A CALL event without its data. The data are in the memory of the thread, which is held
     /// meanwhile.
     Held {
         /// The event.
         event: &'ring [u8],
-        /// What value-result lengths were before the call, by argument.
+        /// The value-result lengths before the call, by argument.
         before: [u64; 6],
-        /// Nor was it possible to read them before the call.
+        /// Whether inputs could not be read before the call either.
         is_faulted: bool,
     },
-    /// Items with what the call that the thread is in may change or outlive.
+    /// Items with inputs that the present call may change, or that are gone after it.
     Inputs(&'ring [u8]),
-    /// Another event, whole.
+    /// Another whole event.
     Event(&'ring [u8]),
     /// The first record of a new thread.
     Start {
-        /// The thread that made it.
+        /// The parent thread.
         parent: u64,
         /// Its process.
         process: u32,
-        /// Its number.
+        /// The thread ID.
         tid: u32,
-        /// It is a thread of its maker's process.
+        /// Whether the thread belongs to its parent's process.
         is_thread: bool,
         /// Nanoseconds since 1970.
         time_ns: u64,
     },
-    /// A program begins.
+    /// An exec: a program begins.
     Exec {
-        /// The call that asked for it; `None` if it was not the program's own.
+        /// The exec call. `None` if it was not made by the traced program.
         call: Option<ExecCall>,
-        /// What was executed.
+        /// The path of the program.
         path: &'ring [u8],
-        /// Inputs of the call could not be read at its entry.
+        /// Whether inputs of the call could not be read at entry.
         is_faulted: bool,
     },
     /// The last record of a thread.
     End {
-        /// As a wait status.
+        /// The wait status.
         status: u32,
     },
-    /// Not what the programs write.
+    /// Something that the programs do not write.
     Malformed,
 }
 
-/// An exec as it was asked for.
+/// The exec call at its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecCall {
     /// Number of the call.
@@ -93,18 +93,18 @@ pub struct ExecCall {
 
 const STOPPED: u8 = 1;
 const FAULTED: u8 = 2;
-/// Behind the event of a held call.
+/// Bytes after the event of a held call.
 const HELD_BYTES: usize = 48;
-/// Before the path of an exec.
+/// Bytes before the path of an exec.
 const EXEC_BYTES: usize = 72;
 
 impl<'ring> Record<'ring> {
-    /// Bytes of the record that begins with these [`HEADER_BYTES`].
+    /// Returns the size in bytes of the record that begins with this header of [`HEADER_BYTES`].
     pub(crate) fn size(header: &[u8]) -> u32 {
         u32_at(header, 0)
     }
 
-    /// Reads a whole record.
+    /// Parses a whole record.
     pub(crate) fn parse(bytes: &'ring [u8]) -> Self {
         let (kind, flags) = (bytes[4], bytes[5]);
         let body = Body::parse(kind, flags & FAULTED != 0, &bytes[HEADER_BYTES..])
@@ -120,7 +120,7 @@ impl<'ring> Record<'ring> {
         }
     }
 
-    /// A copy that outlives the ring's.
+    /// Copies the record out of the ring.
     pub fn to_owned(&self) -> OwnedRecord {
         OwnedRecord(self.bytes.to_vec())
     }

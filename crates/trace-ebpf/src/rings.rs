@@ -1,4 +1,4 @@
-//! The rings in memory shared with the kernel. `bpf/record.h` says what is where.
+//! The rings in memory shared with the kernel. `bpf/record.h` defines their layout.
 
 use crate::record::{HEADER_BYTES, Record};
 use std::io;
@@ -6,16 +6,16 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longest record.
+/// Longest record in bytes.
 const RECORD_LIMIT: usize = 1 << 20;
-/// Where in a ring the position of the reader is; that of the writer is at 0.
+/// Offset in a ring of the reader's position. The writer's position is at 0.
 const TAIL_OFFSET: usize = 64;
-/// Where its bytes begin.
+/// Offset of the ring's bytes.
 const BYTES_OFFSET: usize = 4096;
-/// What follows them, so that no record wraps.
+/// Bytes after these, so that no record wraps.
 const BYTES_BEHIND: usize = 2 * RECORD_LIMIT + 4096;
 
-/// All rings, one a processor, mapped.
+/// All rings, one for each processor, mapped into memory.
 #[derive(Debug)]
 pub struct Rings {
     memory: NonNull<u8>,
@@ -31,7 +31,7 @@ fn stride(ring_bytes: usize) -> usize {
 }
 
 impl Rings {
-    /// Maps the `count` rings of a map, each for a power of two bytes.
+    /// Maps the `count` rings of a map. Each has `ring_bytes`, a power of two.
     pub(crate) fn map(map: BorrowedFd<'_>, count: usize, ring_bytes: usize) -> io::Result<Self> {
         let (bytes, protection) = (stride(ring_bytes) * count, libc::PROT_READ | libc::PROT_WRITE);
         // SAFETY: a new shared mapping at a place that the kernel picks.
@@ -60,7 +60,7 @@ impl Rings {
         unsafe { self.memory.add(ring * stride(self.ring_bytes) + offset).cast().as_ref() }
     }
 
-    /// Bytes of a ring from a position on, as far as they are certain to be mapped.
+    /// Returns bytes of a ring from a position on, which must be mapped.
     fn bytes(&self, ring: usize, position: u64, count: usize) -> &[u8] {
         let offset = (position as usize) & (self.ring_bytes - 1);
         assert!(ring < self.count && count <= RECORD_LIMIT + 4096);
@@ -75,10 +75,9 @@ impl Rings {
         }
     }
 
-    /// Hands on all records that are there at this moment, those of each processor in their order.
+    /// Passes all present records to `visit`, those of each processor in their order.
     ///
-    /// # Errors
-    /// What `visit` says. The records until then have been taken.
+    /// # Errors Those of `visit`. The records up to the error have been taken.
     pub fn drain<E>(
         &mut self,
         mut visit: impl FnMut(Record<'_>) -> Result<(), E>,

@@ -1,18 +1,17 @@
-//! The few calls of the kernel that no library makes for us.
+//! System calls for which no library has a function.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const BPF_MAP_UPDATE_ELEM: i32 = 2;
-/// Whoever has a value keeps it.
+/// Fails if the thread has a value already.
 const BPF_NOEXIST: u64 = 1;
-/// Names a thread, not only a process. Since Linux 6.9.
+/// Selects a thread, not only a process. Since Linux 6.9.
 const PIDFD_THREAD: u32 = libc::O_EXCL as u32;
 
-/// A descriptor for a thread.
+/// Opens a descriptor for a thread.
 ///
-/// # Errors
-/// It is gone; or the kernel cannot name single threads.
+/// # Errors The thread is gone, or the kernel cannot name single threads.
 pub fn thread_descriptor(tid: i32) -> io::Result<OwnedFd> {
     let open = |flags: u32| {
         // SAFETY: a plain system call without memory of ours.
@@ -38,10 +37,9 @@ struct UpdateElement {
     flags: u64,
 }
 
-/// Gives a thread a value in a map that is kept with threads.
+/// Stores a value for a thread in a map with thread storage.
 ///
-/// # Errors
-/// It is gone; EEXIST: it has one.
+/// # Errors The thread is gone. EEXIST: it has a value already.
 pub fn keep_with_thread(map: BorrowedFd<'_>, thread: &OwnedFd, value: &[u64]) -> io::Result<()> {
     let key = thread.as_raw_fd();
     let request = UpdateElement {
@@ -64,7 +62,7 @@ pub fn keep_with_thread(map: BorrowedFd<'_>, thread: &OwnedFd, value: &[u64]) ->
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Nanoseconds from the monotonic clock to 1970, as near as one look tells.
+/// Nanoseconds from the monotonic clock to 1970, as precise as one reading of both clocks gives.
 pub fn real_time_offset_ns() -> u64 {
     let read = |clock| {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

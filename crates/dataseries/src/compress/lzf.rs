@@ -1,12 +1,12 @@
 //! Decoder of raw LZF blocks: runs of up to 32 literals, and matches of 3 to 264 bytes at up to 8
 //! KiB distance.
 //!
-//! This decoder is the project's own. Only files that others wrote have such blocks, and thirty
-//! lines that check every access are less to keep than a library that also compresses.
+//! This decoder is our own. Only files of other writers have such blocks. Thirty lines that check
+//! every access are easier to maintain than a library that also compresses.
 
 use super::{Malformed, Output};
 
-/// Decodes `input` into `output`; returns the bytes written.
+/// Decodes `input` into `output`. Returns the number of bytes written.
 pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
     const EARLY: Malformed = Malformed("lzf block ends early");
     let mut out = Output::new(output);

@@ -1,21 +1,21 @@
 //! Decoder of raw LZO1X blocks.
 //!
 //! A block is a sequence of instructions: a run of literals, or a match (length, distance) followed
-//! by up to three literals. What an instruction byte below 16 means depends on how many literals
-//! came just before it.
+//! by up to three literals. The meaning of an instruction byte below 16 depends on the number of
+//! literals right before it.
 //!
-//! This decoder is the project's own. Only files that others wrote have such blocks, and a hundred
-//! lines without unsafe code, which fill a slice of known size, are less to keep than a library
-//! that also compresses.
+//! This decoder is our own. Only files of other writers have such blocks. A hundred lines without
+//! unsafe code, which fill a slice of known size, are easier to maintain than a library that also
+//! compresses.
 
 use super::Malformed;
 
-/// How many literals the previous instruction ended with, as far as it matters to the next one.
+/// The state after a run of literals. Smaller states are the numbers of literals after a match.
 const AFTER_LITERAL_RUN: usize = 4;
 /// Distance of the instruction that ends the block.
 const END_DISTANCE: usize = 16384;
 
-/// Reading position in the block, with every access checked.
+/// The reading position in the block. Every access is checked.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -39,8 +39,8 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// A length field of the instruction, or when that is zero the extended one: `255` for each
-    /// zero byte, plus the byte that ends them, plus the largest value of the field.
+    /// Reads a length field of the instruction. If it is zero, the length is extended: `255` for
+    /// each zero byte, plus the byte that ends them, plus the largest value of the field.
     fn length(&mut self, field: usize, field_max: usize) -> Result<usize, Malformed> {
         if field != 0 {
             return Ok(field);
@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
         let mut length = field_max;
         loop {
             match self.byte()? {
-                // Bounded by the input: each step takes a byte, so this cannot overflow.
+                // Each step takes a byte of the input, so this cannot overflow.
                 0 => length += 255,
                 last => return Ok(length + last),
             }
@@ -56,7 +56,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Decodes `input` into `output`; returns the bytes written.
+/// Decodes `input` into `output`. Returns the number of bytes written.
 pub(super) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
     let mut input = Input { bytes: input, at: 0 };
     let mut out = super::Output::new(output);

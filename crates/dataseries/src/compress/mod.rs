@@ -1,20 +1,20 @@
 //! The compression modes of an extent's two parts.
 //!
-//! Blocks are raw: how much they expand to is known from the extent, so a decoder fills a slice of
-//! that size and can never write or allocate more.
+//! Blocks are raw. The extent tells their expanded size, so a decoder fills a slice of that size,
+//! and can never write or allocate more.
 
 mod lzf;
 mod lzo;
 
-/// A block that is not of its mode.
+/// The error that a block is not valid in its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// How a part of an extent is stored.
+/// The form in which a part of an extent is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Compression {
-    /// As it is.
+    /// Uncompressed.
     None = 0,
     /// Raw LZO1X block; read only.
     Lzo = 1,
@@ -28,7 +28,7 @@ pub enum Compression {
     Snappy = 5,
     /// Raw LZ4 block.
     Lz4 = 6,
-    /// Raw LZ4 block made by the slower compressor; read only, decoded like [`Compression::Lz4`].
+    /// Raw LZ4 block made by the slower compressor. Read only, decoded like [`Compression::Lz4`].
     Lz4Hc = 7,
 }
 
@@ -50,12 +50,12 @@ impl Compression {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The mode with this name, as [`Compression::name`] gives it.
+    /// The mode with this name, as returned by [`Compression::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
-    /// The name that tools use for it.
+    /// The name of the mode in tools.
     pub fn name(self) -> &'static str {
         ["none", "lzo", "zlib", "bz2", "lzf", "snappy", "lz4", "lz4hc"][self as usize]
     }
@@ -65,16 +65,16 @@ impl Compression {
         matches!(self, Self::None | Self::Zlib | Self::Bzip2 | Self::Snappy | Self::Lz4)
     }
 
-    /// The most bytes that `packed_bytes` of this mode can expand to, or a number above it.
+    /// The most bytes that `packed_bytes` of this mode can expand to, or a larger number.
     ///
-    /// Checked before memory is allocated, so that a small file cannot ask for much of it.
+    /// It is checked before memory is allocated, so that a small file cannot request much memory.
     pub(crate) fn expansion_limit(self, packed_bytes: u64) -> u64 {
         let factor = match self {
             Self::None => return packed_bytes,
             Self::Lzo | Self::Lz4 | Self::Lz4Hc => 256,
             Self::Zlib => 1032,
-            // 900,000 bytes of one value take about 40; with repetition before the block sort,
-            // 45,899,235.
+            // 900,000 equal bytes take about 40 bytes. With repetition before the block sort,
+            // 45,899,235 do.
             Self::Bzip2 => 1 << 21,
             Self::Lzf => 88,
             Self::Snappy => 32,
@@ -82,7 +82,7 @@ impl Compression {
         packed_bytes.saturating_mul(factor).saturating_add(1024)
     }
 
-    /// Expands `input` into `output`; returns how many bytes that gave, at most the length of
+    /// Expands `input` into `output`. Returns the number of expanded bytes, at most the length of
     /// `output`.
     pub(crate) fn decompress(self, input: &[u8], output: &mut [u8]) -> Result<usize, Malformed> {
         match self {
@@ -106,8 +106,8 @@ impl Compression {
     }
 }
 
-/// Which modes a writer tries on each part; it keeps the smallest, or none when nothing becomes
-/// smaller.
+/// The modes that a writer tries on each part. It uses the one with the smallest result, or none if
+/// no result is smaller than the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressionSet {
     /// One bit for each mode number.
@@ -115,14 +115,14 @@ pub struct CompressionSet {
 }
 
 impl CompressionSet {
-    /// Store everything as it is.
+    /// Stores every part uncompressed.
     pub const NONE: Self = Self { bits: 0 };
     /// LZ4 only: the fastest.
     pub const LZ4: Self = Self { bits: 1 << Compression::Lz4 as u8 };
     /// Zlib only.
     pub const ZLIB: Self = Self { bits: 1 << Compression::Zlib as u8 };
 
-    /// This set and one mode more.
+    /// Adds a mode to the set.
     ///
     /// # Errors
     /// [`crate::Error::Request`] if the mode can only be read.
@@ -136,12 +136,12 @@ impl CompressionSet {
         Ok(Self { bits: self.bits | 1 << mode as u8 })
     }
 
-    /// The modes of the set, besides none.
+    /// The modes of the set, except `None`.
     fn modes(self) -> impl Iterator<Item = Compression> {
         Compression::ALL.into_iter().skip(1).filter(move |&mode| self.bits & 1 << mode as u8 != 0)
     }
 
-    /// Appends the smallest form of `input` to `output`; returns its mode.
+    /// Appends the smallest form of `input` to `output`. Returns its mode.
     pub(crate) fn compress(self, input: &[u8], level: u8, output: &mut Vec<u8>) -> Compression {
         let start = output.len();
         let mut best = Compression::None;
@@ -165,8 +165,8 @@ impl CompressionSet {
     }
 }
 
-/// Appends `input` in the given mode; `false` if that failed, with `output` then to be truncated by
-/// the caller.
+/// Appends `input` in the given mode. Returns `false` if that failed, and the caller must truncate
+/// `output`.
 fn compress_one(mode: Compression, input: &[u8], level: u8, output: &mut Vec<u8>) -> bool {
     let begin = output.len();
     match mode {
@@ -227,7 +227,7 @@ fn bzip2_decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Malformed>
     }
 }
 
-/// The output of a match decoder: a slice filled from its start, every step checked.
+/// The output of a match decoder: a slice that is filled from its start. Every step is checked.
 struct Output<'a> {
     bytes: &'a mut [u8],
     at: usize,
@@ -253,8 +253,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Appends `length` bytes from `distance` back; the two may overlap, which repeats the bytes
-    /// between.
+    /// Appends `length` bytes from `distance` back. If the ranges overlap, the bytes between
+    /// repeat.
     fn copy(&mut self, distance: usize, length: usize) -> Result<(), Malformed> {
         let from =
             self.at.checked_sub(distance).ok_or(Malformed("match before the start of the data"))?;

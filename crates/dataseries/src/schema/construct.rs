@@ -1,4 +1,4 @@
-//! From a description in Rust to XML text and a type.
+//! Construction of types from a description in Rust.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::{ExtentType, Field, FieldOrdering, FieldType, PadRecord};
 use crate::Result;
 
-/// Describes a type field by field; made by [`ExtentType::builder`].
+/// Describes a type field by field. [`ExtentType::builder`] makes one.
 ///
-/// [`ExtentTypeBuilder::build`] prints XML and parses that, so that what is written and what is
-/// used agree.
+/// [`ExtentTypeBuilder::build`] makes the XML text and parses it, so that the type in use agrees
+/// with the text in the file.
 #[derive(Debug, Clone)]
 pub struct ExtentTypeBuilder {
     name: String,
@@ -34,7 +34,7 @@ impl ExtentTypeBuilder {
         }
     }
 
-    /// Sets who defines the type, as a domain name.
+    /// Sets the domain name of the type's author.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
@@ -64,7 +64,7 @@ impl ExtentTypeBuilder {
         self
     }
 
-    /// Adds a field after those already there.
+    /// Adds a field after the present ones.
     pub fn field(mut self, field: Field) -> Self {
         self.fields.push(field);
         self
@@ -76,7 +76,7 @@ impl ExtentTypeBuilder {
         self
     }
 
-    /// The type.
+    /// Builds the type.
     ///
     /// # Errors
     /// [`crate::Error::Schema`] if the description breaks a rule of the format.
@@ -127,7 +127,7 @@ fn push_field(xml: &mut String, field: &Field) {
     if let Some(base) = &field.relative {
         attribute(xml, "pack_relative", base);
     }
-    // Debug form: the shortest text that reads back as the same number.
+    // The debug format is the shortest text that parses to the same number.
     if let Some(scale) = field.scale {
         attribute(xml, "pack_scale", &format!("{scale:?}"));
     }
@@ -141,8 +141,7 @@ fn attribute(xml: &mut String, key: &str, value: &str) {
     write!(xml, " {key}=\"{}\"", escape(value)).expect("writing to a string cannot fail");
 }
 
-/// A value as it can stand between double quotes; white space that XML would change becomes a
-/// reference.
+/// Escapes a value for double quotes. White space that XML would change becomes a reference.
 fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {

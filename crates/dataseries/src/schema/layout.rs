@@ -1,4 +1,4 @@
-//! Where each column lies in the fixed part of a record.
+//! The layout of columns in the fixed part of a record.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use crate::bind::Place;
 pub(crate) struct Slot {
     /// Offset of its first byte from the start of the record.
     pub(crate) offset: usize,
-    /// Mask of its bit in that byte; used by bits only.
+    /// Mask of its bit in that byte, only for bits.
     pub(crate) mask: u8,
 }
 
 impl Slot {
-    /// The bit; the caller has checked that `record` is a whole record.
+    /// Returns the bit. The caller has checked that `record` is a whole record.
     #[inline]
     pub(crate) fn bit(self, record: &[u8]) -> bool {
         record[self.offset] & self.mask != 0
@@ -27,7 +27,7 @@ impl Slot {
 pub(crate) struct Relative {
     /// Number of the field.
     pub(crate) field: usize,
-    /// Number of the field it is relative to; the same number for the record before.
+    /// Number of the base field. The same number means the record before.
     pub(crate) base: usize,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct CompactColumn {
     pub(crate) null: Option<Slot>,
 }
 
-/// The layout of a type's records, derived from its fields once.
+/// The layout of a type's records. It is computed once from the fields.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     /// Bytes of a record.
@@ -53,7 +53,8 @@ pub(crate) struct Layout {
     pub(crate) slots: Vec<Slot>,
     /// Null slot of each field.
     pub(crate) nulls: Vec<Option<Slot>>,
-    /// All that reading or writing a field takes, side by side: rows are read field by field.
+    /// The data needed to read or write each field, in one place, because rows are read field by
+    /// field.
     pub(crate) places: Vec<Place>,
     /// Numbers of the variable32 fields.
     pub(crate) variable: Vec<usize>,
@@ -61,9 +62,9 @@ pub(crate) struct Layout {
     pub(crate) relative: Vec<Relative>,
     /// Numbers of the scaled fields.
     pub(crate) scaled: Vec<usize>,
-    /// The bytes of a record that hold bits, kept whole by null compaction: from 0 to here.
+    /// Bytes at the start of a record that hold bits. Null compaction keeps them.
     pub(crate) bool_bytes: usize,
-    /// The columns that null compaction packs, in the order it packs them.
+    /// The columns that null compaction packs, in this order.
     pub(crate) compact: Vec<CompactColumn>,
     /// Field numbers by name.
     pub(crate) numbers: HashMap<String, usize>,
@@ -77,7 +78,7 @@ struct Cursor<'a> {
 }
 
 impl Layout {
-    /// Lays out `fields`, whose total size the caller has bounded.
+    /// Lays out `fields`. The caller has limited their total size.
     pub(crate) fn new(fields: &[Field], ordering: FieldOrdering, pad: PadRecord) -> Self {
         let mut cursor = Cursor { fields, layout: Self::default(), at: 0 };
         cursor.layout.slots = vec![Slot::default(); fields.len()];
@@ -117,7 +118,7 @@ impl Layout {
         cursor.layout
     }
 
-    /// A record with every nullable field null and all else zero.
+    /// Makes a record with every nullable field null and everything else zero.
     pub(crate) fn empty_record(&self) -> Vec<u8> {
         let mut record = vec![0; self.record_bytes];
         for null in self.nulls.iter().flatten() {
@@ -126,7 +127,7 @@ impl Layout {
         record
     }
 
-    /// Fills in what follows from the slots.
+    /// Computes the rest from the slots.
     fn finish(&mut self, fields: &[Field]) {
         self.numbers =
             fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
@@ -189,7 +190,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Assigns bits to bool fields and to the null flags, which follow their fields.
+    /// Assigns bits to bool fields and to null flags. A null flag follows its field.
     fn bits(&mut self) {
         let start = self.at;
         let mut count = 0;

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use super::{ExtentType, INDEX_TYPE_NAME, XML_TYPE_NAME};
 use crate::{Error, Result};
 
-/// The types a file declares, in its order, found by name.
+/// The types of a file in its order, which can be found by name.
 #[derive(Debug, Clone, Default)]
 pub struct TypeLibrary {
     types: Vec<Arc<ExtentType>>,
@@ -14,10 +14,10 @@ pub struct TypeLibrary {
 }
 
 impl TypeLibrary {
-    /// A library of these types.
+    /// Makes a library of these types.
     ///
     /// # Errors
-    /// [`Error::Schema`] if two have the same name, or one is named like a built-in type.
+    /// [`Error::Schema`] if two types have the same name, or one has the name of a built-in type.
     pub fn new(types: Vec<Arc<ExtentType>>) -> Result<Self> {
         let mut library = Self::default();
         for extent_type in types {
@@ -33,12 +33,12 @@ impl TypeLibrary {
         Ok(library)
     }
 
-    /// All declared types, in the file's order.
+    /// All types, in the file's order.
     pub fn types(&self) -> &[Arc<ExtentType>] {
         &self.types
     }
 
-    /// The position of the type with exactly this name.
+    /// The number of the type with exactly this name.
     pub fn number(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
     }
@@ -48,17 +48,17 @@ impl TypeLibrary {
         self.number(name).map(|number| &self.types[number])
     }
 
-    /// The type with exactly this name, which must be there.
+    /// Returns the type with exactly this name.
     ///
     /// # Errors
-    /// [`Error::UnknownType`].
+    /// [`Error::UnknownType`] if there is none.
     pub fn require(&self, name: &str) -> Result<&Arc<ExtentType>> {
         self.get(name).ok_or_else(|| Error::UnknownType { name: name.to_owned() })
     }
 
-    /// The types a pattern selects: the one with that name; else those that match it as a glob with
-    /// `*` and `?`; else those whose last part, after `::`, it is; else those that start with it;
-    /// else those that contain it.
+    /// Returns the types that a pattern selects, by the first of these rules that finds any: the
+    /// type with that name; the types that match it as a glob with `*` and `?`; those with it as
+    /// their last part, after `::`; those that start with it; those that contain it.
     pub fn matching(&self, pattern: &str) -> Vec<&Arc<ExtentType>> {
         if let Some(exact) = self.get(pattern) {
             return vec![exact];
@@ -80,7 +80,7 @@ impl TypeLibrary {
     }
 }
 
-/// The type of the extent that describes all others.
+/// The type of the extent that describes all other types.
 pub(crate) static XML_TYPE: LazyLock<Arc<ExtentType>> = LazyLock::new(|| {
     let xml = format!(
         "<ExtentType name=\"{XML_TYPE_NAME}\">\n  <field type=\"variable32\" name=\"xmltype\" \

@@ -1,4 +1,4 @@
-//! Types of records: what the XML text of a type says, and where that puts each value in a record.
+//! Types of records: the XML text of a type, and the layout of its records.
 
 mod construct;
 mod layout;
@@ -14,12 +14,12 @@ use crate::{Error, Result};
 
 /// The longest name of a type or field, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Name of the built-in type of the extent that describes all others.
+/// Name of the built-in type of the extent that describes all other types.
 pub(crate) const XML_TYPE_NAME: &str = "DataSeries: XmlType";
 /// Name of the built-in type of the last extent.
 pub(crate) const INDEX_TYPE_NAME: &str = "DataSeries: ExtentIndex";
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldType {
     /// One bit.
@@ -32,9 +32,9 @@ pub enum FieldType {
     Int64,
     /// IEEE 754 binary64.
     Double,
-    /// Up to 2³¹ bytes of anything.
+    /// Up to 2³¹ arbitrary bytes.
     Variable32,
-    /// Exactly so many bytes of anything, at least one.
+    /// Exactly this number of arbitrary bytes, at least one.
     FixedWidth(u32),
 }
 
@@ -53,28 +53,28 @@ impl FieldType {
     }
 }
 
-/// One declared field, with its packing options.
+/// A declared field with its packing options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Unique in its type; does not start with a space.
+    /// The name, unique in its type. It does not start with a space.
     pub name: String,
-    /// What it holds.
+    /// The type of its values.
     pub field_type: FieldType,
     /// Whether it can be null.
     pub nullable: bool,
-    /// Store equal values of an extent once (`pack_unique`, variable32 only).
+    /// Whether equal values of an extent are stored once (`pack_unique`, variable32 only).
     pub unique: bool,
-    /// Store the difference to this field: an earlier one of the same type, or itself for the
-    /// record before (`pack_relative`).
+    /// The field to which the difference is stored (`pack_relative`): an earlier one of the same
+    /// type, or the field itself for the record before.
     pub relative: Option<String>,
-    /// Store as a whole multiple of this, losing the rest (`pack_scale`, double only).
+    /// The unit of the stored value, which is rounded to a multiple of it (`pack_scale`, double
+    /// only).
     pub scale: Option<f64>,
-    /// Base of the stored value, for programs that add it (`opt_doublebase`). Values here are as
-    /// stored.
+    /// A base for programs that add it to the value (`opt_doublebase`). Values here are as stored.
     pub double_base: Option<f64>,
 }
 
-/// Constructors for each type, and the options; see the fields for their meaning.
+/// Constructors for each type, and methods for the options. The fields explain their meaning.
 impl Field {
     fn of(name: &str, field_type: FieldType) -> Self {
         Self {
@@ -88,42 +88,42 @@ impl Field {
         }
     }
 
-    /// A field of one bit.
+    /// Makes a field of one bit.
     pub fn bool(name: &str) -> Self {
         Self::of(name, FieldType::Bool)
     }
 
-    /// A field of eight bits.
+    /// Makes a field of eight bits.
     pub fn byte(name: &str) -> Self {
         Self::of(name, FieldType::Byte)
     }
 
-    /// A field of 32 bits.
+    /// Makes a field of 32 bits.
     pub fn int32(name: &str) -> Self {
         Self::of(name, FieldType::Int32)
     }
 
-    /// A field of 64 bits.
+    /// Makes a field of 64 bits.
     pub fn int64(name: &str) -> Self {
         Self::of(name, FieldType::Int64)
     }
 
-    /// A floating-point field.
+    /// Makes a floating-point field.
     pub fn double(name: &str) -> Self {
         Self::of(name, FieldType::Double)
     }
 
-    /// A field of any number of bytes.
+    /// Makes a field of any number of bytes.
     pub fn variable32(name: &str) -> Self {
         Self::of(name, FieldType::Variable32)
     }
 
-    /// A field of exactly `size` bytes.
+    /// Makes a field of exactly `size` bytes.
     pub fn fixed_width(name: &str, size: u32) -> Self {
         Self::of(name, FieldType::FixedWidth(size))
     }
 
-    /// Makes it nullable.
+    /// Makes the field nullable.
     pub fn nullable(mut self) -> Self {
         self.nullable = true;
         self
@@ -141,14 +141,14 @@ impl Field {
         self
     }
 
-    /// Stores a whole multiple of `scale`.
+    /// Rounds values to multiples of `scale`.
     pub fn scaled_by(mut self, scale: f64) -> Self {
         self.scale = Some(scale);
         self
     }
 }
 
-/// In which order the groups of columns lie in a record.
+/// The order of the groups of columns in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldOrdering {
     /// Bits, bytes, 32-bit, variable32, 64-bit.
@@ -161,14 +161,14 @@ pub enum FieldOrdering {
 /// How records are padded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PadRecord {
-    /// To 8 bytes, always.
+    /// Always to 8 bytes.
     #[default]
     Original,
     /// To the size of the largest column.
     MaxColumnSize,
 }
 
-/// A type of records. Immutable, and shared by everything that reads or writes such records.
+/// A type of records. It is immutable, and shared by everything that reads or writes such records.
 #[derive(Debug)]
 pub struct ExtentType {
     name: String,
@@ -183,7 +183,7 @@ pub struct ExtentType {
 }
 
 impl ExtentType {
-    /// Describes a new type.
+    /// Begins the description of a new type.
     pub fn builder(name: &str) -> ExtentTypeBuilder {
         ExtentTypeBuilder::new(name)
     }
@@ -193,7 +193,7 @@ impl ExtentType {
         &self.name
     }
 
-    /// Who defined the type, as a domain name.
+    /// The domain name of the type's author.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
@@ -209,7 +209,7 @@ impl ExtentType {
         self.version.is_some_and(|(own_major, own_minor)| own_major == major && own_minor >= minor)
     }
 
-    /// The declared fields, in order. Positions in this list are the field numbers used elsewhere.
+    /// The declared fields, in order. A field number is a position in this list.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
@@ -219,12 +219,12 @@ impl ExtentType {
         self.layout.numbers.get(name).copied()
     }
 
-    /// Whether null values take no space when stored (`pack_null_compact`).
+    /// Whether null values take no space in files (`pack_null_compact`).
     pub fn is_null_compact(&self) -> bool {
         self.null_compact
     }
 
-    /// In which order columns are laid out.
+    /// The order of the columns.
     pub fn ordering(&self) -> FieldOrdering {
         self.ordering
     }
@@ -248,15 +248,15 @@ impl ExtentType {
         &self.layout
     }
 
-    /// Whether the type belongs to the format itself.
+    /// Whether it is a type of the format itself.
     pub(crate) fn is_built_in(&self) -> bool {
         self.name == XML_TYPE_NAME || self.name == INDEX_TYPE_NAME
     }
 
-    /// The number of a field that must be there.
+    /// Returns the number of a field.
     ///
     /// # Errors
-    /// [`Error::UnknownField`].
+    /// [`Error::UnknownField`] if there is none.
     pub fn require_field(&self, name: &str) -> Result<usize> {
         self.field_number(name).ok_or_else(|| Error::UnknownField {
             type_name: self.name.clone(),

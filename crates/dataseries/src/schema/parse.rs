@@ -1,4 +1,4 @@
-//! From XML text to a type, with every rule of the format checked.
+//! Parsing of a type's XML text. All rules of the format are checked.
 
 use std::sync::Arc;
 
@@ -7,18 +7,20 @@ use roxmltree::{Document, Node, ParsingOptions};
 use super::{ExtentType, Field, FieldOrdering, FieldType, Layout, NAME_BYTES_MAX, PadRecord};
 use crate::{Error, Result};
 
-/// The longest XML text accepted, and the most fields; the largest known types have 3 % of either.
+/// The longest accepted XML text, in bytes. The largest known types have 3 % of this and of the
+/// next limit.
 const XML_BYTES_MAX: usize = 1 << 20;
+/// The most fields of a type.
 const FIELDS_MAX: usize = 8192;
 /// The largest record accepted.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
 impl ExtentType {
-    /// Reads the XML description of a type. The text is kept as it is.
+    /// Parses the XML description of a type. The text is kept unchanged.
     ///
     /// # Errors
-    /// [`Error::Schema`] if the text is not such a description, or uses a packing option that is
-    /// not known: its records could not be laid out.
+    /// [`Error::Schema`] if the text is no such description, or uses an unknown packing option,
+    /// with which records could not be laid out.
     pub fn parse(xml: &str) -> Result<Arc<Self>> {
         let fail = |name: &str, what: String| Err(Error::schema(name, what));
         if xml.len() > XML_BYTES_MAX {
@@ -44,7 +46,7 @@ impl ExtentType {
         Self::from_element(root, xml).or_else(|what| fail(name, what))
     }
 
-    /// The type that `root` describes; `xml` is its text.
+    /// Makes the type that `root` describes. `xml` is its text.
     fn from_element(root: Node<'_, '_>, xml: &str) -> std::result::Result<Arc<Self>, String> {
         let name = checked_name(root)?;
         check_attributes(root, &["pack_null_compact", "pack_pad_record", "pack_field_ordering"])?;
@@ -81,7 +83,7 @@ impl ExtentType {
     }
 }
 
-/// The fields of a type, checked one by one and together.
+/// Parses the fields of a type, and checks them one by one and together.
 fn parse_fields(root: Node<'_, '_>) -> std::result::Result<Vec<Field>, String> {
     let mut fields: Vec<Field> = Vec::new();
     let mut kinds = std::collections::HashMap::new();
@@ -123,7 +125,7 @@ fn parse_fields(root: Node<'_, '_>) -> std::result::Result<Vec<Field>, String> {
     Ok(fields)
 }
 
-/// One field by itself.
+/// Parses a single field.
 fn parse_field(node: Node<'_, '_>) -> std::result::Result<Field, String> {
     let name = checked_name(node)?;
     if name.starts_with(' ') {
@@ -194,7 +196,7 @@ fn parse_field_type(node: Node<'_, '_>) -> std::result::Result<FieldType, String
     })
 }
 
-/// The `name` attribute, with the length that headers can hold.
+/// Returns the `name` attribute, if headers can hold its length.
 fn checked_name(node: Node<'_, '_>) -> std::result::Result<String, String> {
     match node.attribute("name") {
         Some(name) if (1..=NAME_BYTES_MAX).contains(&name.len()) => Ok(name.to_owned()),
@@ -202,8 +204,7 @@ fn checked_name(node: Node<'_, '_>) -> std::result::Result<String, String> {
     }
 }
 
-/// Refuses options that would change the layout in a way we do not know; other attributes are for
-/// people.
+/// Refuses unknown options that would change the layout. Other attributes are for human readers.
 fn check_attributes(node: Node<'_, '_>, known: &[&str]) -> std::result::Result<(), String> {
     for attribute in node.attributes() {
         let name = attribute.name();
@@ -214,7 +215,7 @@ fn check_attributes(node: Node<'_, '_>, known: &[&str]) -> std::result::Result<(
     Ok(())
 }
 
-/// The value of an option with a fixed set of words; the first is the default.
+/// Returns the value of an option that takes one of these words. The first one is the default.
 fn choice<T: Copy>(
     node: Node<'_, '_>,
     key: &str,

@@ -6,22 +6,22 @@ use super::render::{BytesStyle, write_line, write_names};
 use super::{Format, Scalar};
 use crate::{Compression, ExtentHeader, ReadOptions, Result, StreamReader};
 
-/// What to tell, and how.
+/// Options of a description.
 #[derive(Debug, Clone, Default)]
 pub struct InfoOptions {
-    /// Unpack every extent, which checks all digests.
+    /// Whether every extent is unpacked, which checks all digests.
     pub verify: bool,
-    /// Also print the XML of each type (text only).
+    /// Whether the XML text of each type is printed (text format only).
     pub xml: bool,
-    /// List types without extents too.
+    /// Whether types without extents are listed.
     pub unused: bool,
-    /// Form of the table of types.
+    /// Format of the table of types.
     pub format: Format,
     /// How the file is read.
     pub read: ReadOptions,
 }
 
-/// Sums over the extents of one type.
+/// Totals of the extents of one type.
 #[derive(Debug, Clone, Default)]
 struct TypeSums {
     extents: u64,
@@ -29,7 +29,7 @@ struct TypeSums {
     packed_bytes: u64,
     unpacked_bytes: u64,
     largest_bytes: u64,
-    /// Parts stored in each mode; the last is for unknown ones.
+    /// The number of parts stored in each mode. The last element counts unknown modes.
     modes: [u64; 9],
 }
 
@@ -46,7 +46,7 @@ impl TypeSums {
             (header.fixed_mode, fixed_bytes),
             (header.variable_mode, u64::from(header.pool_bytes) - 4),
         ] {
-            // The mode of an empty part means nothing.
+            // The mode of an empty part has no meaning.
             if bytes > 0 {
                 self.modes[usize::from(mode).min(8)] += 1;
             }
@@ -66,7 +66,7 @@ impl TypeSums {
 /// Writes a description of `source`.
 ///
 /// # Errors
-/// Any reading error; [`crate::Error::Io`] from `out`. Nothing is written if the file cannot be
+/// Any reading error. [`crate::Error::Io`] from `out`. Nothing is written if the file cannot be
 /// read to its end.
 pub fn info(source: impl Read, out: &mut impl Write, options: &InfoOptions) -> Result<()> {
     let mut reader = StreamReader::open(source, options.read.clone())?;
@@ -115,7 +115,7 @@ const NAMES: [&str; 9] = [
     "compression",
 ];
 
-/// The table of types, with their XML if wanted.
+/// Writes the table of types, with their XML texts if `options` say so.
 fn write_types<R: Read>(
     out: &mut impl Write,
     reader: &StreamReader<R>,

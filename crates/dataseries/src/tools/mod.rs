@@ -1,7 +1,7 @@
-//! What people do with DataSeries files: print, describe, rewrite and summarise them.
+//! Tools for DataSeries files: they print, describe, rewrite and summarise them.
 //!
-//! Each tool reads a stream and writes to a stream, in memory bounded by one extent (and for
-//! [`stat`] by the groups), so that a command only has to parse its options.
+//! Each tool reads a stream and writes to a stream. Its memory is limited by one extent, and for
+//! [`stat`] by the groups. A command only has to parse options.
 
 mod expression;
 mod info;
@@ -23,7 +23,7 @@ use crate::{Error, Result, TypeLibrary};
 /// Whether `text` matches `pattern`, in which `*` stands for any bytes and `?` for one.
 pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on when what follows the last `*` does not match: one byte later.
+    // Where matching continues if the part after the last `*` does not match: one byte later.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -47,7 +47,8 @@ pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// Which of the library's types the patterns select, by position; all if there are no patterns.
+/// Tells for each type of the library whether a pattern selects it. Without patterns, all are
+/// selected.
 ///
 /// # Errors
 /// [`Error::UnknownType`] for a pattern that selects nothing.

@@ -1,19 +1,19 @@
 //! Quantiles of a stream of numbers in little memory.
 //!
-//! Values are counted in buckets of the numbers that agree in sign, exponent and the first eight
-//! bits after the point. A quantile is therefore exact for whole numbers up to 512, and otherwise
-//! at most 0.4 % too near to zero.
+//! Values are counted in buckets. The numbers of a bucket agree in sign, exponent and the first
+//! eight bits after the point. A quantile is therefore exact for whole numbers up to 512.
+//! Otherwise, it is at most 0.4 % too close to zero.
 //!
-//! A histogram of our own: hdrhistogram counts whole numbers from zero up, but fields may be
+//! The histogram is our own: hdrhistogram counts whole numbers from zero up, but fields may be
 //! negative or fractions.
 
 use std::collections::BTreeMap;
 
-/// Bits of a double that do not tell buckets apart.
+/// The low bits of a double, which do not affect the bucket.
 const DROPPED_BITS: u32 = 44;
 const SIGN: u64 = 1 << 63;
 
-/// Counts of values by bucket. NaN is not counted.
+/// The number of values in each bucket. NaN is not counted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quantiles {
     buckets: BTreeMap<u32, u64>,
@@ -21,14 +21,14 @@ pub(crate) struct Quantiles {
 }
 
 impl Quantiles {
-    /// Counts a value; returns whether that took a new bucket.
+    /// Counts a value. Returns whether that took a new bucket.
     pub(crate) fn add(&mut self, value: f64) -> bool {
         if value.is_nan() {
             return false;
         }
-        // Zero has one bucket whatever its sign.
+        // Zeros of both signs share a bucket.
         let bits = (value + 0.0).to_bits();
-        // Larger doubles get larger numbers: negative ones are inverted.
+        // Maps doubles to numbers in the same order. Negative ones are inverted.
         let ordered = if bits & SIGN != 0 { !bits } else { bits | SIGN };
         self.count += 1;
         let counter = self.buckets.entry((ordered >> DROPPED_BITS) as u32).or_insert(0);
@@ -36,7 +36,7 @@ impl Quantiles {
         *counter == 1
     }
 
-    /// The value below which a share `q` of all lies, from 0 to 1: that of rank ⌈q·n⌉.
+    /// Returns the value of rank ⌈q·n⌉. A share `q` of all values, from 0 to 1, is not above it.
     pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut below = 0;

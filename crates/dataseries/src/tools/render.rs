@@ -1,13 +1,13 @@
 //! Values as text, CSV and JSON.
 //!
-//! CSV is written here: null is nothing and the empty text is `""`, which libraries for CSV do not
-//! keep apart.
+//! The CSV writer is our own: null is an empty column and the empty text is `""`. Libraries for CSV
+//! do not make this difference.
 
 use std::io::{self, Write};
 
 use super::Scalar;
 
-/// The form of a tool's output.
+/// The format of a tool's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Columns separated by tabs, for people and line tools.
@@ -19,7 +19,7 @@ pub enum Format {
     Json,
 }
 
-/// How bytes that need not be text are shown.
+/// The form of bytes that may not be text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BytesStyle {
     /// As text with `\n \t \r \0 \\ \xNN`; in JSON a string, or an object `{"hex": ".."}` if they
@@ -28,11 +28,11 @@ pub enum BytesStyle {
     Escaped,
     /// As hexadecimal digits.
     Hex,
-    /// As they are; in JSON like [`BytesStyle::Escaped`].
+    /// Unchanged. In JSON like [`BytesStyle::Escaped`].
     Raw,
 }
 
-/// Writes one value of a line; `index` is its column, from 0.
+/// Writes one value of a line. `index` is its column, from 0.
 pub(crate) fn write_value(
     out: &mut impl Write,
     format: Format,
@@ -69,7 +69,7 @@ fn write_text(out: &mut impl Write, style: BytesStyle, value: Scalar<'_>) -> io:
     }
 }
 
-/// A number or bit; infinities and NaN by name.
+/// Writes a number or bit. Infinities and NaN are written by name.
 fn write_number(out: &mut impl Write, value: Scalar<'_>) -> io::Result<()> {
     match value {
         Scalar::Bool(value) => write!(out, "{value}"),
@@ -132,13 +132,13 @@ fn write_json(out: &mut impl Write, style: BytesStyle, value: Scalar<'_>) -> io:
     }
 }
 
-/// A JSON string.
+/// Writes a JSON string.
 fn write_json_string(out: &mut impl Write, text: &str) -> io::Result<()> {
     serde_json::to_writer(out, text).map_err(io::Error::from)
 }
 
-/// Text with everything escaped that could break a line or a terminal. What is UTF-8 stays
-/// readable.
+/// Writes text, and escapes everything that could break a line or a terminal. Other UTF-8 text
+/// stays readable.
 fn write_escaped(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -187,7 +187,7 @@ pub(crate) fn write_names(out: &mut impl Write, format: Format, names: &[&str]) 
     out.write_all(b"\n")
 }
 
-/// Writes one line of values under their names.
+/// Writes one line of values with their names.
 pub(crate) fn write_line<'a>(
     out: &mut impl Write,
     format: Format,

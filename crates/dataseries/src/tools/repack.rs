@@ -1,5 +1,5 @@
-//! Rewrites files: other compression, extent sizes or byte order; only some types or records;
-//! several into one.
+//! Rewriting of files: with other compression, extent sizes or byte order, with only some types or
+//! records, or several files into one.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::{Expression, select_types};
 use crate::{Error, ExtentType, ReadOptions, Result, StreamReader, Writer, WriterOptions};
 
-/// How files are rewritten.
+/// Options of a repack.
 #[derive(Debug, Clone, Default)]
 pub struct RepackOptions {
     /// Patterns of the types to keep; empty for all.
     pub types: Vec<String>,
-    /// Keep only records for which this expression holds.
+    /// Only records for which this expression is true are kept.
     pub filter: Option<String>,
     /// How the new file is written.
     pub writer: WriterOptions,
@@ -20,7 +20,7 @@ pub struct RepackOptions {
     pub read: ReadOptions,
 }
 
-/// What was copied.
+/// The numbers of a repack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RepackReport {
     /// Records read.
@@ -35,10 +35,11 @@ pub struct RepackReport {
 
 /// Copies the records of all `sources`, one source after the other, into one new file.
 ///
-/// Types keep their XML byte for byte. Types of one name must be the same in all sources.
+/// Types keep their XML text byte for byte. Types with the same name must be the same in all
+/// sources.
 ///
 /// # Errors
-/// [`Error::Schema`] if they are not; [`Error::Expression`]; any reading or writing error.
+/// [`Error::Schema`] if they are not. [`Error::Expression`]. Any reading or writing error.
 pub fn repack<R: Read, W: Write>(
     sources: Vec<R>,
     out: W,
@@ -86,7 +87,7 @@ pub fn repack<R: Read, W: Write>(
     Ok((writer.finish()?, report))
 }
 
-/// The wanted types of all sources, each once.
+/// Returns the wanted types of all sources, each once.
 fn merge_types<R: Read>(
     readers: &[StreamReader<R>],
     options: &RepackOptions,

@@ -1,4 +1,4 @@
-//! Summarises records: counts, sums, means and quantiles of fields or expressions, by groups.
+//! Summaries of records: counts, sums, means and quantiles of fields or expressions, by groups.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -9,25 +9,25 @@ use super::render::{BytesStyle, write_line, write_names};
 use super::{BoundExpression, Expression, Format, Scalar, select_types};
 use crate::{Error, ExtentType, ReadOptions, Result, StreamReader};
 
-/// What to summarise, and how.
+/// Options of a summary.
 #[derive(Debug, Clone)]
 pub struct StatOptions {
     /// Patterns of the types to read; empty for all.
     pub types: Vec<String>,
-    /// Only records for which this expression holds.
+    /// Only records for which this expression is true are read.
     pub filter: Option<String>,
-    /// Fields or expressions whose values make the groups; `@type` for the type. Empty for one
+    /// Fields or expressions whose values form the groups, `@type` for the type. Empty for one
     /// group.
     pub group_by: Vec<String>,
     /// Fields or expressions to summarise; empty to count records only.
     pub values: Vec<String>,
-    /// Which quantiles, from 0 to 1.
+    /// The quantiles to compute, from 0 to 1.
     pub quantiles: Vec<f64>,
-    /// Form of the output.
+    /// Format of the output.
     pub format: Format,
     /// How bytes of group keys are shown.
     pub bytes: BytesStyle,
-    /// Give up when groups need more than about so many bytes.
+    /// The approximate limit of memory for the groups, in bytes.
     pub memory_bytes: usize,
     /// How the file is read.
     pub read: ReadOptions,
@@ -49,13 +49,13 @@ impl Default for StatOptions {
     }
 }
 
-/// A group key that outlives its record.
+/// A group key that is independent of its record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Null,
     Bool(bool),
     Int(i64),
-    /// Bits of a double: equal bits make one group.
+    /// The bits of a double. Equal bits form one group.
     Double(u64),
     Bytes(Vec<u8>),
 }
@@ -86,17 +86,18 @@ impl Key {
     }
 }
 
-/// What is known of one value in one group.
+/// The summary of one value in one group.
 #[derive(Debug, Clone, Default)]
 struct Summary {
     count: u64,
     nulls: u64,
     whole_sum: i128,
     double_sum: f64,
-    /// Whether only whole numbers were seen, so that the sum is exact.
+    /// Whether a value was no whole number. Otherwise, the sum is exact.
     has_doubles: bool,
-    /// Running mean and sum of squared distances from it, by Welford's method.
+    /// Running mean, by Welford's method.
     mean: f64,
+    /// Sum of the squared distances from the mean.
     squares: f64,
     min: Option<f64>,
     max: Option<f64>,
@@ -104,9 +105,9 @@ struct Summary {
 }
 
 impl Summary {
-    /// Adds a value; returns whether it took memory.
+    /// Adds a value. Returns whether it took memory.
     fn add(&mut self, value: Scalar<'_>) -> bool {
-        // Of bytes, the length is what can be summarised.
+        // Bytes are summarised by their length.
         let value =
             if let Scalar::Bytes(bytes) = value { Scalar::Int(bytes.len() as i64) } else { value };
         let Some(number) = value.as_f64() else {
@@ -137,14 +138,14 @@ impl Summary {
     }
 }
 
-/// All records with one key.
+/// The records with one key.
 #[derive(Debug, Clone, Default)]
 struct Group {
     records: u64,
     values: Vec<Summary>,
 }
 
-/// The expressions for one type.
+/// The expressions bound to one type.
 struct Bound {
     filter: Option<BoundExpression>,
     keys: Vec<BoundExpression>,
@@ -157,12 +158,12 @@ struct Plan {
     bound: Vec<Bound>,
 }
 
-/// Writes one line for each group and value, most frequent groups first.
+/// Writes one line for each group and value. The most frequent groups come first.
 ///
-/// A field of bytes is summarised by its length. Quantiles are within 0.4 %.
+/// Bytes are summarised by their length. Quantiles are accurate within 0.4 %.
 ///
 /// # Errors
-/// [`Error::Expression`]; [`Error::Request`] if the groups need too much memory; any reading error;
+/// [`Error::Expression`]. [`Error::Request`] if the groups need too much memory. Any reading error.
 /// [`Error::Io`] from `out`.
 pub fn stat(source: impl Read, out: &mut impl Write, options: &StatOptions) -> Result<()> {
     if let Some(q) = options.quantiles.iter().find(|q| !(0.0..=1.0).contains(*q)) {
@@ -274,7 +275,7 @@ fn write_groups(
     Ok(())
 }
 
-/// The columns of one value after those of the key.
+/// Returns the columns of one value, which follow those of the key.
 fn summary_columns<'a>(text: &'a str, summary: &Summary, options: &StatOptions) -> Vec<Scalar<'a>> {
     let known = |value: f64| {
         if summary.count > 0 { Scalar::Double(value) } else { Scalar::Null }
@@ -290,7 +291,7 @@ fn summary_columns<'a>(text: &'a str, summary: &Summary, options: &StatOptions) 
         summary.min.map_or(Scalar::Null, Scalar::Double),
     ];
     for &q in &options.quantiles {
-        // A bucket's value can lie outside of what was seen.
+        // The value of a bucket may be outside the range of the values seen.
         let value = summary.quantiles.quantile(q).zip(summary.min.zip(summary.max));
         columns.push(
             value.map_or(Scalar::Null, |(value, (min, max))| {

@@ -1,4 +1,4 @@
-//! Prints records.
+//! Printing of records.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -7,34 +7,33 @@ use super::render::{write_line, write_names};
 use super::{BoundExpression, BytesStyle, Expression, Format, Scalar, select_types};
 use crate::{Error, ExtentType, ReadOptions, Result, StreamReader, Warning};
 
-/// What to print, and how.
+/// Options of printing.
 #[derive(Debug, Clone, Default)]
 pub struct TxtOptions {
-    /// Patterns of the types to print, as [`crate::TypeLibrary::matching`] takes them; empty for
-    /// all.
+    /// Patterns of the types to print, as in [`crate::TypeLibrary::matching`]. Empty for all.
     pub types: Vec<String>,
-    /// Columns: fields or expressions; empty for all fields of each type.
+    /// Columns: fields or expressions. Empty for all fields of each type.
     pub columns: Vec<String>,
-    /// Print only records for which this expression holds.
+    /// Only records for which this expression is true are printed.
     pub filter: Option<String>,
-    /// Stop after so many records.
+    /// The most records to print.
     pub limit: Option<u64>,
-    /// Form of the output.
+    /// Format of the output.
     pub format: Format,
     /// How bytes are shown.
     pub bytes: BytesStyle,
-    /// Leave out the lines with names of types and columns.
+    /// Whether the lines with the names of types and columns are omitted.
     pub no_header: bool,
     /// How the file is read.
     pub read: ReadOptions,
 }
 
-/// What was printed.
+/// The results of printing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TxtReport {
     /// Records printed.
     pub rows: u64,
-    /// What was wrong with the file besides.
+    /// Other errors of the file.
     pub warnings: Vec<Warning>,
 }
 
@@ -49,8 +48,8 @@ struct Columns {
 /// Prints the records of `source` that `options` select, in file order.
 ///
 /// # Errors
-/// [`Error::Expression`] and [`Error::Request`] for options that cannot be carried out; any reading
-/// error, after what could be read before it was printed; [`Error::Io`] from `out`.
+/// [`Error::Expression`] and [`Error::Request`] for impossible options. Any reading error, after
+/// all records before it were printed. [`Error::Io`] from `out`.
 pub fn txt(source: impl Read, out: &mut impl Write, options: &TxtOptions) -> Result<TxtReport> {
     let mut reader = StreamReader::open(source, options.read.clone())?;
     let selected = select_types(reader.library(), &options.types)?;
@@ -128,7 +127,7 @@ fn bind_columns(types: &[Arc<ExtentType>], options: &TxtOptions) -> Result<Vec<C
 }
 
 impl Columns {
-    /// Writes the names of the columns, unless the last header was the same.
+    /// Writes the names of the columns, unless they are those of the last header.
     fn write_header(
         &self,
         out: &mut impl Write,

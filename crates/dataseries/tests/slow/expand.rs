@@ -1,4 +1,4 @@
-//! What is compressed, expanded: by bytes, and by records.
+//! Expansion of compressed bytes and of compacted records.
 
 use super::types::{Column, Layout};
 
@@ -117,7 +117,7 @@ pub(super) fn expand(mode: u8, input: &[u8], most: usize) -> Vec<u8> {
     }
 }
 
-/// Records with their null values put back as zeros.
+/// Restores the null values of records as zeros.
 pub(super) fn uncompact(layout: &Layout, data: &[u8], count: usize) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     for _ in 0..count {

@@ -1,8 +1,8 @@
-//! A second reader of the format, written only from its description, byte by byte and without
-//! regard to speed.
+//! A second reader of the format, written only from its description, byte by byte, without regard
+//! to speed.
 //!
-//! It shares no code with the crate, so that a mistake in one is not a mistake in both. It panics
-//! on anything unexpected: it is for files that must be right.
+//! It shares no code with the crate, so that both do not have the same errors. It panics on
+//! anything unexpected: it is only for valid files.
 #![allow(dead_code, reason = "each test uses its own part")]
 
 mod expand;
@@ -15,7 +15,7 @@ use numbers::{Order, adler, lookup2, mix3};
 use std::collections::HashMap;
 use types::{Column, Layout, parse_type};
 
-/// A value, with doubles by their bits so that they compare exactly.
+/// A value. Doubles are kept as bits, so that they compare exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slow {
     Null,
@@ -68,18 +68,18 @@ fn check_digest(fixed: &[u8], pool: &[u8], order: Order, stored: u32) {
     assert_eq!(hash, stored, "hash of the unpacked data");
 }
 
-/// Raw number of a column, as stored.
+/// Returns the stored number of a column.
 fn raw(column: &Column, record: &[u8], order: Order) -> u64 {
     let size = if column.kind == "int32" { 4 } else { 8 };
     order.number(&record[column.offset..column.offset + size])
 }
 
-/// Whether the column is null in a record.
+/// Whether a column is null in a record.
 fn null_bit(column: &Column, record: &[u8]) -> bool {
     column.nullable && record[column.null_at.0] >> column.null_at.1 & 1 == 1
 }
 
-/// The numbers of a record; `previous` has those of the record before.
+/// Returns the numbers of a record. `previous` has those of the record before.
 fn numbers(
     layout: &Layout,
     record: &[u8],
@@ -162,7 +162,7 @@ fn rows(layout: &Layout, fixed: &[u8], pool: &[u8], order: Order, count: usize) 
     out
 }
 
-/// The rows of the extent at the start of `head`, and its size.
+/// Returns the rows of the extent at the start of `head`, and its size.
 fn unpack(
     head: &[u8],
     name: &str,
@@ -187,7 +187,7 @@ fn unpack(
     (rows(layout, &fixed, &pool, order, words[2]), total)
 }
 
-/// Checks that the index lists what was seen.
+/// Checks that the index lists the extents that were seen.
 fn check_index(rows: &[Vec<Slow>], seen: &[(i64, String)]) {
     let listed: Vec<Vec<Slow>> = seen
         .iter()
@@ -196,14 +196,14 @@ fn check_index(rows: &[Vec<Slow>], seen: &[(i64, String)]) {
     assert_eq!(rows, listed, "index");
 }
 
-/// The types that no file lists.
+/// The built-in types, which no file lists.
 const BUILTIN: [&str; 2] = [
     "<ExtentType name=\"DataSeries: XmlType\"> <field type=\"variable32\" name=\"xmltype\" />",
     "<ExtentType name=\"DataSeries: ExtentIndex\"> <field type=\"int64\" name=\"offset\" /> \
      <field type=\"variable32\" name=\"extenttype\" />",
 ];
 
-/// All extents of a file, those of the format left out.
+/// Returns all extents of a file, except those of the format itself.
 pub fn read(file: &[u8]) -> Vec<SlowExtent> {
     assert_eq!(&file[..4], b"DSv1");
     let order = Order(file[4] == 0x12);
@@ -239,6 +239,6 @@ pub fn read(file: &[u8]) -> Vec<SlowExtent> {
 }
 
 std::thread_local! {
-    /// Whether the chained checksum of the file read last was right; it is not in old files.
+    /// Whether the chained checksum of the last file was right. In old files it is not.
     pub static SLOW_CHAIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }

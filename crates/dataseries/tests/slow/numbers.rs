@@ -1,6 +1,6 @@
 //! Numbers and checksums of the format.
 
-/// Integers of the file's order.
+/// The byte order of a file's integers.
 #[derive(Clone, Copy)]
 pub(super) struct Order(pub(super) bool);
 
@@ -54,7 +54,7 @@ pub(super) fn lookup2(init: u32, bytes: &[u8]) -> u32 {
     state[2]
 }
 
-/// The mixing step alone, with the seed of extents.
+/// The mixing step alone, with the seed for extents.
 pub(super) fn mix3(a: u32, b: u32) -> u32 {
     let (mut a, mut b, mut c) = (a, b, 1972_u32);
     a = a.wrapping_sub(b).wrapping_sub(c) ^ (c >> 13);

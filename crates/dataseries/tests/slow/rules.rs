@@ -1,4 +1,4 @@
-//! What the description asks of a writer beyond what a reader needs.
+//! Rules of the description for writers that readers do not need.
 
 use super::expand::{expand, uncompact};
 use super::numbers::Order;
@@ -6,9 +6,9 @@ use super::types::{Layout, attribute, parse_type};
 use super::{BUILTIN, Slow, null_bit, unpack};
 use std::collections::HashMap;
 
-/// Asserts what the description asks of a writer beyond what a reader needs: the bytes of the
-/// header, every padding, the shape of the pool, nulls, and types that the original library parses.
-/// [`super::read`] checks digests, index and tail.
+/// Checks the rules for writers that readers do not need: the bytes of the header, all padding, the
+/// form of the pool, nulls, and types that the original library accepts. [`super::read`] checks
+/// digests, index and tail.
 pub fn obeys(file: &[u8]) {
     let order = Order(file[4] == 0x12);
     check_header(file, order);
@@ -54,7 +54,7 @@ fn check_header(file: &[u8], order: Order) {
     assert!(f64::from_bits(order.number(&file[32..40])).is_nan());
 }
 
-/// The type, if the original library parses it.
+/// Returns the type if the original library accepts it.
 fn checked_type(xml: &str) -> (String, Layout) {
     let (name, layout) = parse_type(xml);
     assert!(!xml.contains("<!--") && (1..=255).contains(&name.len()), "{xml}");
@@ -151,7 +151,7 @@ fn check_extent(head: &[u8], name: &str, words: &[usize], layout: &Layout, order
     total
 }
 
-/// Where the values of a pool begin.
+/// Returns the offsets of the values in a pool.
 fn check_pool(pool: &[u8], order: Order) -> std::collections::HashSet<usize> {
     assert_eq!(pool[..4], [0; 4], "the empty value");
     let mut starts = std::collections::HashSet::from([0]);

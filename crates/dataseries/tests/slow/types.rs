@@ -1,4 +1,4 @@
-//! Types of extents, from their descriptions: fields, and where they lie in a record.
+//! Types of extents, parsed from their descriptions: fields and their places in a record.
 
 /// A field and its place in a record.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(super) struct Layout {
     pub(super) bool_end: usize,
 }
 
-/// The value of an attribute in the text of one element.
+/// Returns the value of an attribute in the text of one element.
 pub(super) fn attribute(element: &str, key: &str) -> String {
     let Some(start) =
         element.find(&format!(" {key}=\"")).or_else(|| element.find(&format!("\n{key}=\"")))
@@ -68,7 +68,7 @@ pub(super) fn parse_type(xml: &str) -> (String, Layout) {
     (attribute(root, "name"), Layout { columns, record, compact, bool_end })
 }
 
-/// Gives each column its place; returns the size of a record and where its bits end.
+/// Assigns a place to each column. Returns the size of a record, and the end of its bits.
 fn place(
     columns: &mut [Column],
     big_first: bool,

@@ -1,4 +1,4 @@
-//! Who calls a function that the file may have from elsewhere.
+//! The callers of a function that may come from another file.
 
 use super::bytes_of;
 use crate::bytes::u32_at;
@@ -6,7 +6,7 @@ use crate::chunk::Chunk;
 use crate::elf::ElfView;
 use iced_x86::{FlowControl, Instruction};
 
-/// Sections with stubs of the linker's making.
+/// Sections of stubs that the linker makes.
 const STUBS: [&[u8]; 3] = [b".plt", b".plt.sec", b".plt.got"];
 
 /// `call rel32`
@@ -16,16 +16,16 @@ const CALL_THROUGH: [u8; 2] = [0xff, 0x15];
 const JUMP_THROUGH: [u8; 2] = [0xff, 0x25];
 const ENTRY_MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
-/// A function of a known name.
+/// A function of a certain name.
 pub(super) struct Callee {
-    /// Where it begins, or a stub that leads to it; ascending.
+    /// Its address, and those of stubs that lead to it, ascending.
     places: Vec<u64>,
-    /// Words into which the dynamic linker writes its address; ascending.
+    /// The words into which the dynamic linker writes its address, ascending.
     slots: Vec<u64>,
 }
 
 impl Callee {
-    /// `None` where the file neither has it nor takes it from elsewhere.
+    /// Finds the function. `None` if the file neither has nor imports it.
     pub fn of(elf: &ElfView, name: &[u8]) -> Option<Self> {
         let mut slots = elf.slots_of(name);
         slots.sort_unstable();
@@ -38,7 +38,7 @@ impl Callee {
         (!places.is_empty() || !slots.is_empty()).then_some(Self { places, slots })
     }
 
-    /// The chunks among whose bytes there is a call of it.
+    /// The chunks that have the bytes of a call of it.
     pub fn callers(&self, elf: &ElfView, chunks: &[Chunk]) -> Vec<usize> {
         let calls = |chunk: &Chunk| {
             let bytes = bytes_of(elf, chunk);
@@ -75,7 +75,8 @@ fn holds(addresses: &[u64], address: u64) -> bool {
     addresses.binary_search(&address).is_ok()
 }
 
-/// Where stubs begin that jump to what the slots hold: at the jump, or at what precedes it.
+/// The starts of stubs that jump through the slots: the jump itself, or a prefix or entry mark
+/// before it.
 fn stubs(elf: &ElfView, section: &[u8], slots: &[u64]) -> Vec<u64> {
     let Some(section) = elf.section(section) else { return Vec::new() };
     let mut found = Vec::new();

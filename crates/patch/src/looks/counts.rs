@@ -1,7 +1,7 @@
-//! The counts of `std::shared_ptr` in the GNU C++ library. Behind the pointer to its functions an
-//! object has how many pointers share it, and how many know of it. Before it lowers them, a thread
-//! looks whether both are 1: then nobody else knows of it. Before it raises the first one, for a
-//! `std::weak_ptr`, it looks whether that is 0.
+//! The counts of `std::shared_ptr` in the GNU C++ library. After the pointer to its functions, an
+//! object has the number of pointers that share it, and the number that know of it. Before a thread
+//! lowers them, it reads whether both are 1: then no other thread knows of the object. Before a
+//! thread raises the first one, for a `std::weak_ptr`, it reads whether that is 0.
 
 use super::{bytes_of, decode, is_behind_register};
 use crate::chunk::Chunk;
@@ -9,11 +9,11 @@ use crate::elf::ElfView;
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
 
-/// Where the counts are.
+/// Offset of the counts.
 const COUNTS: u64 = 8;
-/// Both are 1.
+/// Both counts are 1.
 const BOTH_ONE: u64 = 0x1_0000_0001;
-/// How far behind the load what it loaded is compared.
+/// The most instructions between the load and the comparison.
 const MOST_BETWEEN: usize = 6;
 
 const LOCK: u8 = 0xf0;
@@ -30,7 +30,7 @@ pub(super) fn find(elf: &ElfView, chunks: &[Chunk]) -> Vec<u64> {
     looks
 }
 
-/// Whether there may be the constant, or `lock cmpxchg`.
+/// Whether the bytes may have the constant or a `lock cmpxchg`.
 fn may_look(bytes: &[u8]) -> bool {
     let constant = BOTH_ONE.to_le_bytes();
     (0..bytes.len()).any(|at| match bytes[at] {
@@ -40,7 +40,7 @@ fn may_look(bytes: &[u8]) -> bool {
     })
 }
 
-/// Loads of both counts, in a register or where they are, that are compared with 1 and 1.
+/// Loads of both counts, into a register or in a comparison, that are compared with 1 and 1.
 fn looks_at_both(code: &[Instruction]) -> Vec<u64> {
     let has_constant =
         |one: &&Instruction| one.code() == Code::Mov_r64_imm64 && one.immediate64() == BOTH_ONE;
@@ -70,7 +70,8 @@ fn looks_at_both(code: &[Instruction]) -> Vec<u64> {
     places.map(|(_, one)| one.ip()).collect()
 }
 
-/// Whether the function raises a count by compare-and-exchange, by its address or a copy of that.
+/// Whether the function raises a count by compare-and-exchange, by the count's address or a copy of
+/// it.
 fn raises(code: &[Instruction]) -> bool {
     let copies: BTreeSet<Register> = code
         .iter()

@@ -1,5 +1,5 @@
-//! Guards of static variables of functions. Before a thread calls `__cxa_guard_acquire` it looks at
-//! the guard's first byte, and does not call where it finds that the variable is ready.
+//! Guards of functions' static variables. Before a thread calls `__cxa_guard_acquire`, it reads the
+//! guard's first byte. It does not call if the variable is ready.
 
 use super::callee::Callee;
 use super::{bytes_of, decode, is_behind_register};
@@ -10,20 +10,20 @@ use std::collections::BTreeSet;
 
 const ACQUIRE: &[u8] = b"__cxa_guard_acquire";
 
-/// How far before the call its argument is put into its register.
+/// The most instructions between the load of the argument and the call.
 const MOST_BETWEEN: usize = 16;
 
-/// What code puts into a register.
+/// A pointer that code loads into a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Pointer {
     /// An address in the file.
     To(u64),
-    /// What the dynamic linker has written there.
+    /// The address that the dynamic linker writes to this address.
     From(u64),
 }
 
 impl Pointer {
-    /// The address that an instruction names to make it.
+    /// The address in the instruction that loads the pointer.
     fn named(self) -> u64 {
         match self {
             Pointer::To(address) | Pointer::From(address) => address,
@@ -44,7 +44,7 @@ pub(super) fn find(elf: &ElfView, chunks: &[Chunk]) -> Vec<u64> {
     looks
 }
 
-/// Which register an instruction makes point where.
+/// The register that an instruction makes a pointer, and that pointer.
 fn pointing(elf: &ElfView, instruction: &Instruction) -> Option<(Register, Pointer)> {
     if instruction.op_count() != 2 || instruction.op0_kind() != OpKind::Register {
         return None;
@@ -64,8 +64,8 @@ fn pointing(elf: &ElfView, instruction: &Instruction) -> Option<(Register, Point
     Some((register.full_register(), pointer))
 }
 
-/// What the callers hand over. Control comes to a call from several places, so whatever the
-/// register points to anywhere in the function counts.
+/// The pointers that callers pass. A call may be reached from several places, so every pointer that
+/// the function loads into that register counts.
 fn acquired(elf: &ElfView, code: &[Instruction], acquire: &Callee) -> BTreeSet<Pointer> {
     let (mut found, mut sources) = (BTreeSet::new(), BTreeSet::new());
     let calls = code.iter().enumerate().filter(|(_, one)| acquire.is_called_by(one));
@@ -88,7 +88,7 @@ fn acquired(elf: &ElfView, code: &[Instruction], acquire: &Callee) -> BTreeSet<P
     found
 }
 
-/// The chunks among whose bytes there is the address of a guard.
+/// The chunks whose bytes have the address of a guard.
 fn naming(elf: &ElfView, chunks: &[Chunk], guards: &BTreeSet<Pointer>) -> Vec<usize> {
     let mut named: Vec<u64> = guards.iter().map(|guard| guard.named()).collect();
     named.sort_unstable();
@@ -100,7 +100,7 @@ fn naming(elf: &ElfView, chunks: &[Chunk], guards: &BTreeSet<Pointer>) -> Vec<us
             let word = u32::from_le_bytes(word.try_into().expect("windows of 4 bytes"));
             let end = chunk.start + at as u64 + 4;
             let target = end.wrapping_add_signed(i64::from(word as i32));
-            // What is compared with it may follow, in one byte.
+            // A one-byte immediate that is compared with the guard may follow.
             is_named(target)
                 || is_named(target.wrapping_add(1))
                 || elf.fixed_address && is_named(u64::from(word))
@@ -128,7 +128,7 @@ fn looks_among(elf: &ElfView, code: &[Instruction], guards: &BTreeSet<Pointer>) 
     code.iter().filter(|one| loads_byte(one) && is_guard(one)).map(Instruction::ip).collect()
 }
 
-/// Whether an instruction reads one byte of memory, and does not write it.
+/// Whether an instruction reads one byte of memory and does not write it.
 fn loads_byte(instruction: &Instruction) -> bool {
     let from_memory = instruction.op1_kind() == OpKind::Memory;
     let compares = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);

@@ -1,6 +1,6 @@
-//! Plain loads by which compiled C++ looks at what other threads may have changed, although nothing
-//! in the file says so: whether a static variable of a function is ready, and how many pointers
-//! share an object. They are known by what is done with what they load.
+//! Plain loads by which compiled C++ checks data that other threads may have changed: whether a
+//! static variable of a function is ready, and how many pointers share an object. Nothing in the
+//! file declares them. They are recognised by the use of the loaded value.
 
 mod callee;
 mod counts;
@@ -19,7 +19,7 @@ pub(crate) fn find(elf: &ElfView, chunks: &[Chunk]) -> Vec<u64> {
     looks
 }
 
-/// The bytes of a chunk that come from the file.
+/// The bytes of a chunk that are loaded from the file.
 fn bytes_of<'data>(elf: &ElfView<'data>, chunk: &Chunk) -> &'data [u8] {
     let bytes = elf.bytes_from(chunk.start);
     &bytes[..bytes.len().min((chunk.end - chunk.start) as usize)]
@@ -31,7 +31,7 @@ fn decode(elf: &ElfView, chunk: &Chunk) -> Vec<Instruction> {
         .collect()
 }
 
-/// Whether an operand is the word at a register's address and so many bytes behind it.
+/// Whether the operand is in memory at a register plus this displacement.
 fn is_behind_register(instruction: &Instruction, displacement: u64) -> bool {
     instruction.memory_base().is_gpr64()
         && instruction.memory_index() == Register::None

@@ -1,4 +1,4 @@
-//! What a chunk does, as far as sections are concerned.
+//! The properties of a chunk that matter to sections.
 
 use super::cleanups::{self, Cleanups};
 use crate::atomic::{accesses_memory, is_operation};
@@ -10,25 +10,25 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 /// The number of the futex call.
 const FUTEX: u64 = libc::SYS_futex as u64;
 
-/// What one chunk does.
+/// The properties of one chunk.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Body {
-    /// Its bytes are instructions throughout.
+    /// Whether all its bytes are instructions.
     pub is_clean: bool,
     /// Addresses of atomic instructions.
     pub atomics: Vec<u64>,
-    /// It makes the futex call.
+    /// Whether it makes the futex call.
     pub has_futex_call: bool,
-    /// It only computes, or only jumps elsewhere: there is nothing to order.
+    /// Whether it only computes, or only jumps elsewhere, so that there is nothing to order.
     pub is_idle: bool,
-    /// It calls, or goes on at, an address from a register or a variable.
+    /// Whether it calls, or jumps to, an address from a register or a variable.
     pub calls_anything: bool,
-    /// Control leaves it other than by returning or by an ordinary jump: it runs on into what
-    /// follows, for instance.
+    /// Whether it can be left other than by a return or an ordinary jump, for instance by running
+    /// on into the following code.
     pub leaves_oddly: bool,
-    /// Where its jumps lead outside itself.
+    /// Targets of its jumps outside the chunk.
     pub jumps: Vec<u64>,
-    /// Functions that it hands over, to be called if the thread is cancelled.
+    /// Functions that it registers to be called if the thread is cancelled.
     pub cleanups: Vec<u64>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Body {
 pub(crate) struct Reader<'a, 'data> {
     elf: &'a ElfView<'data>,
     declared: &'a Declared,
-    /// Where the linker writes addresses of functions.
+    /// The tables into which the linker writes addresses of functions.
     tables: Vec<Section<'data>>,
-    /// What takes functions that are called if the thread is cancelled.
+    /// The function that registers such functions.
     push: Option<u64>,
 }
 
@@ -93,8 +93,8 @@ impl<'a, 'data> Reader<'a, 'data> {
         body
     }
 
-    /// Whether a call or jump takes its target from a table of the linker: it leads to a function
-    /// of a known name.
+    /// Whether a call or jump takes its target from a table of the linker, and so leads to a
+    /// function with a known name.
     fn is_linked(&self, instruction: &Instruction) -> bool {
         let in_table = |table: &Section| {
             (instruction.ip_rel_memory_address().wrapping_sub(table.address))
@@ -104,8 +104,7 @@ impl<'a, 'data> Reader<'a, 'data> {
             && (self.tables.is_empty() || self.tables.iter().any(in_table))
     }
 
-    /// Whether an address is that of one of the linker's stubs, which jump to functions of other
-    /// files.
+    /// Whether there is a linker's stub at the address, which jumps to a function of another file.
     pub fn is_link_stub(&self, address: u64) -> bool {
         let bytes = self.elf.bytes_from(address);
         let bytes = bytes.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(bytes);
@@ -121,13 +120,13 @@ fn does_something(instruction: &Instruction) -> bool {
     calls || accesses && instruction.flow_control() != FlowControl::IndirectBranch
 }
 
-/// Whether a jump is none of those that look at `%rcx`, and has no prefix where it is conditional.
+/// Whether a jump does not depend on `%rcx`, and has no prefix if it is conditional.
 fn is_ordinary(jump: &Instruction) -> bool {
     jump.flow_control() == FlowControl::UnconditionalBranch
         || jump.is_jcc_short_or_near() && matches!(jump.len(), 2 | 6)
 }
 
-/// Whether the instruction is `mov $202` to a register, `%eax` or one from which it is copied
+/// Whether the instruction is `mov $202` to a register: `%eax`, or one from which it is copied
 /// later.
 fn is_futex_number(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Mov
@@ -136,8 +135,8 @@ fn is_futex_number(instruction: &Instruction) -> bool {
         && instruction.immediate(1) == FUTEX
 }
 
-/// Whether an indirect jump chooses among places in its own function: by a table of addresses, or
-/// of distances which the instruction before has added up.
+/// Whether an indirect jump is a switch within its own function: by a table of addresses, or of
+/// distances that the instruction before added up.
 fn is_switch(jump: &Instruction, before: &Instruction) -> bool {
     match jump.op0_kind() {
         OpKind::Memory => jump.memory_index() != Register::None && jump.memory_index_scale() == 8,

@@ -1,5 +1,5 @@
-//! The word of a thread in the GNU C library by which it is cancelled. Wherever a thread can be,
-//! functions without a name look at it and change it. Each is known by what it does: its only
+//! The word of a thread in the GNU C library by which it is cancelled. At each cancellation point,
+//! functions without a name read and change it. Such a function is recognised because all its
 //! locked instructions are on that word of its own thread.
 
 use super::objects::Object;
@@ -11,19 +11,20 @@ use iced_x86::{
 };
 use std::collections::BTreeSet;
 
-/// It looks at the word, and does little else.
+/// A function that reads the word, and does little else.
 const LOOKS: &[u8] = b"pthread_testcancel";
-/// It changes the word of the thread that it is given.
+/// A function that changes the word of another thread.
 const CANCELS: &[u8] = b"pthread_cancel";
 
-/// Where a thread's storage has the address of itself.
+/// Offset in a thread's storage of the storage's own address.
 const SELF: u64 = 0x10;
-/// `%fs:0x10`, as the end of an instruction has it.
+/// The last bytes of an instruction with the operand `%fs:0x10`.
 const SELF_BYTES: [u8; 5] = [0x25, 0x10, 0, 0, 0];
-/// No function of this kind is longer.
+/// The longest function of this kind, in bytes.
 const MOST_BYTES: u64 = 512;
 
-/// The functions that work on that word, by their chunks; none where it is not known.
+/// The chunks of the functions that work on the word, with their objects. Empty if the word is not
+/// found.
 pub(super) fn find(elf: &ElfView, chunks: &[Chunk]) -> Vec<(usize, Object)> {
     let named = |name: &[u8]| {
         let symbols = elf.function_symbols();
@@ -41,7 +42,7 @@ pub(super) fn find(elf: &ElfView, chunks: &[Chunk]) -> Vec<(usize, Object)> {
     own.map(|index| (index, Object::Own(word))).chain([(cancels, Object::OfThread(word))]).collect()
 }
 
-/// `None` where not all bytes are instructions.
+/// Decodes a chunk. `None` if not all bytes are instructions.
 fn decode(elf: &ElfView, chunk: &Chunk) -> Option<Vec<Instruction>> {
     let bytes = elf.bytes_from(chunk.start).get(..(chunk.end - chunk.start) as usize)?;
     let decoder = Decoder::with_ip(64, bytes, chunk.start, DecoderOptions::NONE);
@@ -56,7 +57,7 @@ fn may_be_own(elf: &ElfView, chunk: &Chunk) -> bool {
         && (0..bytes.len()).any(|at| array_at(bytes, at) == Some(SELF_BYTES))
 }
 
-/// The register into which an instruction loads where the thread's storage is.
+/// The register into which an instruction loads the address of the thread's storage.
 fn loads_self(instruction: &Instruction) -> Option<Register> {
     let is_self = instruction.code() == Code::Mov_r64_rm64
         && instruction.op1_kind() == OpKind::Memory
@@ -67,7 +68,7 @@ fn loads_self(instruction: &Instruction) -> Option<Register> {
     is_self.then(|| instruction.op0_register())
 }
 
-/// Registers that point to the thread's storage somewhere in the code.
+/// The registers that point to the thread's storage anywhere in the code.
 fn to_self(code: &[Instruction]) -> BTreeSet<Register> {
     code.iter().filter_map(loads_self).collect()
 }
@@ -78,8 +79,7 @@ fn is_at(instruction: &Instruction, bases: &BTreeSet<Register>, displacement: u6
         && instruction.memory_displacement64() == displacement
 }
 
-/// The first word of four bytes that the code loads from the thread's storage: how far from its
-/// beginning it is.
+/// The offset of the first four-byte word that the code loads from the thread's storage.
 fn first_word(code: &[Instruction]) -> Option<u32> {
     let bases = to_self(code);
     let loads = |one: &&Instruction| {
@@ -90,8 +90,8 @@ fn first_word(code: &[Instruction]) -> Option<u32> {
     code.iter().find(loads).and_then(|one| u32::try_from(one.memory_displacement64()).ok())
 }
 
-/// Whether the locked instructions, of which there are some, are all on the word, and at most one
-/// function is called: the one from which nothing comes back.
+/// Whether there are locked instructions, all of them are on the word, and at most one function is
+/// called: the one that never returns.
 fn works_on(code: &[Instruction], word: u32) -> bool {
     let bases = to_self(code);
     let copies: BTreeSet<Register> = code

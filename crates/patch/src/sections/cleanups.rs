@@ -1,25 +1,25 @@
-//! Functions of the GNU C library that give back what a cancelled thread has of an object. Nothing
-//! calls them by name: those that wait hand their address over.
+//! Functions of the GNU C library that release what a cancelled thread holds of an object. They are
+//! not called by name: functions that wait pass their address on.
 
 use super::objects::Object;
 use crate::elf::ElfView;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 const PUSH: &[u8] = b"_pthread_cleanup_push";
-/// How far before the call the address is put into its register.
+/// The most instructions between the load of the address and the call.
 const MOST_BETWEEN: usize = 12;
 
-/// Where the function begins that takes their addresses, if the file has it.
+/// The address of the function that takes their addresses, if the file has it.
 pub(super) fn push(elf: &ElfView) -> Option<u64> {
     let symbols = elf.function_symbols();
     symbols.iter().find(|symbol| symbol.name == PUSH).map(|symbol| symbol.address)
 }
 
-/// Finds what a chunk hands over.
+/// Finds the cleanup functions that a chunk registers.
 pub(super) struct Cleanups {
     push: Option<u64>,
-    /// The last address that was put into the second argument's register, and how many instructions
-    /// ago.
+    /// The last address loaded into the register of the second argument, and the number of
+    /// instructions since.
     last: Option<(u64, usize)>,
 }
 
@@ -28,7 +28,7 @@ impl Cleanups {
         Self { push, last: None }
     }
 
-    /// Takes the chunk's next instruction; gives what that hands over.
+    /// Takes the chunk's next instruction. Returns the function that it registers, if it does.
     pub fn next(&mut self, instruction: &Instruction) -> Option<u64> {
         let push = self.push?;
         if let Some((_, age)) = &mut self.last {
@@ -46,12 +46,12 @@ impl Cleanups {
     }
 }
 
-/// What the function works on that a function on an object hands over; and what one works on where
-/// it goes on at last.
+/// The object of a cleanup function that is registered by a function on an object, and the object
+/// of the function that the cleanup jumps to at its end.
 pub(super) fn objects(waits_for: Object) -> [Option<Object>; 2] {
     match waits_for {
         Object::First => [Some(Object::First), None],
-        // It gives back its place among those that wait, and takes the mutex.
+        // It gives up its place among the waiting threads, and locks the mutex.
         Object::Second => [None, Some(Object::First)],
         Object::Own(_) | Object::OfThread(_) => [None, None],
     }

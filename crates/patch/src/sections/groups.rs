@@ -1,5 +1,5 @@
-//! Which chunks make up one function. Compilers move what is seldom executed elsewhere; such a part
-//! is jumped to, and jumps back into the middle.
+//! Grouping of chunks into functions. Compilers move seldom executed code elsewhere. Such a part is
+//! entered by a jump, and jumps back into the middle of the function.
 
 use super::Function;
 use super::bodies::{Body, Reader};
@@ -12,7 +12,7 @@ use crate::elf::ElfView;
 use crate::image::Refusal;
 use std::collections::BTreeMap;
 
-/// Compilers make two parts, rarely three.
+/// The most parts of a function. Compilers make two, rarely three.
 const MOST_PARTS: usize = 16;
 
 /// The chunks that were read.
@@ -21,12 +21,12 @@ pub(crate) struct Groups<'a, 'data> {
     names: &'a Names,
     reader: Reader<'a, 'data>,
     bodies: BTreeMap<usize, Body>,
-    /// It is entered by a jump from a function that may call code of the program, and may do so for
+    /// Whether the chunk may call code of the program, because a function that may do so jumps to
     /// it.
     may_call: Vec<bool>,
-    /// What it works on, by its name, or because one that does goes on there.
+    /// The object of the chunk, by its name, or because a function on that object jumps to it.
     objects: Vec<Option<Object>>,
-    /// For each chunk another one of the same function, or itself.
+    /// For each chunk, another chunk of the same function, or itself.
     leader: Vec<usize>,
 }
 
@@ -55,15 +55,15 @@ impl<'a, 'data> Groups<'a, 'data> {
         self.bodies.insert(index, body);
     }
 
-    /// Reads the chunks that should be sections by their names, and the other parts of all that
-    /// should be.
+    /// Reads the chunks that are sections by their names, and the other parts of all functions that
+    /// should be sections.
     pub fn add_named(&mut self) {
         for index in (0..self.chunks.len()).filter(|index| self.names.wanted[*index]) {
             if !self.bodies.contains_key(&index) {
                 self.read(index);
             }
         }
-        // One that only goes on elsewhere is no section, but knows its object.
+        // A chunk that only jumps on is no section, but it passes its object on.
         let is_known = |index: &usize| self.is_wanted(*index) || self.objects[*index].is_some();
         let mut queue: Vec<usize> = self.bodies.keys().copied().filter(is_known).collect();
         let mut queued = vec![false; self.chunks.len()];
@@ -79,7 +79,8 @@ impl<'a, 'data> Groups<'a, 'data> {
         }
     }
 
-    /// Takes note of what functions work on that a function on an object hands over; gives them.
+    /// Sets the objects of the cleanup functions that a function on an object registers. Returns
+    /// their chunks.
     fn follow_cleanups(&mut self, from: usize) -> Vec<usize> {
         let Some(object) = self.objects[from] else { return Vec::new() };
         let [own, last] = cleanups::objects(object);
@@ -87,7 +88,7 @@ impl<'a, 'data> Groups<'a, 'data> {
         for cleanup in self.bodies[&from].cleanups.clone() {
             let Some(index) = self.begun(cleanup, own) else { continue };
             found.push(index);
-            // Where there are several, they lead to parts of its own, too.
+            // If there are several jumps, they also lead to parts of the cleanup function itself.
             if let (Some(_), &[target]) = (last, &self.bodies[&index].jumps[..]) {
                 found.extend(self.begun(target, last));
             }
@@ -95,7 +96,7 @@ impl<'a, 'data> Groups<'a, 'data> {
         found
     }
 
-    /// The chunk that begins at an address, which works on an object, if any; it is read.
+    /// Reads the chunk that begins at an address, and sets its object, if there is one.
     fn begun(&mut self, address: u64, object: Option<Object>) -> Option<usize> {
         let index = self.chunk_at(address).filter(|at| self.chunks[*at].start == address)?;
         self.objects[index] = self.objects[index].or(object);
@@ -105,8 +106,8 @@ impl<'a, 'data> Groups<'a, 'data> {
         Some(index)
     }
 
-    /// Takes note of a jump from one chunk to another; gives the other if it may be of the same
-    /// function.
+    /// Follows a jump from one chunk to another. Returns the other chunk if it may belong to the
+    /// same function.
     fn follow(&mut self, from: usize, target: u64) -> Option<usize> {
         let to = self.chunk_at(target)?;
         let to_start = self.chunks[to].start == target;
@@ -132,7 +133,7 @@ impl<'a, 'data> Groups<'a, 'data> {
     /// The first chunk of the function.
     fn leader_of(&mut self, mut index: usize) -> usize {
         while self.leader[index] != index {
-            // Ways get shorter, so that they are short on the whole.
+            // Shortens the path, so that paths stay short.
             self.leader[index] = self.leader[self.leader[index]];
             index = self.leader[index];
         }

@@ -1,6 +1,6 @@
-//! Sections: what one thread at a time does, and in an order that is recorded. Single atomic
-//! instructions, and whole functions of the C library that synchronise threads, whose plain loads
-//! and stores must be ordered as well.
+//! Sections: code that one thread at a time executes, in an order that is recorded. These are
+//! single atomic instructions, and whole functions of the C library that synchronise threads, whose
+//! plain loads and stores must be ordered as well.
 
 mod bodies;
 mod cancellation;
@@ -21,56 +21,58 @@ use crate::image::Refusal;
 use groups::Groups;
 use names::Library;
 
-/// Bytes of a function between places that are looked at closely: their surroundings overlap.
+/// Distance in a function, in bytes, of places that are examined closely. Their surroundings
+/// overlap.
 const PLACE_BYTES: usize = 128;
 
-/// What should be in sections, or counted.
+/// The code that should be in sections, or counted.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// Functions that should be sections as a whole.
     pub functions: Vec<Function>,
     /// All atomic instructions, ascending.
     pub atomics: Vec<u64>,
-    /// The atomic instructions are ordered by the memory that they name. In the C library they
-    /// share it with functions that are sections, and are ordered by the baton.
+    /// Whether the atomic instructions are ordered by the memory of their operands. In the C
+    /// library, they share memory with functions that are sections, and are ordered by the baton.
     pub by_memory: bool,
-    /// Those of them that are ordered by memory all the same, ascending: nothing else is ordered
-    /// with what they name.
+    /// Those that are ordered by memory in any case, ascending: nothing else accesses the same
+    /// memory.
     pub known: Vec<u64>,
-    /// Chunks that begin with a symbol that is not that of a function's cold part; for each chunk.
+    /// For each chunk, whether it begins with a symbol other than that of a function's cold part.
     pub named: Vec<bool>,
-    /// First instructions of functions whose calls are to be counted, ascending. Where there are
-    /// sections there are none.
+    /// First instructions of functions whose calls are counted, ascending. Empty if there are
+    /// sections.
     pub passages: Vec<u64>,
-    /// The text to be looked at closely, ascending.
+    /// Places in the text to be examined closely, ascending.
     pub places: Vec<u64>,
 }
 
 impl Wanted {
-    /// Passages alone.
+    /// Makes a set of passages alone.
     pub fn passages(passages: Vec<u64>) -> Self {
         Self { places: passages.clone(), passages, ..Self::default() }
     }
 
-    /// Whether there is nothing.
+    /// Whether there is nothing to patch.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty() && self.atomics.is_empty() && self.passages.is_empty()
     }
 }
 
-/// Chunks that are one function, among which control goes to and fro.
+/// Chunks that make up one function, and jump to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Ascending.
+    /// Indices of the chunks, ascending.
     pub chunks: Vec<usize>,
-    /// What it works on, if that is known.
+    /// Its object, if known.
     pub object: Option<Object>,
-    /// Why it cannot be a section, if that is known already.
+    /// Why it cannot be a section, if that is known.
     pub refusal: Option<Refusal>,
 }
 
-/// Finds what should be in sections. In a file that does not tell its functions there is nothing,
-/// nor in the dynamic linker, where threads that bind the same symbol race, but do the same.
+/// Finds the code that should be in sections. There is none in a file that does not tell its
+/// functions, and none in the dynamic linker: threads that bind the same symbol race, but do the
+/// same.
 pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     let library = Library::of(elf);
     if !functions.known || library == Library::Linker {

@@ -1,25 +1,25 @@
-//! Which functions are sections because of their names, and which never are.
+//! Functions that are sections because of their names, and functions that never are.
 
 use super::cancellation;
 use super::objects::{Object, object_of};
 use crate::chunk::Chunk;
 use crate::elf::ElfView;
 
-/// What a file is to its threads.
+/// The kind of a file, as far as sections are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Library {
-    /// The shared C library: all its functions that synchronise are sections.
+    /// The shared C library. All its functions that synchronise are sections.
     C,
     /// The dynamic linker.
     Linker,
-    /// A program with a C library of its own.
+    /// A program that contains a C library.
     Static,
     /// Anything else.
     Other,
 }
 
 impl Library {
-    /// By the symbols that the file defines.
+    /// The kind of a file, by the symbols that it defines.
     pub fn of(elf: &ElfView) -> Self {
         let [lock, start, linker, main] =
             elf.defines([b"pthread_mutex_lock", b"__libc_start_main", b"_rtld_global", b"main"]);
@@ -33,18 +33,18 @@ impl Library {
     }
 }
 
-/// What the symbols say about each chunk.
+/// What the symbols tell about each chunk.
 pub(crate) struct Names {
     pub library: Library,
-    /// It begins with a symbol, not that of a cold part.
+    /// Whether it begins with a symbol other than that of a cold part.
     pub named: Vec<bool>,
-    /// It should be a section.
+    /// Whether it should be a section.
     pub wanted: Vec<bool>,
-    /// It should not, whatever it does.
+    /// Whether it must not be a section, whatever it does.
     pub unwanted: Vec<bool>,
-    /// What it works on, in the GNU C library.
+    /// Its object, in the GNU C library.
     pub objects: Vec<Option<Object>>,
-    /// It may be a section although it calls code of the program.
+    /// Whether it may be a section although it calls code of the program.
     pub may_call: Vec<bool>,
 }
 
@@ -83,11 +83,12 @@ impl Names {
     }
 }
 
-/// Sections although they call what the program gives them.
+/// Functions that are sections although they call functions of the program.
 const ONCE: [&[u8]; 4] = [b"pthread_once", b"__pthread_once", b"call_once", b"__pthread_once_slow"];
 
-/// Too frequent, and of use to their own thread only; and those on spin locks, of which one waits
-/// without the kernel's help, which in a section would be for ever. Their accesses are operations.
+/// Functions that are called too often and only concern their own thread, and those on spin locks.
+/// One of these waits without the kernel's help, and would wait for ever in a section. The
+/// accesses of these are operations instead.
 const NEVER: [&[u8]; 14] = [
     b"pthread_self",
     b"pthread_equal",
@@ -105,7 +106,7 @@ const NEVER: [&[u8]; 14] = [
     b"pthread_spin_unlock",
 ];
 
-/// Families of functions of the C library. Elsewhere such names may mean anything.
+/// Families of functions of the C library. In other files, such names may mean anything.
 const PREFIXES: [&[u8]; 10] = [
     b"pthread_",
     b"__pthread_",

@@ -1,25 +1,27 @@
-//! Which functions of the GNU C library work on one object that they are given: they are ordered
-//! among those on the same object, not by the baton.
+//! Functions of the GNU C library that work on one object, to which an argument points. They are
+//! ordered among the functions on the same object, not by the baton.
 //!
-//! Whatever touches such an object has to be listed, or else it would be ordered in two ways that
-//! know nothing of each other. The names are those of POSIX; what they call without a name of its
-//! own is part of them.
+//! Every function that accesses such an object must be listed. Otherwise, the object would be
+//! ordered in two independent ways. The names are those of POSIX. Functions without a name of their
+//! own belong to their callers.
 
-/// The argument that points to a function's object.
+/// The object of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Object {
-    /// The first argument. Nothing else of what it touches is known to other threads.
+    /// The one that the first argument points to. Other threads know nothing else that the function
+    /// accesses.
     First,
-    /// The second one: it waits on a condition, which the baton orders, and gives up this mutex
-    /// meanwhile.
+    /// The one that the second argument points to: the mutex that is released while the function
+    /// waits on a condition, which the baton orders.
     Second,
-    /// A word of the calling thread, so far from where its storage begins.
+    /// A word of the calling thread, by its offset in the thread's storage.
     Own(u32),
-    /// The same word of the thread to which the first argument points. The baton orders it, too.
+    /// The same word of another thread, to which the first argument points. The baton orders it,
+    /// too.
     OfThread(u32),
 }
 
-/// Families of functions, and what follows the family's name in each.
+/// Families of functions: the prefix of their names, and the rest of each name.
 const OF_FIRST: [(&[u8], &[&[u8]]); 4] = [
     (
         b"pthread_mutex_",

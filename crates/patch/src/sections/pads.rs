@@ -1,18 +1,19 @@
-//! Padding that other plans have left.
+//! Padding that other plans do not use.
 
 use crate::choice::Plan;
 use crate::jump::{JUMP_BYTES, Jump};
 use crate::survey::Pad;
 
-/// Free padding, by address. What was taken last can be given back.
+/// Free padding, by address. Padding taken last can be given back.
 pub(crate) struct Pads {
     free: Vec<Pad>,
-    /// What was changed, as it was before.
+    /// Changed entries, with their previous values.
     history: Vec<(usize, Pad)>,
 }
 
 impl Pads {
-    /// All padding to which nothing refers, without what `plans` use; `targets` are sorted.
+    /// Takes all padding without references to it, except the padding that `plans` use. `targets`
+    /// are sorted.
     pub fn new(mut pads: Vec<Pad>, targets: &[u64], plans: &[Plan]) -> Self {
         pads.sort_unstable_by_key(|pad| pad.start);
         for pad in &mut pads {
@@ -28,12 +29,12 @@ impl Pads {
         pads
     }
 
-    /// How much was taken so far: for [`Self::give_back`].
+    /// The number of pieces taken so far, for [`Self::give_back`].
     pub fn taken(&self) -> usize {
         self.history.len()
     }
 
-    /// Gives back what was taken since.
+    /// Gives back all pieces taken since then.
     pub fn give_back(&mut self, taken: usize) {
         while self.history.len() > taken {
             let (index, pad) = self.history.pop().expect("longer than before");
@@ -41,7 +42,7 @@ impl Pads {
         }
     }
 
-    /// The end of the free padding that starts at an address, or the address.
+    /// The end of the free padding that starts at an address, or the address if there is none.
     pub fn end_from(&self, address: u64) -> u64 {
         self.index_of(address).map_or(address, |index| self.free[index].end)
     }
@@ -53,7 +54,8 @@ impl Pads {
         self.free[index].start += bytes;
     }
 
-    /// Takes room for a jump, nearest to `from`, that a short jump ending there reaches.
+    /// Takes room for a jump in the free padding nearest to `from`, within reach of a short jump
+    /// that ends at `from`.
     pub fn take_near(&mut self, from: u64) -> Option<u64> {
         let first = self.free.partition_point(|pad| pad.start < from.saturating_sub(128));
         let reachable = self.free[first..].iter().take_while(|pad| pad.start <= from + 127);

@@ -1,8 +1,8 @@
-//! Deciding how sections and passages are patched, in what the system calls' and counters' plans
-//! leave free.
+//! Planning of the patches for sections and passages, in the text that the plans for system calls
+//! and counters leave free.
 //!
-//! A function is a section with all its entries and exits, or not at all; its atomic instructions
-//! are then sections of their own.
+//! A function is a section with all its entries and exits, or not at all. In the latter case, its
+//! atomic instructions are sections of their own.
 
 use super::pads::Pads;
 use super::{Function, Object, Wanted};
@@ -14,10 +14,10 @@ use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Returns that may stay as they are in one function.
+/// The most returns that may stay as they are in one function.
 const MOST_BARE: usize = 4;
 
-/// Adds what is wanted to what was chosen before, and keeps it sorted.
+/// Adds plans for the wanted code to those chosen before, and keeps them sorted.
 pub(crate) fn choose_wanted(
     context: &Context,
     chunks: &[Chunk],
@@ -52,7 +52,8 @@ pub(crate) fn choose_wanted(
         }
     }
     if !objects_known {
-        // What works on the same objects is ordered in one way, or not at all.
+        // Functions on the same objects must be ordered in one way. If one of them is refused, none
+        // tells its object.
         planned.iter_mut().for_each(|plan| plan.operand = None);
     }
     chosen.plans.extend(planned);
@@ -76,12 +77,12 @@ struct Planner<'a, 'data> {
     chunks: &'a [Chunk],
     wanted: &'a Wanted,
     pads: Pads,
-    /// What belongs to plans: end by start.
+    /// Ranges that belong to plans: end by start.
     taken: BTreeMap<u64, u64>,
 }
 
 impl Planner<'_, '_> {
-    /// The plan of one instruction.
+    /// Plans a single instruction.
     fn single(&mut self, address: u64, kind: SiteKind) -> Result<Plan, Refusal> {
         let is_known = || self.wanted.known.binary_search(&address).is_ok();
         let by_memory = kind == SiteKind::Atomic && (self.wanted.by_memory || is_known());
@@ -89,8 +90,8 @@ impl Planner<'_, '_> {
         self.choose(index, kind, by_memory.then_some(Operand::Memory), false)
     }
 
-    /// The plans of a function, all or none. A return that cannot be patched because others jump to
-    /// it stays; the jumps to it then are exits.
+    /// Plans a function completely or not at all. A return that cannot be patched because code
+    /// jumps to it may stay as it is. The jumps to it are exits then.
     fn function(&mut self, function: &Function) -> Result<Vec<Plan>, Refusal> {
         if let Some(refusal) = function.refusal {
             return Err(refusal);
@@ -110,7 +111,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether an exit is a return to which nothing leads but branches.
+    /// Whether an exit is a return that only branches refer to.
     fn may_stay(&self, site: u64, bare: &[u64]) -> bool {
         let is_return = self
             .listed(site)
@@ -148,7 +149,7 @@ impl Planner<'_, '_> {
         Ok(plans)
     }
 
-    /// The cheapest plan for one site in what is still free.
+    /// Returns the cheapest plan for one site in the text that is still free.
     fn choose(
         &mut self,
         index: usize,
@@ -172,7 +173,8 @@ impl Planner<'_, '_> {
         Ok(plan)
     }
 
-    /// What is free around an instruction in its chunk; `None` where the instruction itself is not.
+    /// The free range around an instruction in its chunk. `None` if the instruction itself is not
+    /// free.
     fn free_around(&self, site: &Listed) -> Option<Range<u64>> {
         let chunk = self.chunks[site.chunk as usize];
         let before = self.taken.range(..=site.address).next_back().map_or(0, |(_, end)| *end);
@@ -182,7 +184,7 @@ impl Planner<'_, '_> {
             .then_some(chunk.start.max(before)..chunk.end.min(after))
     }
 
-    /// The index of an instruction, if it can be displaced.
+    /// Returns the index of an instruction if it can be displaced.
     fn movable(&self, address: u64) -> Option<usize> {
         self.listed(address).filter(|index| self.context.listing[*index].is_movable())
     }
@@ -197,10 +199,10 @@ impl Planner<'_, '_> {
     }
 }
 
-/// Why a function is no section.
+/// Why a function could not be planned.
 struct Failure {
     refusal: Refusal,
-    /// The site to which something jumps, if that is why.
+    /// The site, if the reason is that something jumps to it.
     site: Option<u64>,
 }
 
@@ -210,8 +212,8 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// The order in which a function's sites are planned: those first that other plans must not
-/// displace.
+/// The order in which a function's sites are planned. Sites that other plans must not displace come
+/// first.
 fn sequence(context: &Context, entries: Vec<usize>, exits: Vec<usize>) -> Vec<(usize, SiteKind)> {
     let is_conditional =
         |index: &usize| matches!(context.listing[*index].role, Role::Conditional { .. });
@@ -239,7 +241,7 @@ impl Parts<'_, '_, '_> {
         self.chunks().any(|(_, chunk)| (chunk.start..chunk.end).contains(&address))
     }
 
-    /// Branches into a range of addresses.
+    /// Returns the branches into a range of addresses.
     fn branches_to(&self, range: Range<u64>) -> &[Branch] {
         let branches = self.planner.context.branches;
         let first = branches.partition_point(|branch| branch.target < range.start);
@@ -247,8 +249,8 @@ impl Parts<'_, '_, '_> {
         &branches[first..end]
     }
 
-    /// The first instructions, as indices of the listing, of the chunks by which control comes into
-    /// the function.
+    /// The first instructions of the chunks by which the function is entered, as indices of the
+    /// listing.
     fn entries(&self) -> Result<Vec<usize>, Refusal> {
         let any_known = self.chunks().any(|(index, chunk)| self.is_known_entry(index, &chunk));
         let mut entries = Vec::new();
@@ -269,20 +271,21 @@ impl Parts<'_, '_, '_> {
         if entries.is_empty() { Err(Refusal::NoExit) } else { Ok(entries) }
     }
 
-    /// Whether others may call what begins with the chunk: it has a name, or somebody does.
+    /// Whether the chunk is an entry of the function: it has a name, or other code calls it or
+    /// jumps to it.
     fn is_known_entry(&self, index: usize, chunk: &Chunk) -> bool {
         let mut branches = self.branches_to(chunk.start..chunk.start + 1).iter();
         self.planner.wanted.named[index]
             || branches.any(|branch| branch.is_call || !self.hold(branch.source))
     }
 
-    /// The index of a function's first instruction after its mark, if it can be displaced.
+    /// Returns the index of a function's first instruction after `endbr64`, if it can be displaced.
     fn first_instruction(&self, chunk: &Chunk) -> Option<usize> {
         self.planner.movable(behind_mark(self.planner.context.elf, chunk.start))
     }
 
-    /// The instructions, as indices of the listing, by which control leaves the function. One that
-    /// leads to where it begins does: the section will begin again.
+    /// The instructions that leave the function, as indices of the listing. A jump to the
+    /// function's beginning is one: the section begins again there.
     fn exits(&self, entries: &[usize]) -> Result<Vec<usize>, Refusal> {
         let listing = self.planner.context.listing;
         let begins: Vec<u64> = entries
@@ -301,8 +304,8 @@ impl Parts<'_, '_, '_> {
         if exits.is_empty() { Err(Refusal::NoExit) } else { Ok(exits) }
     }
 
-    /// What leads to the call that ends the function, from which nothing comes back: the thread is
-    /// cancelled, and leaves all functions that it is in.
+    /// The instruction before the call that never returns, at the function's end. The call cancels
+    /// the thread, which thereby leaves all functions that it is in.
     fn way_to_cancel(&self, listed: Range<usize>, chunk: &Chunk) -> Option<usize> {
         let is_own = matches!(self.function.object, Some(Object::Own(_)));
         let listing = &self.planner.context.listing[listed.clone()];

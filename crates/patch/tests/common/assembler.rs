@@ -1,6 +1,6 @@
 //! Small files for tests, made without a compiler.
 
-/// Where the code of a [`small_file`] is, as offset and as link-time address.
+/// The code of a [`small_file`], as offset and as link-time address.
 pub const CODE_ADDRESS: u64 = 0x1000;
 
 /// A symbol of a [`small_file`].
@@ -8,7 +8,7 @@ pub const CODE_ADDRESS: u64 = 0x1000;
 pub struct Symbol {
     /// Offset in the code.
     pub start: u64,
-    /// Zero for "not said".
+    /// Size in bytes, 0 if the file does not say it.
     pub bytes: u64,
 }
 
@@ -18,8 +18,8 @@ pub fn small_file(code: &[u8], symbols: &[Symbol]) -> Vec<u8> {
     named_file(code, symbols, "")
 }
 
-/// The same, in which the symbols have names, separated by spaces; the last name is that of all
-/// that follow.
+/// Makes a library like [`small_file`] whose symbols have names, separated by spaces. The last name
+/// is used for all further symbols.
 pub fn named_file(code: &[u8], symbols: &[Symbol], names: &str) -> Vec<u8> {
     let mut file = vec![0; CODE_ADDRESS as usize];
     file.extend(code);
@@ -48,7 +48,7 @@ fn put_symbols(file: &mut Vec<u8>, symbols: &[Symbol], names: &str) {
     for symbol in symbols {
         file.extend((name as u32).to_le_bytes());
         name += names[name - 1..].find(' ').map_or(0, |space| space + 1);
-        // A global function, in the first section.
+        // A global function in the first section.
         file.extend([0x12, 0, 1, 0]);
         file.extend((CODE_ADDRESS + symbol.start).to_le_bytes());
         file.extend(symbol.bytes.to_le_bytes());

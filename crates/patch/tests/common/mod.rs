@@ -1,4 +1,4 @@
-//! Checks that hold for every image, whatever it was made from.
+//! Checks that every image must pass.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -15,7 +15,7 @@ use retake_patch::{
     examine,
 };
 
-/// A count of one kind of site: patched, refused.
+/// The numbers of patched and of refused sites of one kind.
 pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
     let patched = match verdict {
         Verdict::Patched(image) => image.sites.iter().filter(|site| site.kind == kind).count(),
@@ -24,7 +24,7 @@ pub fn counts(verdict: &Verdict, kind: SiteKind) -> (usize, usize) {
     (patched, verdict.refused().iter().filter(|site| site.kind == kind).count())
 }
 
-/// Prints what became of a file.
+/// Prints the result for a file.
 pub fn print_counts(name: &str, verdict: &Verdict) {
     for kind in SiteKind::ALL {
         let (patched, refused) = counts(verdict, kind);
@@ -36,7 +36,7 @@ pub fn print_counts(name: &str, verdict: &Verdict) {
     println!("{name}: unknown_calls {}", verdict.unknown_calls());
 }
 
-/// Bytes of the image at a text address.
+/// The bytes of the image at a text address.
 fn text(segments: &[ImageSegment], address: u64, bytes: usize) -> &[u8] {
     let segment = segments
         .iter()
@@ -55,8 +55,8 @@ fn decode(bytes: &[u8], address: u64) -> Instruction {
     instruction
 }
 
-/// What becomes of a file of functions, one behind the other, with these names. An image is
-/// checked.
+/// Returns the verdict on a file of functions in a row, with these names. Checks the image if there
+/// is one.
 pub fn verdict_on(functions: &[&[u8]], names: &str, options: &Options) -> Verdict {
     let mut symbols = Vec::new();
     let mut start = 0;
@@ -73,7 +73,7 @@ pub fn verdict_on(functions: &[&[u8]], names: &str, options: &Options) -> Verdic
     verdict
 }
 
-/// Checks everything about an image that does not need to run it.
+/// Checks everything about an image that does not need its execution.
 pub fn check_image(elf: &[u8], image: &Image, placement: Placement) {
     assert_eq!(image.stubs.len() as u64 % PAGE_BYTES, 0);
     match placement {
@@ -91,7 +91,7 @@ pub fn check_image(elf: &[u8], image: &Image, placement: Placement) {
     check_only_patches_differ(elf, image);
 }
 
-/// Outside the patched bytes the image is the file.
+/// Checks that the image is equal to the file outside the patched bytes.
 fn check_only_patches_differ(elf: &[u8], image: &Image) {
     for segment in &image.segments {
         let start = segment.file_offset as usize;
@@ -108,7 +108,7 @@ fn check_only_patches_differ(elf: &[u8], image: &Image) {
     }
 }
 
-/// The original text from an address on.
+/// Returns the original text from an address on.
 fn original<'elf>(elf: &'elf [u8], image: &Image, address: u64) -> &'elf [u8] {
     let segments = &image.segments;
     let holds = |segment: &&ImageSegment| {
@@ -118,7 +118,7 @@ fn original<'elf>(elf: &'elf [u8], image: &Image, address: u64) -> &'elf [u8] {
     &elf[(segment.file_offset + (address - segment.address)) as usize..]
 }
 
-/// Follows the jump of a site; the address of its stub.
+/// Follows the jump of a site to its stub. Returns the stub's address.
 fn stub_jump(image: &Image, site: &Site) -> u64 {
     let mut jump = decode(text(&image.segments, site.patch_address, 5), site.patch_address);
     if let Some(pad) = site.pad_address {
@@ -133,7 +133,7 @@ fn stub_jump(image: &Image, site: &Site) -> u64 {
 }
 
 /// Follows the jump through the stub: the displaced instructions in order, the call of the runtime,
-/// the way back.
+/// the jump back.
 fn check_site(elf: &[u8], image: &Image, site: &Site) {
     if site.kind.is_of_section() {
         return sections::check_section_site(elf, image, site);
@@ -162,7 +162,8 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     assert_eq!(image.text_address(decoder.ip()), Some(site.address));
     check_call(image, site, &mut decoder);
     if site.kind != SiteKind::Passage {
-        position += u64::from(site.length); // the runtime has stood in for it
+        // The runtime executes the site instead.
+        position += u64::from(site.length);
     }
     if site.stub.continue_at != position {
         assert_eq!(site.stub.continue_at, decoder.ip());
@@ -181,7 +182,7 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
     assert!(site.patch_address + u64::from(site.patch_length) <= position);
 }
 
-/// `incq %gs:passages`, and a jump over the call as long as that is not negative.
+/// `incq %gs:passages`, and a jump over the call while the count is not negative.
 fn check_count(site: &Site, decoder: &mut Decoder) {
     let count = decoder.decode();
     assert_eq!((count.mnemonic(), count.memory_size()), (Mnemonic::Inc, MemorySize::UInt64));
@@ -196,7 +197,7 @@ fn check_count(site: &Site, decoder: &mut Decoder) {
     );
 }
 
-/// `mov %rcx,%gs:scratch` for all but system calls, then the call of the runtime.
+/// `mov %rcx,%gs:scratch` except for system calls, then the call of the runtime.
 fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     if site.kind != SiteKind::SystemCall {
         let save = decoder.decode();
@@ -223,8 +224,8 @@ fn entry(kind: SiteKind) -> Entry {
     replaced.map_or(Entry::Passage, |index| Entry::ALL[index])
 }
 
-/// Compares instructions of the original text with what the stub executes, up to `stub_end`;
-/// returns the text address after them.
+/// Compares instructions of the original text with those of the stub, up to `stub_end`. Returns the
+/// text address after them.
 fn check_displaced(
     elf: &[u8],
     image: &Image,
@@ -269,7 +270,7 @@ fn is_string_operand(kind: OpKind) -> bool {
     name.starts_with("Memory")
 }
 
-/// Offset in the stub of the site's own part.
+/// Offset of the site's own part in the stub.
 fn call_offset(site: &Site) -> u64 {
     let point = site.stub.points.iter().find(|point| point.text_address == site.address);
     u64::from(point.expect("every stub has its site").offset)

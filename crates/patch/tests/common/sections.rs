@@ -5,15 +5,15 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Regi
 use retake_contract::context::context;
 use retake_patch::{Entry, Image, Site, SiteKind};
 
-/// Where a thread's storage has the address of itself.
+/// Offset in a thread's storage of the storage's own address.
 const SELF: u64 = 0x10;
 
-/// What a stub does.
+/// A step of a stub.
 enum Step {
-    /// The runtime is told first which memory the operation is on.
+    /// Tells the runtime the memory of the operation.
     Operand(Instruction),
     Call(Entry),
-    /// A call after which the runtime may go on at the address instead.
+    /// A call of the runtime, which may continue at the address instead.
     CallOrSkip(Entry, u64),
     Instruction(Instruction),
 }
@@ -62,12 +62,12 @@ fn steps(image: &Image, site: &Site, stub: u64) -> Vec<Step> {
     steps
 }
 
-/// `lea`, and what saves the address that it has found, if that comes next.
+/// Decodes `lea` and the instruction that saves the address, if they come next.
 fn operand(decoder: &mut Decoder) -> Option<Instruction> {
     let (position, address) = (decoder.position(), decoder.ip());
     let mut lea = decoder.decode();
     if lea.memory_segment() == Register::FS {
-        // Where the thread's own storage is.
+        // The address of the thread's own storage.
         assert_eq!((lea.op0_register(), lea.memory_displacement64()), (Register::RCX, SELF));
         lea = decoder.decode();
         assert_eq!(lea.memory_base(), Register::RCX);
@@ -88,7 +88,7 @@ fn operand(decoder: &mut Decoder) -> Option<Instruction> {
     Some(lea)
 }
 
-/// The call of the runtime, which goes on behind itself, or behind the byte that follows it.
+/// Decodes a call of the runtime, which continues after it, or after the byte that follows it.
 fn call(image: &Image, decoder: &mut Decoder, code: &[u8]) -> Step {
     let lea = decoder.decode();
     assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
@@ -110,7 +110,7 @@ fn call(image: &Image, decoder: &mut Decoder, code: &[u8]) -> Step {
     Step::CallOrSkip(entry, next + u64::from(code[position]))
 }
 
-/// What an operand in memory consists of, but for the segment.
+/// The parts of a memory operand, except the segment.
 fn memory(instruction: &Instruction) -> (Register, Register, u32, u64) {
     (
         instruction.memory_base(),
@@ -169,8 +169,8 @@ impl Walk<'_> {
         self.displaced_and_back(&steps[calls..], None);
     }
 
-    /// All instructions but the last are those of the text; the last jumps behind them, or is that
-    /// of the text too and leaves.
+    /// Checks that all instructions but the last are those of the text. The last one jumps to the
+    /// text after them, or is the text's own instruction that leaves.
     fn displaced_and_back(&self, steps: &[Step], moved_site: Option<u64>) {
         let instructions = steps.iter().filter_map(|step| match step {
             Step::Instruction(instruction) => Some(instruction),
@@ -198,7 +198,7 @@ impl Walk<'_> {
         assert!(self.site.patch_address + u64::from(self.site.patch_length) <= position);
     }
 
-    /// Compares one instruction with that of the text; gives the position behind it.
+    /// Compares one instruction with that of the text. Returns the position after it.
     fn same(&self, position: u64, new: &Instruction, moved_site: Option<u64>) -> u64 {
         let old = decode(original(self.elf, self.image, position), position);
         assert_eq!(self.image.text_address(new.ip()), Some(position));
@@ -216,7 +216,8 @@ impl Walk<'_> {
         position + old.len() as u64
     }
 
-    /// Where a thread is cancelled: the runtime is told so, and the text goes on.
+    /// Checks the stub of a call that cancels the thread: the runtime is told, and the text
+    /// continues.
     fn leaves_all(&self, steps: &[Step]) {
         let [Step::Operand(told), Step::Call(Entry::ObjectBegin), rest @ ..] = steps else {
             panic!("one call")

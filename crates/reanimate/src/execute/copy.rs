@@ -1,4 +1,4 @@
-//! Data that move from file to file.
+//! Moving data from file to file.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::{Done, Effect, Executor, Failure, file_of};
 use crate::action::{CloneRange, MAXIMUM_TRANSFER, Transfer};
 use crate::handle::Handle;
 
-/// An open file and where in it, if not at its position.
+/// An open file, and an offset in it unless the call uses the file position.
 type End<'task> = (&'task Arc<Handle>, Option<u64>);
 
 impl Executor<'_> {
-    /// Moves as much as the trace says was moved.
+    /// Moves the number of bytes that the trace says was moved.
     pub(super) fn transfer(
         &mut self,
         call: &TracedCall,
@@ -65,7 +65,7 @@ impl Executor<'_> {
                     super::pipe::await_ready(source, PollFlags::IN, &mut patience)?;
                     super::pipe::await_ready(destination, PollFlags::OUT, &mut patience)?;
                 }
-                // File systems that cannot do it inside the kernel, or not between the two.
+                // The file system cannot do it inside the kernel, or not between these two files.
                 Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::NOSYS) if !call.failed() => {
                     total +=
                         self.copy((source, from_offset), (destination, to_offset), wanted - total)?;
@@ -77,7 +77,7 @@ impl Executor<'_> {
         Ok(Effect::returned(i64::try_from(total).unwrap_or(i64::MAX)))
     }
 
-    /// Copies through memory; returns how much there was.
+    /// Copies through memory. Returns the number of bytes copied.
     fn copy(
         &mut self,
         from: (BorrowedFd<'_>, Option<u64>),
@@ -107,7 +107,7 @@ impl Executor<'_> {
         Ok(total)
     }
 
-    /// Shares the blocks of a file, or copies them where the file system cannot share.
+    /// Shares the blocks of a file, or copies them if the file system cannot share blocks.
     pub(super) fn clone_blocks(
         &mut self,
         from: &Handle,

@@ -1,4 +1,4 @@
-//! Reading and writing files, and everything about their size and position.
+//! Reading and writing files, and calls about size and position.
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
@@ -15,28 +15,29 @@ use crate::calls::pieces;
 use crate::handle::Handle;
 use crate::options::Verify;
 
-/// Pieces written by one call.
+/// The most pieces that one call writes.
 const MAXIMUM_PIECES: usize = 1024;
 
-/// Written where the trace was told not to keep the data.
+/// The data of writes that the trace was told to omit.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// What should be read, piece after piece.
+/// The data that a call should read, piece by piece.
 pub struct Expected<'call, Pieces> {
     pieces: Pieces,
-    /// What is left of the current piece: bytes kept in the trace, then bytes that are not.
+    /// The rest of the current piece's traced bytes.
     data: &'call [u8],
+    /// The number of bytes that follow them in the piece, but are not in the trace.
     unknown: u64,
     position: u64,
 }
 
 impl<'call, Pieces: Iterator<Item = &'call TracedBuffer>> Expected<'call, Pieces> {
-    /// What these pieces hold.
+    /// Expects the data of these pieces.
     pub fn new(pieces: Pieces) -> Self {
         Self { pieces, data: &[], unknown: 0, position: 0 }
     }
 
-    /// Compares what was read next; only the first difference is noted.
+    /// Compares the bytes read next. Only the first difference is recorded.
     pub fn compare(&mut self, mut actual: &[u8], differences: &mut Vec<(String, String)>) {
         while !actual.is_empty() {
             if self.data.is_empty() && self.unknown == 0 {
@@ -80,7 +81,7 @@ impl<'call, Pieces: Iterator<Item = &'call TracedBuffer>> Expected<'call, Pieces
     }
 }
 
-/// The beginning of some bytes, readable.
+/// The beginning of some bytes, in readable form.
 fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 16;
     bytes[..bytes.len().min(SHOWN)].escape_ascii().to_string()
@@ -111,7 +112,7 @@ impl Executor<'_> {
                 expected.compare(&bytes[..count], &mut effect.differences);
             }
             total += count as u64;
-            // What is more than expected is wrong whatever follows.
+            // Reading more than the trace says is a difference, whatever follows.
             if count < left || total >= requested || total > limit {
                 break;
             }
@@ -143,7 +144,7 @@ impl Executor<'_> {
             left -= known.len() as u64;
             let mut unknown = piece.total_bytes.saturating_sub(piece.data.len() as u64).min(left);
             left -= unknown;
-            // Bounded, for the trace says how much is missing, and may say anything.
+            // The limit is needed because the trace says how much is missing, and may be wrong.
             while unknown > 0 && slices.len() < MAXIMUM_PIECES {
                 let count = ZEROS.len().min(usize::try_from(unknown).unwrap_or(usize::MAX));
                 slices.push(IoSlice::new(&ZEROS[..count]));
@@ -163,7 +164,7 @@ impl Executor<'_> {
         write_slices(file, offset, &mut slices, flags)
     }
 
-    /// Direct output takes data from aligned memory only.
+    /// Writes from aligned memory, which direct output needs.
     fn write_aligned(
         &mut self,
         file: BorrowedFd<'_>,
@@ -186,11 +187,12 @@ impl Executor<'_> {
         Ok(Effect::returned(i64::try_from(total).unwrap_or(i64::MAX)))
     }
 
-    /// Calls about size, position, flags and the way to the disk.
+    /// Executes calls about size, position, flags and syncing.
     pub(super) fn adjust(&mut self, call: &TracedCall, action: &Action) -> Done {
         match action {
             Action::Seek { handle, offset, whence } => {
-                // A listing starts again, or goes on from where only the traced file system knows.
+                // A listing starts again, or continues at an offset that only the traced file
+                // system understands.
                 handle.listing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
                 self.seek(call, file_of(handle)?, *offset, *whence)
             }
@@ -245,7 +247,7 @@ impl Executor<'_> {
             sys::SEEK_SET => SeekFrom::Start(u64::try_from(offset).map_err(|_| Errno::INVAL)?),
             sys::SEEK_CUR => SeekFrom::Current(offset),
             sys::SEEK_END => SeekFrom::End(offset),
-            // Where the holes of a file are is up to the file system; what was read there is not.
+            // The places of holes depend on the file system. The data that were read there do not.
             sys::SEEK_DATA | sys::SEEK_HOLE => {
                 if let Ok(position) = u64::try_from(call.result) {
                     rustix::fs::seek(file, SeekFrom::Start(position))?;
@@ -256,7 +258,7 @@ impl Executor<'_> {
         };
         let position = rustix::fs::seek(file, position)?;
         let is_elsewhere = !call.failed() && call.result.unsigned_abs() != position;
-        // Directories are numbered by the file system, too.
+        // The position of a directory depends on the file system, too.
         let is_transfer = i64::from(call.number) != sys::SYS_lseek;
         if is_elsewhere && !is_transfer {
             let _ = rustix::fs::seek(file, SeekFrom::Start(call.result.unsigned_abs()));
@@ -280,12 +282,12 @@ impl Executor<'_> {
     }
 }
 
-/// A success without a number of interest, which is 0.
+/// Converts a success without a result of interest to the result 0.
 pub(super) fn done(result: Result<(), Errno>) -> Result<Effect, Errno> {
     result.map(|()| Effect::returned(0))
 }
 
-/// Puts an open file where the trace has it, so that one difference does not make all that follow.
+/// Moves an open file to its traced position, so that one difference does not cause more.
 fn restore_position(file: BorrowedFd<'_>, expected: u64, actual: u64) {
     let distance =
         i64::try_from(expected).unwrap_or(0).saturating_sub(i64::try_from(actual).unwrap_or(0));

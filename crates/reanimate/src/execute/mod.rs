@@ -1,4 +1,4 @@
-//! Executing planned calls, and saying whether they did what the trace says.
+//! Execution of planned calls, and the comparison with the trace.
 
 mod copy;
 mod data;
@@ -20,23 +20,23 @@ use crate::root::Root;
 use places::Places;
 use scratch::Scratch;
 
-/// What a call did that was executed.
+/// The effect of an executed call.
 #[derive(Debug, Default)]
 pub struct Effect {
-    /// What it returned; nothing if any success is as good.
+    /// What it returned. `None` if any success is as good.
     result: Option<i64>,
-    /// What it returned in memory and should not have: expected and actual.
+    /// Differences of the data that it returned in memory: expected and actual.
     differences: Vec<(String, String)>,
 }
 
-/// What a call did that was not executed after all.
+/// Why a call was not executed.
 #[derive(Debug)]
 pub enum Failure {
     /// The kernel refused it.
     Refused(Errno),
     /// It was left out, for this reason.
     Skipped(&'static str),
-    /// It waited for data that do not come.
+    /// The call waited for data that did not come.
     Stalled,
 }
 
@@ -46,10 +46,10 @@ impl From<Errno> for Failure {
     }
 }
 
-/// How executing one call ends.
+/// The result of executing one call.
 type Done = Result<Effect, Failure>;
 
-/// What is to be said of a call.
+/// The result of comparing one call with the trace.
 #[derive(Debug)]
 pub enum Verdict {
     /// It did what the trace says.
@@ -65,15 +65,15 @@ pub enum Verdict {
 pub struct Executor<'run> {
     places: Places<'run>,
     verify: Verify,
-    /// Bytes that may be reserved by one call.
+    /// The most bytes that one call may reserve.
     allocation_limit: u64,
-    /// Tells whether anything else still happens.
+    /// Tells whether the replay still makes progress.
     pulse: &'run Pulse,
     scratch: Scratch,
 }
 
 impl Effect {
-    /// A success that returned this.
+    /// A success with this result.
     fn returned(result: i64) -> Self {
         Self { result: Some(result), differences: Vec::new() }
     }
@@ -85,7 +85,7 @@ impl Effect {
 }
 
 impl<'run> Executor<'run> {
-    /// For calls below that root.
+    /// Makes an executor for calls below a root.
     pub fn new(
         root: &'run Root,
         verify: Verify,
@@ -101,7 +101,7 @@ impl<'run> Executor<'run> {
         }
     }
 
-    /// Executes a call and judges it.
+    /// Executes a call and compares it with the trace.
     pub fn run(&mut self, task: &Task) -> Verdict {
         if matches!(task.action, Action::Order) {
             return Verdict::Same;
@@ -161,7 +161,7 @@ impl<'run> Executor<'run> {
             Action::OpenAtStart { place, flags, offset, handle } => {
                 self.open_at_start(place, *flags, *offset, handle)
             }
-            // The last user of an open file closes it.
+            // Dropping the last reference to an open file closes it.
             Action::Close(_) => Ok(Effect::success()),
             Action::Pipe { reader, writer, flags } => self.pipe(reader, writer, *flags),
             Action::Read { handle, offset, requested, buffers } => {
@@ -197,18 +197,18 @@ impl<'run> Executor<'run> {
         }
     }
 
-    /// Whether what calls return in memory is looked at.
+    /// Whether the data that calls return in memory are compared.
     fn compares_buffers(&self) -> bool {
         self.verify == Verify::Full
     }
 }
 
-/// The file of a handle, unless the call that should have opened it failed here.
+/// The file of a handle. Fails if the call that should have opened it failed in the replay.
 fn file_of(handle: &Handle) -> Result<std::os::fd::BorrowedFd<'_>, Failure> {
     handle.file().ok_or(Failure::Skipped("calls on files that could not be opened here"))
 }
 
-/// `ENOENT`, or the number if it has no name.
+/// The name of an error, such as `ENOENT`, or its number if it has no name.
 fn describe_errno(errno: i32) -> String {
     u16::try_from(errno)
         .ok()

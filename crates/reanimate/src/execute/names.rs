@@ -1,5 +1,4 @@
-//! Making, moving and removing names. Each is a single name in a directory that was opened below
-//! the root.
+//! Making, moving and removing names. Each is a single name in an open directory below the root.
 
 use libc as sys;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};

@@ -1,5 +1,5 @@
-//! Looking at files, and changing what is not their data. Paths are opened without access first:
-//! what follows is about the object found below the root and nothing else.
+//! Inspecting files, and changing anything but their data. Paths are first opened with `O_PATH`.
+//! All that follows acts on the object found below the root.
 
 use libc as sys;
 use retake_trace_format::TracedCall;
@@ -17,7 +17,7 @@ use crate::verify::{Compared, Listing, Status, entries, status_differences};
 /// The largest value of an extended attribute, and of the list of their names.
 const MAXIMUM_ATTRIBUTE_BYTES: usize = 64 << 10;
 
-/// Names that are shown when a listing differs.
+/// The most names that are shown when a listing differs.
 const MAXIMUM_NAMES: usize = 8;
 
 impl Executor<'_> {
@@ -86,7 +86,7 @@ impl Executor<'_> {
     fn read_link(&self, call: &TracedCall, target: &Target, buffer: u8) -> Done {
         let object = self.places.find(target)?;
         let text = match rustix::fs::readlinkat(&object, "", Vec::new()) {
-            // So it says of an object that is no link.
+            // `readlinkat` fails with `ENOENT` here if the object is no link.
             Err(Errno::NOENT) => return Err(Errno::INVAL.into()),
             text => text?.into_bytes(),
         };
@@ -106,8 +106,8 @@ impl Executor<'_> {
     fn list(&self, call: &TracedCall, handle: &Handle, has_type: bool) -> Done {
         let file = file_of(handle)?;
         if call.failed() {
-            // Only that it fails again is of interest: a file is no directory, a removed directory
-            // is none any more.
+            // The listing only has to fail again: a file is no directory, and a removed directory
+            // has no entries.
             Listing::read(file)?;
             return Ok(Effect::success());
         }
@@ -139,7 +139,7 @@ impl Executor<'_> {
         }
         let bytes = Arguments(call).output(1).unwrap_or_default();
         let (mut missing, changed) = current.take(entries(bytes, has_type));
-        // Entries made while the directory was being listed may or may not be seen.
+        // Entries made during the listing may or may not be listed.
         missing.retain(|entry| !is_there(&entry.name));
         let missing: Vec<_> = missing.into_iter().chain(changed).map(|entry| entry.name).collect();
         if !missing.is_empty() {
@@ -172,7 +172,7 @@ impl Executor<'_> {
         Ok(done(rustix::fs::utimensat(&object, "", &times, AtFlags::EMPTY_PATH))?)
     }
 
-    /// Repeats what a mapping wrote. Beyond the end of the file a mapping writes nothing.
+    /// Repeats writes through a mapping. A mapping writes nothing beyond the end of the file.
     fn write_mapped(&self, call: &TracedCall, place: &Place, offset: u64) -> Done {
         let file =
             self.places.open_place(place, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
@@ -244,7 +244,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The names that programs give; those of the system depend on the machine.
+    /// Lists the attributes that programs set. Those of the system depend on the machine.
     fn list_attributes(&self, call: &TracedCall, target: &Target, capacity: u64) -> Done {
         let object = self.places.find(target)?;
         let mut list = vec![0; MAXIMUM_ATTRIBUTE_BYTES];

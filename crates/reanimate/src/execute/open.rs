@@ -18,7 +18,7 @@ impl Executor<'_> {
         mode: u32,
         handle: &Handle,
     ) -> Done {
-        // FIFOs are waited for by us, not by the kernel; files do not care.
+        // We wait for FIFOs here, not in the kernel. The flag has no effect on files.
         let flags = OFlags::from_bits_retain(flags & !(sys::O_ASYNC as u32)) | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(mode);
         let opened = match self.open_once(place, flags, mode) {
@@ -31,12 +31,12 @@ impl Executor<'_> {
         if !call.failed() {
             handle.open(file, is_direct);
         }
-        // The descriptor's number is the program's.
+        // The number of the descriptor is known only to the traced program.
         Ok(Effect::success())
     }
 
-    /// Opens a file; without direct access or without leaving its access time alone if the file
-    /// system or its owner refuse that.
+    /// Opens a file. If the file system refuses direct access, or the owner refuses `O_NOATIME`,
+    /// opens it without that flag.
     fn open_once(
         &self,
         place: &Place,
@@ -55,7 +55,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Opens the writing end of a FIFO as soon as somebody reads from it.
+    /// Opens the write end of a FIFO as soon as it has a reader.
     fn open_when_read(
         &self,
         place: &Place,

@@ -1,5 +1,5 @@
-//! Pipes carry the real data. Nobody waits in the kernel: who waits does so with an eye on
-//! everybody else, so that a trace whose data never come is told from one whose data are late.
+//! Pipes carry the real data. No worker blocks in the kernel. A waiting worker watches the progress
+//! of the others, and so tells data that never come from data that are late.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Executor<'_> {
         Ok(Effect::success())
     }
 
-    /// Reads what the trace says came out: exactly as much, however much is there by now.
+    /// Reads exactly as many bytes as the trace says came out, however many are in the pipe by now.
     pub(super) fn read_pipe(
         &mut self,
         call: &TracedCall,
@@ -45,7 +45,7 @@ impl Executor<'_> {
         let mut patience = self.pulse.patience();
         let mut effect = Effect::default();
         let mut total = 0;
-        // Where the end was read, one byte more would be one too many.
+        // For a traced end of data, one byte is read to check that none is left.
         while total < wanted.max(1) {
             await_ready(file, PollFlags::IN, &mut patience)?;
             let bytes =
@@ -66,7 +66,7 @@ impl Executor<'_> {
         Ok(effect)
     }
 
-    /// Writes what the trace says went in.
+    /// Writes the data that the trace says went in.
     pub(super) fn write_pipe(&mut self, call: &TracedCall, handle: &Handle, data: Data) -> Done {
         let file = file_of(handle)?;
         if call.failed() {
@@ -101,7 +101,7 @@ fn write_whole(
     Ok(())
 }
 
-/// Waits until a descriptor is ready or its other end is gone.
+/// Waits until a descriptor is ready, or until its other end is closed.
 pub(super) fn await_ready(
     file: std::os::fd::BorrowedFd<'_>,
     events: PollFlags,

@@ -1,5 +1,5 @@
-//! What places are: files and directories below the root, found from their directory if somebody
-//! has it open.
+//! Places: files and directories below the root. They are opened relative to their directory if
+//! another call has opened that.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,31 +12,30 @@ use crate::action::{Identity, Place, Target};
 use crate::folder::Object;
 use crate::root::{Root, single_name};
 
-/// The tree below the root, as the user reaches it whose calls are executed.
+/// The tree below the root, accessed with the rights of the user whose calls are executed.
 #[derive(Debug)]
 pub(super) struct Places<'run> {
     root: &'run Root,
-    /// Owners can be set, and users be taken on.
+    /// Whether we are root, and can set owners and change users.
     is_root: bool,
-    /// Whose calls are executed, once somebody's rights were taken on.
+    /// The user whose rights were taken on last, if any.
     identity: Option<Arc<Identity>>,
 }
 
 impl<'run> Places<'run> {
-    /// As the user reaches them who runs this.
+    /// Accesses the tree with the rights of the user who runs the replay.
     pub(super) fn new(root: &'run Root) -> Self {
         Self { root, is_root: rustix::process::geteuid().is_root(), identity: None }
     }
 }
 
 impl Places<'_> {
-    /// Whether owners can be set, and users be taken on.
+    /// Whether we can set owners and change users.
     pub(super) fn is_root(&self) -> bool {
         self.is_root
     }
 
-    /// Takes on users and groups, if that is possible and they are others than those of the call
-    /// before.
+    /// Takes on a user and groups if we are root and they differ from those of the call before.
     pub(super) fn become_user(&mut self, identity: &Arc<Identity>) -> Result<(), Errno> {
         if !self.is_root {
             return Ok(());
@@ -60,7 +59,7 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// The object that a call is about, without any access to it.
+    /// Opens the object of a call with `O_PATH`.
     pub(super) fn find<'task>(&self, target: &'task Target) -> Result<Object<'task>, Failure> {
         Ok(match target {
             Target::Handle(handle) => Object::Kept(file_of(handle)?),
@@ -68,7 +67,7 @@ impl Places<'_> {
         })
     }
 
-    /// The directory of a place, and the name in it.
+    /// Opens the directory of a place. Returns it with the name in it.
     pub(super) fn parent<'place>(
         &self,
         place: &'place Place,
@@ -85,7 +84,7 @@ impl Places<'_> {
         Ok((directory, name))
     }
 
-    /// Opens what a place names.
+    /// Opens the object of a place.
     pub(super) fn open_place(
         &self,
         place: &Place,
@@ -94,7 +93,7 @@ impl Places<'_> {
     ) -> Result<OwnedFd, Errno> {
         if let Some(directory) = self.near(place)? {
             match Root::open_in(&directory, &place.name, flags, mode) {
-                // A link: it leads on from the root.
+                // A link: the path is resolved from the root.
                 Err(Errno::LOOP) => {}
                 opened => return opened,
             }
@@ -102,13 +101,13 @@ impl Places<'_> {
         self.root.open(&place.path(), flags, mode)
     }
 
-    /// Opens what a place names without any access to it.
+    /// Opens the object of a place with `O_PATH`.
     pub(super) fn inspect(&self, place: &Place) -> Result<OwnedFd, Errno> {
         let follow = if place.follows { OFlags::empty() } else { OFlags::NOFOLLOW };
         self.open_place(place, OFlags::PATH | follow, Mode::empty())
     }
 
-    /// What `stat` tells of a place.
+    /// Returns the `stat` data of a place.
     pub(super) fn stat(&self, place: &Place) -> Result<Stat, Errno> {
         if let Some(directory) = self.near(place)? {
             let stat =
@@ -120,19 +119,19 @@ impl Places<'_> {
         rustix::fs::fstat(self.inspect(place)?)
     }
 
-    /// The directory of a place whose name is a plain one, to be used instead of the whole path.
+    /// Returns the directory of a place with a plain name, for use instead of the whole path.
     fn near<'place>(&self, place: &'place Place) -> Result<Option<Object<'place>>, Errno> {
         let is_plain =
             !matches!(place.name.as_slice(), b"" | b"." | b"..") && !place.name.contains(&b'/');
-        // Where there are devices, they are looked for on the way.
+        // If there are devices, the whole path is opened and checked.
         if !is_plain || !self.shares_folders() || self.root.has_devices() {
             return Ok(None);
         }
         self.root.folder(place).map(Some)
     }
 
-    /// Whether a directory that another call opened is one that this call could reach: for root all
-    /// are. For others that depends on the modes of all directories on the way, as they are then.
+    /// Whether this call could reach every directory that another call opened. Root can. For
+    /// others, that depends on the modes of all directories on the path at that time.
     fn shares_folders(&self) -> bool {
         self.is_root && self.identity.as_ref().is_none_or(|identity| identity.user == 0)
     }

@@ -1,9 +1,9 @@
-//! Memory to read into: one buffer, aligned for direct input and output.
+//! A buffer to read into, aligned for direct input and output.
 
-/// No more is read or written at once, however much the trace asks for.
+/// The most bytes read or written at once, however many the trace asks for.
 pub const MAXIMUM_BYTES: usize = 1 << 20;
 
-/// What direct input and output need at most.
+/// The largest alignment that direct input and output need.
 const ALIGNMENT: usize = 4096;
 
 /// A reusable buffer.
@@ -13,7 +13,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// That many bytes, at most [`MAXIMUM_BYTES`], with anything in them.
+    /// Returns `count` bytes, at most [`MAXIMUM_BYTES`], with undefined content.
     pub fn bytes(&mut self, count: usize) -> &mut [u8] {
         let count = count.min(MAXIMUM_BYTES);
         let needed = count + ALIGNMENT;

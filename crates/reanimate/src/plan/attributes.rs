@@ -10,7 +10,7 @@ use crate::calls::u64_at;
 use crate::prepare::Evidence;
 use crate::world::{NodeRef, use_attributes};
 
-/// Argument of the directory or the descriptor, and of the path.
+/// The arguments of the directory or descriptor, and of the path.
 type What = (Option<usize>, Option<u8>);
 
 const DESCRIPTOR: What = (Some(0), None);
@@ -18,7 +18,7 @@ const PATH: What = (None, Some(0));
 const AT: What = (Some(0), Some(1));
 const NOFOLLOW: i32 = sys::AT_SYMLINK_NOFOLLOW;
 
-/// Plans changes of attributes, and reading them.
+/// Plans calls that change or read attributes.
 pub(super) struct AttributeCalls<'plan> {
     pub(super) files: &'plan mut Files,
 }
@@ -49,7 +49,7 @@ impl AttributeCalls<'_> {
         }
     }
 
-    /// What a change is about. It waits for calls that looked before.
+    /// The object whose attributes a call changes. The call waits for earlier calls that read them.
     fn changed(
         &mut self,
         context: &mut Context,
@@ -174,7 +174,7 @@ impl AttributeCalls<'_> {
     }
 }
 
-/// The mode of a directory decides who gets to what is in it.
+/// Makes later lookups wait: the mode of a directory decides who can reach the entries.
 fn block_lookups(context: &mut Context, node: &NodeRef) {
     let (parent, name) = match &*node.borrow() {
         node if matches!(node.kind, crate::world::Kind::Directory(_)) => {
@@ -197,12 +197,13 @@ fn block_lookups(context: &mut Context, node: &NodeRef) {
     }
 }
 
-/// Without a path these two are about the descriptor itself.
+/// Returns the arguments of `utimensat` or `futimesat`, which act on the descriptor itself if they
+/// get no path.
 fn at_or_descriptor(context: &Context) -> What {
     if context.arguments.word(1) == 0 { DESCRIPTOR } else { AT }
 }
 
-/// Access and modification time in the form of each call.
+/// The access and modification times, which each call has in a format of its own.
 fn times(number: u32, data: &[u8]) -> Option<[Time; 2]> {
     let word = |index: usize| u64_at(data, 8 * index).map(|word| word as i64);
     let time = |seconds, nanoseconds| Time { seconds, nanoseconds };

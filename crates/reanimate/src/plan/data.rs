@@ -1,4 +1,4 @@
-//! Calls that move data in and out of files, and those about size and position.
+//! Calls that read and write data, and calls about size and position.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use crate::calls::pieces;
 use crate::tasks::{Description, Opened};
 use crate::world::NodeRef;
 
-/// Argument that holds the data of every call that reads or writes.
+/// The argument with the data of every call that reads or writes.
 const DATA: u8 = 1;
 const WRITTEN: Data = Data { argument: DATA, direction: BufferDirection::Input };
 
-/// Whether they fail again would depend on who comes first.
+/// Such a call is not repeated: whether it fails again depends on the order of the processes.
 const FAILED_ON_PIPES: &str = "reads and writes of pipes that failed";
 
-/// Plans reads, writes and what is about size and position.
+/// Plans reads, writes, and calls about size and position.
 pub(super) struct DataCalls<'plan> {
     pub(super) files: &'plan mut Files,
 }
@@ -44,8 +44,8 @@ impl DataCalls<'_> {
         }
     }
 
-    /// The open file that a call reads or writes, and the file behind it: none for a pipe, which
-    /// the call then uses.
+    /// The open file that a call reads or writes, and its node. A pipe has no node; the call then
+    /// counts as a use of the pipe.
     fn ends(
         &mut self,
         context: &mut Context,
@@ -200,8 +200,8 @@ impl DataCalls<'_> {
     }
 }
 
-/// Where a call begins; one without an offset of its own uses the position of the open file,
-/// and keeps others from it.
+/// The offset at which a call begins. A call without an explicit offset gets exclusive use of the
+/// file position.
 fn start_of(
     context: &mut Context,
     description: &Rc<Description>,
@@ -213,17 +213,19 @@ fn start_of(
     offset.or(description.position.get())
 }
 
-/// Which end of a pipe a call uses.
+/// The end of a pipe that a call uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipeEnd {
     Reading,
     Writing,
 }
 
-/// Notes that a call uses the position of an open file, or moves data into or out of a pipe, whose
-/// data have an order. A named one may be open many times: all that goes in has one order, and who
-/// reads from it waits for those who could write by then, while those who come to write later wait
-/// for who reads. So an end that was read is one again.
+/// Logs that a call uses the position of an open file, or moves data through a pipe, whose data
+/// have an order.
+///
+/// A named pipe can be open many times. All writes to it are ordered. A read waits for the
+/// processes that had opened the pipe for writing by then, and a later open for writing waits for
+/// the read. An end of data in the trace is therefore one in the replay, too.
 pub(super) fn use_pipe(description: &Description, end: PipeEnd, context: &mut Context) {
     use_position(description, Access::Exclusive, context);
     let Some(fifo) = description.fifo.get() else { return };
@@ -240,7 +242,7 @@ pub(super) fn use_pipe(description: &Description, end: PipeEnd, context: &mut Co
     }
 }
 
-/// Notes the use of an open file's position.
+/// Logs the use of an open file's position.
 pub(super) fn use_position(description: &Description, access: Access, context: &mut Context) {
     description.position_log.borrow_mut().join(
         access,
@@ -249,7 +251,7 @@ pub(super) fn use_position(description: &Description, access: Access, context: &
     );
 }
 
-/// The offset a call is given; -1 means the position for the newest of them.
+/// The explicit offset of a call. In `preadv2` and `pwritev2`, -1 means the file position.
 fn explicit_offset(context: &Context) -> Option<u64> {
     let offset = context.arguments.word(3);
     let may_be_none =
@@ -257,7 +259,7 @@ fn explicit_offset(context: &Context) -> Option<u64> {
     (!may_be_none || offset != u64::MAX).then_some(offset)
 }
 
-/// How many bytes the program asked to move, as far as the kernel does in one call.
+/// The number of bytes that the program asked to move, at most what the kernel moves in one call.
 pub(crate) fn requested(context: &Context) -> u64 {
     let requested = match i64::from(context.call.number) {
         sys::SYS_read | sys::SYS_pread64 | sys::SYS_write | sys::SYS_pwrite64 => {
@@ -271,7 +273,7 @@ pub(crate) fn requested(context: &Context) -> u64 {
     requested.min(MAXIMUM_TRANSFER)
 }
 
-/// The lengths in an array of pieces; what was read if the array is not in the trace.
+/// The sum of the lengths in an array of pieces, or the result if the trace lacks the array.
 fn vector_bytes(context: &Context) -> u64 {
     let got = u64::try_from(context.call.result).unwrap_or(0);
     let Some(array) = context.arguments.input(DATA) else {

@@ -1,13 +1,13 @@
-//! Calls that overlapped, and conflict: which was first, their results tell.
+//! Conflicting calls that overlapped: their results tell which came first.
 //!
-//! Two threads make the same directory at the same time; one succeeds, the other is told that it
-//! exists. By their times either may have been first. A call whose result contradicts what is known
-//! of its path is held back until a call that it overlapped explains it, or until there is none
-//! left.
+//! Two threads make the same directory at the same time. One call succeeds, the other fails because
+//! the directory exists. By their times, either may have come first. A call whose result
+//! contradicts what is known of its path is held back until a call that it overlapped explains it,
+//! or until no such call is left.
 //!
-//! A read that was told that a pipe's data have ended took effect at a moment when nobody could
-//! write to it. It is held back until its return, unless somebody opens the pipe to write to it
-//! while nobody else can: such a read was before.
+//! A read that got an end of data from a pipe took effect when the pipe had no writers. It is held
+//! back until its return. If another call opens the pipe for writing while it has no writers, the
+//! read came before that call.
 
 use std::rc::Rc;
 
@@ -22,14 +22,14 @@ use crate::overlap::{is_end, opens_to_write};
 use crate::sequence::times;
 use crate::world::{FifoUses, Found, Resolution, Turn};
 
-/// Calls held back; each thread has at most one in flight, so that more come only from impossible
-/// times.
+/// The most calls that are held back. Each thread has at most one in flight, so that only
+/// impossible times exceed this.
 const MAXIMUM_HELD: usize = 256;
 
-/// Data of a call that may be held back: paths, and what `stat` tells.
+/// The most data of a call that is held back, in bytes: paths, and the output of `stat`.
 const MAXIMUM_HELD_BYTES: usize = 64 << 10;
 
-/// What a result says about a name before the call.
+/// The state of a name before a call, by the call's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
     Present,
@@ -37,7 +37,7 @@ enum Says {
 }
 
 impl Planner {
-    /// Plans a record in its order, or later if other calls have to explain it first.
+    /// Plans a record now, or later if other calls have to explain it first.
     pub fn plan(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
         let (entered_ns, effect_ns) = times(&record).unwrap_or_default();
         let thread = match &record {
@@ -45,8 +45,8 @@ impl Planner {
             _ => None,
         };
         let is_small = record.data_bytes() <= MAXIMUM_HELD_BYTES;
-        // An end of data keeps its place among the returns; the others are explained by calls that
-        // they overlapped, or not at all.
+        // An end of data is placed at its return. Other held calls can only be explained by calls
+        // that they overlapped.
         let is_due = |held: &TracedCall| {
             held.returned_ns <= if is_end(held) { effect_ns } else { entered_ns }
         };
@@ -72,7 +72,7 @@ impl Planner {
         }
     }
 
-    /// Plans a record after the ends of data that it would undo.
+    /// Plans a record, after held reads with an end of data that it would make impossible.
     fn plan_next(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
         while let TraceRecord::Call(call) = &record
             && let Some(index) = self.end_before(call)
@@ -82,7 +82,7 @@ impl Planner {
         self.plan_now(record, out);
     }
 
-    /// Plans what is still held back: the trace is over.
+    /// Plans all held calls, at the end of the trace.
     pub fn finish(&mut self, out: &mut Vec<(u32, Task)>) {
         while !self.held.is_empty() {
             self.plan_held(0, out);
@@ -98,8 +98,8 @@ impl Planner {
         is_end(call) || self.contradicts(call)
     }
 
-    /// The call held back that was told that the data have ended of a pipe which this one opens to
-    /// write to. While others can write the end is still to come.
+    /// The held read that got an end of data from the pipe that this call opens for writing. There
+    /// is none while the pipe has other writers: the end of data comes later then.
     fn end_before(&self, call: &TracedCall) -> Option<usize> {
         if self.held.is_empty() || !opens_to_write(call) {
             return None;
@@ -118,7 +118,7 @@ impl Planner {
         self.held.iter().position(|held| is_end(held) && self.reads_from(held, &fifo))
     }
 
-    /// Whether the first argument of a call is a descriptor of that pipe.
+    /// Whether the first argument of a call is a descriptor of this pipe.
     fn reads_from(&self, call: &TracedCall, fifo: &Rc<FifoUses>) -> bool {
         self.processes.threads.get(call.thread).is_some_and(|thread| {
             let descriptors = thread.descriptors.borrow();
@@ -128,7 +128,7 @@ impl Planner {
         })
     }
 
-    /// What a path of a call means, by what is known so far.
+    /// Resolves a path of a call by what is known so far.
     fn look_up(
         &self,
         call: &TracedCall,
@@ -156,7 +156,7 @@ impl Planner {
         Some(self.files.world.resolve(&base, path, follows, &mut turn))
     }
 
-    /// Whether what is known of a call's path cannot be if its result is right.
+    /// Whether the result of a call contradicts what is known of its path.
     fn contradicts(&self, call: &TracedCall) -> bool {
         let Some((directory, path, says)) = claim(call) else {
             return false;
@@ -167,15 +167,15 @@ impl Planner {
             Some(Resolution::Spot(spot)) => match spot.found {
                 Found::Node(_) => says == Says::Absent && spot.is_plain(),
                 Found::Absent => says == Says::Present,
-                // Unless an overlapping call makes it, it was there before the trace.
+                // An overlapping call may make the name. Otherwise, it existed before the trace.
                 Found::Unknown => call.failed() && says == Says::Present,
             },
         }
     }
 }
 
-/// What a call says about a name: argument of the directory, argument of the path, whether there
-/// was something.
+/// What a call says about a name: the index of the directory argument, the index of the path
+/// argument, and whether the name existed.
 fn claim(call: &TracedCall) -> Option<(Option<usize>, u8, Says)> {
     let number = i64::from(call.number);
     let (directory, path, makes) = match number {
@@ -211,7 +211,7 @@ fn claim(call: &TracedCall) -> Option<(Option<usize>, u8, Says)> {
     Some((directory, path, says))
 }
 
-/// Whether opening makes the file; `None` if it takes either.
+/// Whether an open makes the file. `None` if it also takes an existing one.
 fn open_makes(flags: u64) -> Option<bool> {
     let creates = flags & sys::O_CREAT as u64 != 0;
     let is_exclusive = flags & sys::O_EXCL as u64 != 0;

@@ -1,5 +1,5 @@
-//! Calls about descriptors themselves. Only closing and making pipes reach a worker: a duplicate is
-//! another name for the same open file.
+//! Calls about descriptors themselves. Only calls that close files or make pipes reach a worker. A
+//! duplicate is just another number for the same open file.
 
 use libc as sys;
 
@@ -12,7 +12,7 @@ use crate::tasks::{Description, Opened, Slot};
 
 const TRACKED: &str = "descriptors that were duplicated or marked: only their table changes";
 
-/// Plans changes of a table of descriptors.
+/// Plans changes of a descriptor table.
 pub(super) struct DescriptorCalls<'plan> {
     pub(super) files: &'plan mut Files,
     pub(super) processes: &'plan mut Processes,
@@ -37,7 +37,7 @@ impl DescriptorCalls<'_> {
     }
 
     fn close(&mut self, context: &mut Context, number: i32) -> Plan {
-        // Linux frees the number whatever close returns, unless there was none.
+        // Linux frees the number even if `close` fails, except with `EBADF`.
         if context.failed_with(sys::EBADF) {
             return Plan::Simulated("calls with a bad descriptor");
         }
@@ -85,7 +85,7 @@ impl DescriptorCalls<'_> {
         let description = match self.files.description(context, old) {
             Ok(description) => description,
             Err(plan) => {
-                // What it refers to is unknown; that the number changed its meaning is not.
+                // The new object is unknown, but the number no longer has its old meaning.
                 context.open_virtual(UNKNOWN_DESCRIPTOR, 0);
                 return Err(plan);
             }

@@ -1,4 +1,4 @@
-//! The files of the trace: what calls find by descriptors and paths, and what they do to it.
+//! The files of the trace: how calls find them by descriptors and paths, and how they use them.
 
 use std::rc::Rc;
 
@@ -21,21 +21,21 @@ const CLOSED_VIRTUAL: &str = "closing of what was not opened";
 /// A path of a call.
 pub(super) struct Located {
     pub(super) place: Place,
-    /// What the trace knows of it; nothing if something on the way is missing.
+    /// What the trace knows of the name. `None` if a part of the path is missing.
     pub(super) spot: Option<Spot>,
 }
 
-/// What is known of files by the calls so far.
+/// What is known of files from the calls so far.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// Their names, and who uses what of them.
+    /// The names, and the uses of files.
     pub(super) world: World,
-    /// What they were before the trace.
+    /// Proofs of what the files were before the trace.
     pub(super) proofs: Proofs,
 }
 
 impl Files {
-    /// The open file behind a descriptor, which the call waits for.
+    /// Returns the open file behind a descriptor. The call waits for the call that opened it.
     pub(super) fn description(
         &mut self,
         context: &mut Context,
@@ -46,7 +46,7 @@ impl Files {
             Some(slot) => {
                 match slot.description.opened {
                     Opened::Virtual(_) => return Ok(slot.description),
-                    // Made before threads began to share workers.
+                    // The pipe was made before threads began to share workers.
                     Opened::Pipe if context.simulates_pipes => {
                         return Err(Plan::Simulated(SHARED_PIPES));
                     }
@@ -62,7 +62,7 @@ impl Files {
         }
     }
 
-    /// The file or directory behind a descriptor.
+    /// Returns the file or directory behind a descriptor.
     pub(super) fn file(
         &mut self,
         context: &mut Context,
@@ -79,8 +79,8 @@ impl Files {
         }
     }
 
-    /// The open file that a path such as `/proc/self/fd/5` means: how files without a name are
-    /// given one, and how the C library changes modes without following links.
+    /// Returns the open file of a path such as `/proc/self/fd/5`. Such paths are used to link
+    /// unnamed files, and by the C library to change modes without following links.
     pub(super) fn named_by_descriptor(
         &mut self,
         context: &mut Context,
@@ -103,8 +103,8 @@ impl Files {
         }
     }
 
-    /// What a call is about that takes a descriptor, a path, or both. What it found there, if it
-    /// succeeded, is proven.
+    /// Returns the object of a call that takes a descriptor, a path, or both. If the call
+    /// succeeded, the evidence is recorded.
     pub(super) fn target(
         &mut self,
         context: &mut Context,
@@ -163,7 +163,7 @@ impl Files {
         Ok((Target::Handle(description.handle.clone()), Some(node)))
     }
 
-    /// Notes how the call uses a name, and what the trace proves of it.
+    /// Logs the use of a name, and what the trace proves about it.
     pub(super) fn use_spot(&mut self, context: &mut Context, spot: &Spot, access: Access) {
         spot.use_name(access, &mut context.turn);
         if context.failed_with(sys::ENOENT)
@@ -175,7 +175,7 @@ impl Files {
         }
     }
 
-    /// Notes that a call writes so many bytes there, or nobody knows where.
+    /// Logs a write of so many bytes at an offset, or at an unknown offset.
     pub(super) fn written(
         &mut self,
         context: &mut Context,
@@ -211,7 +211,7 @@ impl Files {
         }
     }
 
-    /// Notes that a call sets the size of a file.
+    /// Logs that a call sets the size of a file.
     pub(super) fn resized(&mut self, context: &mut Context, node: &NodeRef, size: u64) {
         self.proofs.prove(node, Evidence::File);
         let succeeded = context.succeeded();
@@ -225,7 +225,7 @@ impl Files {
         }
     }
 
-    /// A mapping changes bytes but never the size.
+    /// Logs a write through a mapping, which changes bytes but never the size.
     pub(super) fn written_through_mapping(
         &mut self,
         context: &mut Context,
@@ -245,7 +245,7 @@ impl Files {
         }
     }
 
-    /// Where a process was when it started.
+    /// Returns the directories and the umask that a process started with.
     pub(super) fn surroundings_of(&mut self, start: &ProcessStart) -> Surroundings {
         let whole = Base { root: self.world.root.clone(), current: self.world.root.clone() };
         let root = self.start_directory(&whole, &start.root);
@@ -253,7 +253,8 @@ impl Files {
         Surroundings { base: Base { root, current }, umask: start.umask & 0o777 }
     }
 
-    /// A directory that a process was in when it started: it was there.
+    /// Returns a directory that a process had when it started. This proves that the directory
+    /// existed.
     fn start_directory(&mut self, base: &Base, path: &[u8]) -> NodeRef {
         let mut turn = Turn::new(Ticket::NOBODY);
         match self.world.resolve(base, path, true, &mut turn) {
@@ -267,7 +268,7 @@ impl Files {
     }
 }
 
-/// What remains to do when descriptors are gone.
+/// Plans what remains to be done for closed descriptors.
 pub(super) fn closing(slots: &[Slot]) -> Plan {
     let real = slots
         .iter()

@@ -1,4 +1,4 @@
-//! Orders beyond what calls have in common: by time, or all of them.
+//! Orders that are stricter than the common uses of files: by time, or of all calls.
 
 use std::collections::VecDeque;
 
@@ -6,33 +6,34 @@ use crate::access::{Ticket, add};
 use crate::action::Task;
 use crate::options::Order;
 
-/// Calls of each worker whose returns are remembered; of older ones only the last.
+/// The number of calls of each worker whose returns are kept. Of older calls only the last is kept.
 const MAXIMUM_REMEMBERED: usize = 64;
 
-/// What was planned so far, as far as an order needs it.
+/// The planned calls, as far as an order needs them.
 #[derive(Debug)]
 pub struct History {
     order: Order,
-    /// The last call that all others wait for, if the order is strict.
+    /// The previous call, which the next call waits for if the order is strict.
     last: Option<Ticket>,
     workers: Vec<Returns>,
 }
 
-/// When the last calls of a worker returned.
+/// The return times of a worker's latest calls, with their numbers.
 #[derive(Debug, Default)]
 struct Returns {
     latest: VecDeque<(u64, u64)>,
-    /// The last call before those.
+    /// The number of the last call before those.
     earlier: u64,
 }
 
 impl History {
-    /// Nothing so far.
+    /// Makes an empty history.
     pub fn new(order: Order) -> Self {
         Self { order, last: None, workers: Vec::new() }
     }
 
-    /// Adds what the next call of a worker has to wait for by the order, and remembers it.
+    /// Adds the dependencies that the order demands to the next call of a worker, and keeps the
+    /// call.
     pub fn add(&mut self, ticket: Ticket, task: &mut Task) {
         match self.order {
             Order::Resource => {}
@@ -71,7 +72,7 @@ impl Returns {
         }
     }
 
-    /// The last call that had returned by then.
+    /// The number of the last call that had returned by this time, or 0.
     fn before(&self, time_ns: u64) -> u64 {
         let found = self.latest.iter().rev().find(|(returned_ns, _)| *returned_ns <= time_ns);
         found.map_or(self.earlier, |(_, sequence)| *sequence)

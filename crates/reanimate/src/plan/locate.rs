@@ -1,4 +1,4 @@
-//! What paths of a call mean.
+//! Resolution of the paths of a call.
 
 use libc as sys;
 
@@ -11,8 +11,8 @@ use crate::world::{Base, Resolution};
 const NAMELESS: &str = "descriptors of files without a name, used as paths";
 
 impl Files {
-    /// What a path argument means. `directory` is the index of the argument that relative paths
-    /// begin at.
+    /// Resolves a path argument. `directory` is the index of the argument that relative paths start
+    /// at.
     pub(super) fn locate(
         &mut self,
         context: &mut Context,
@@ -43,8 +43,8 @@ impl Files {
         self.locate_from(context, &base, path, follows)
     }
 
-    /// What a path through one of the process's own descriptors means: `rest` below it, or it
-    /// itself.
+    /// Resolves a path through one of the process's own descriptors: the descriptor itself, or
+    /// `rest` below it.
     fn locate_below(
         &mut self,
         context: &mut Context,
@@ -98,8 +98,7 @@ impl Files {
     }
 }
 
-/// The descriptor that a path goes through as the kernel shows it to its own process, and what
-/// follows.
+/// Splits a path such as `/proc/self/fd/5/name` into the descriptor and the rest.
 fn through_descriptor(path: &[u8]) -> Option<(i32, &[u8])> {
     let folders: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
     let rest = folders.iter().find_map(|folder| path.strip_prefix(*folder))?;
@@ -112,7 +111,8 @@ fn through_descriptor(path: &[u8]) -> Option<(i32, &[u8])> {
     Some((number, below))
 }
 
-/// A place for a path that leads nowhere: executed as it is, it fails as it did, below the root.
+/// Returns a place for a path that could not be resolved. The call is executed with this path below
+/// the root, and fails as it did in the trace.
 fn unresolved(start: &[u8], path: &[u8], follows: bool) -> Place {
     let whole = [start, b"/", path].concat();
     let end = whole.iter().rposition(|byte| *byte != b'/').map_or(0, |index| index + 1);

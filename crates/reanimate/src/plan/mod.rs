@@ -1,8 +1,9 @@
-//! Planning: what each traced call means, what has to be done for it, and what it has to wait for.
+//! Planning: what each traced call means, what a worker has to do for it, and which calls it has to
+//! wait for.
 //!
-//! One thread plans the whole trace, in the order in which the calls took effect. It knows every
-//! process, descriptor and path of the trace as the *traced results* tell, so that workers need no
-//! tables and no locks: they get open files and places below the root.
+//! One thread plans the whole trace, in the order in which the calls took effect. It follows every
+//! process, descriptor and path by the *traced results*. Workers therefore need no tables and no
+//! locks: they get open files and places below the root.
 
 mod attributes;
 mod data;
@@ -46,29 +47,29 @@ use processes::Processes;
 use sockets::Sockets;
 use status::StatusCalls;
 
-/// What became of a call.
+/// The decision about a call.
 #[derive(Debug)]
 pub enum Plan {
     /// A worker executes it.
     Execute(Action),
-    /// It has no effect on files, or none that can be repeated: its traced result stands. The
-    /// reason.
+    /// The call has no effect on files, or none that can be repeated, for this reason. Its traced
+    /// result stands.
     Simulated(&'static str),
-    /// It is left out although it may have had an effect on files. The reason.
+    /// The call is left out, for this reason, although it may have had an effect on files.
     Skipped(&'static str),
 }
 
-/// What could be planned, or what becomes of the call if not.
+/// The result of a planning step, or the plan for a call whose planning ended early.
 type Planned<T> = Result<T, Plan>;
 
-/// A call while it is planned.
+/// A call that is being planned.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) call: &'a TracedCall,
     pub(crate) arguments: Arguments<'a>,
     pub(crate) thread: Thread,
     pub(crate) turn: Turn,
-    /// Pipes are only simulated.
+    /// Whether pipes are only simulated.
     simulates_pipes: bool,
 }
 
@@ -82,7 +83,7 @@ impl Context<'_> {
     }
 }
 
-/// How many calls were not executed, by reason.
+/// The numbers of calls that were not executed, by reason.
 pub type Reasons = BTreeMap<&'static str, u64>;
 
 /// Plans a trace.
@@ -92,20 +93,20 @@ pub struct Planner {
     processes: Processes,
     sockets: Sockets,
     history: History,
-    /// Calls whose result other calls have to explain first.
+    /// Calls held back until other calls explain their results.
     held: Vec<TracedCall>,
-    /// Calls whose traced result stands.
+    /// Calls whose traced result stands, by reason.
     pub simulated: Reasons,
-    /// Calls that were left out.
+    /// Calls that were left out, by reason.
     pub skipped: Reasons,
     /// Calls seen.
     pub call_count: u64,
 }
 
 impl Planner {
-    /// Over a name space, for that many workers at most.
+    /// Makes a planner on a name space, with at most `workers` workers.
     pub fn new(world: World, workers: u32, order: Order, preparation: Option<Preparation>) -> Self {
-        // One at a time, who reads would keep from running who writes.
+        // If calls run one at a time, a waiting reader would block the writer.
         let simulates_pipes = order == Order::Strict;
         Self {
             files: Files { world, proofs: Proofs::new(preparation) },
@@ -119,13 +120,13 @@ impl Planner {
         }
     }
 
-    /// What was found out about the time before the trace.
+    /// Returns what was found out about the time before the trace.
     pub fn into_preparation(self) -> Option<Preparation> {
         self.files.proofs.into_preparation()
     }
 
-    /// Plans a record. Tasks come out with the index of their worker, to be executed in this order
-    /// by each of them.
+    /// Plans a record. Each task comes with the index of its worker, which executes its tasks in
+    /// this order.
     fn plan_now(&mut self, record: TraceRecord, out: &mut Vec<(u32, Task)>) {
         match record {
             TraceRecord::Call(call) => self.plan_call(call, out),
@@ -160,19 +161,19 @@ impl Planner {
         }
     }
 
-    /// The thread of a call.
+    /// Returns the thread of a call.
     fn thread_of(&mut self, process: u32, thread: u32) -> Thread {
         self.processes.thread_of(process, thread, &self.files.world.root)
     }
 
-    /// A call that is about to be planned.
+    /// Makes the context of a call.
     fn context<'a>(&self, call: &'a TracedCall, thread: Thread, turn: Turn) -> Context<'a> {
         let simulates_pipes = self.processes.simulates_pipes;
         Context { call, arguments: Arguments(call), thread, turn, simulates_pipes }
     }
 
-    /// Counts what is not executed. What waits, or is waited for, has its place among the tasks all
-    /// the same.
+    /// Counts a call that is not executed. If it waits for calls, or others may wait for it, it
+    /// still gets a task that keeps the order.
     fn count(&mut self, plan: Plan, turn: &Turn) -> Option<Action> {
         match plan {
             Plan::Execute(action) => return Some(action),
@@ -245,7 +246,7 @@ impl Planner {
         }
     }
 
-    /// Calls that are not about the data of files.
+    /// Plans calls that are not about the data of files.
     fn dispatch_others(&mut self, context: &mut Context) -> Planned<Plan> {
         let files = &mut self.files;
         match i64::from(context.call.number) {
@@ -300,7 +301,7 @@ impl Planner {
     }
 }
 
-/// Calls that are not worth executing whatever they are about.
+/// Returns a plan for calls that failed in ways that are not worth repeating.
 fn not_repeated(call: &TracedCall) -> Option<Plan> {
     const MACHINE: &str = "failed for want of memory, space or descriptors";
     let reason = match call.errno()? as i32 {
@@ -319,12 +320,12 @@ fn not_repeated(call: &TracedCall) -> Option<Plan> {
     Some(Plan::Simulated(reason))
 }
 
-/// Whether a call has an end in the trace. `exit` has none.
+/// Whether a call returned. `exit` does not.
 fn returned(call: &TracedCall) -> bool {
     call.returned_ns != 0
 }
 
-/// What the table says a call is called.
+/// The name of a call in the table.
 pub fn name_of(number: u32) -> &'static str {
     u16::try_from(number).ok().and_then(table::call).map_or("unknown", |call| call.name)
 }

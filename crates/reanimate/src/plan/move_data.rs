@@ -17,7 +17,7 @@ use crate::world::NodeRef;
 const CLONE: u32 = 0x4004_9409;
 const CLONE_PART: u32 = 0x4020_940d;
 
-/// Plans what moves data from descriptor to descriptor.
+/// Plans calls that move data from one descriptor to another.
 pub(super) struct MoveCalls<'plan> {
     pub(super) files: &'plan mut Files,
 }
@@ -97,7 +97,8 @@ impl MoveCalls<'_> {
         }))
     }
 
-    /// One side is only simulated. The other one reads, or writes, what the trace says was moved.
+    /// Plans a transfer with one side that is only simulated. The other side reads or writes the
+    /// traced data.
     fn half_transfer(
         &mut self,
         context: &mut Context,
@@ -136,7 +137,7 @@ impl MoveCalls<'_> {
         }
     }
 
-    /// Writes what came from a descriptor that is only simulated.
+    /// Plans the write of data that came from a simulated descriptor.
     fn put_moved(
         &mut self,
         context: &mut Context,
@@ -157,7 +158,7 @@ impl MoveCalls<'_> {
         }))
     }
 
-    /// What was doubled stays where it was: nothing but the other pipe changes.
+    /// Plans `tee`, which leaves the data in the source: only the other pipe changes.
     fn tee(&mut self, context: &mut Context) -> Planned<Plan> {
         let destination = self.files.description(context, context.arguments.descriptor(1))?;
         let bytes = u64::try_from(context.call.result).unwrap_or(0);
@@ -168,7 +169,7 @@ impl MoveCalls<'_> {
         }
     }
 
-    /// Bytes that were moved out of a file show what it had.
+    /// Records data that were moved out of a file as evidence of its content.
     fn prove_moved(&mut self, context: &Context, from: &NodeRef, start: u64) {
         if let Some(moved) = context.call.moved() {
             self.files.proofs.prove_bytes(from, start, &moved.data, 0);
@@ -227,8 +228,8 @@ impl MoveCalls<'_> {
         }
     }
 
-    /// At the end for writing pages are given away, at the other one they come: either way the
-    /// trace has them.
+    /// Plans `vmsplice`. On the write end of a pipe the program gives pages, on the read end it
+    /// gets data. The trace has the data in both cases.
     fn vmsplice(&mut self, context: &mut Context) -> Planned<Plan> {
         let description = self.files.description(context, context.arguments.descriptor(0))?;
         match description.opened {
@@ -249,7 +250,7 @@ impl MoveCalls<'_> {
                 buffers: 1,
             }));
         }
-        // Some tracers take the pages before the call, some behind it.
+        // Some tracers copy the pages before the call, others after it.
         let before = pieces(context.call, 1, BufferDirection::Input).next().is_some();
         let direction = if before { BufferDirection::Input } else { BufferDirection::Output };
         Ok(Plan::Execute(Action::WritePipe { handle, data: Data { argument: 1, direction } }))
@@ -300,7 +301,7 @@ impl MoveCalls<'_> {
     }
 }
 
-/// Where a call that moves data inside the kernel has them.
+/// Where a call that moves data inside the kernel has its data in the trace.
 fn moved(context: &Context) -> Data {
     let argument =
         moved_argument(context.call.number, context.arguments.word(1)).unwrap_or_default();

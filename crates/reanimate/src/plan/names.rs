@@ -14,7 +14,7 @@ use crate::world::{Kind, Node, NodeRef, Spot, World, use_attributes};
 const DEVICE: &str = "device nodes, which are not made";
 const NO_TARGET: &str = "calls whose path is not in the trace";
 
-/// Plans what makes, moves and removes names.
+/// Plans calls that make, move and remove names.
 pub(super) struct NameCalls<'plan> {
     pub(super) files: &'plan mut Files,
 }
@@ -46,8 +46,8 @@ impl NameCalls<'_> {
         }
     }
 
-    /// A name to be made, moved or removed: a link of that name is meant itself, even with a slash
-    /// behind it.
+    /// Locates a name to be made, moved or removed. If it is a link, the link itself is meant, even
+    /// with a slash after it.
     fn name(
         &mut self,
         context: &mut Context,
@@ -62,8 +62,8 @@ impl NameCalls<'_> {
         let mut located = self.files.locate_path(context, directory, &path[..end], false)?;
         match &mut located.spot {
             Some(spot) if !spot.is_plain() => {
-                // `.`, `..` or the root: nothing that could be made or removed. It fails, and shall
-                // fail again.
+                // `.`, `..` or the root cannot be made or removed. The call failed in the trace,
+                // and fails again.
                 located.place.name =
                     if spot.name.is_empty() { b".".to_vec() } else { spot.name.clone() };
                 located.spot = None;
@@ -79,7 +79,7 @@ impl NameCalls<'_> {
         Ok(located)
     }
 
-    /// Notes a call that failed: it looked at the name, and at what it names.
+    /// Logs a failed call, which only read the name and its node.
     fn looked(&mut self, context: &mut Context, spot: &Spot) {
         self.files.use_spot(context, spot, Access::Share);
         if let Some(node) = spot.node() {
@@ -99,7 +99,7 @@ impl NameCalls<'_> {
         }
     }
 
-    /// Puts a new node under a name, if the call succeeded.
+    /// Links a new node under a name if the call succeeded.
     fn make(&mut self, context: &mut Context, located: Located, node: NodeRef) -> Place {
         if let Some(spot) = located.spot {
             if context.succeeded() {
@@ -222,7 +222,7 @@ impl NameCalls<'_> {
         use_attributes(&node, Access::Exclusive, &mut context.turn);
         let other = new.node().cloned();
         if let Some(other) = &other {
-            // Two names of one file: nothing happens.
+            // Both are names of the same file: nothing happens.
             if Rc::ptr_eq(other, &node) {
                 return Ok(plan);
             }
@@ -278,7 +278,7 @@ impl NameCalls<'_> {
     }
 }
 
-/// A node loses a name: its link count changes, and a directory has to be empty.
+/// Logs that a node loses a name: its link count changes, and a directory must be empty.
 fn unnamed(context: &mut Context, node: &NodeRef) {
     use_attributes(node, Access::Exclusive, &mut context.turn);
     if let Kind::Directory(directory) = &mut node.borrow_mut().kind {

@@ -1,4 +1,4 @@
-//! Opening files.
+//! Calls that open files.
 
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use crate::prepare::Evidence;
 use crate::tasks::{Description, Opened, Slot};
 use crate::world::{Directory, Found, Kind, Node, NodeRef, Spot, World, child_origin};
 
-/// Why a device is not opened.
+/// The reason why a device is not opened.
 const DEVICES: &str = "devices";
 
-/// Plans openings.
+/// Plans calls that open files.
 pub(super) struct OpenCalls<'plan> {
     pub(super) files: &'plan mut Files,
 }
@@ -71,7 +71,8 @@ impl OpenCalls<'_> {
                 );
                 context.turn.is_used = true;
             }
-            let _ = description.fifo.set(fifo); // it is new, so it had none
+            // A new description has no FIFO yet.
+            let _ = description.fifo.set(fifo);
         }
         let handle = description.handle.clone();
         context.install(description, flags);
@@ -79,7 +80,7 @@ impl OpenCalls<'_> {
         Ok(Plan::Execute(Action::Open { place, flags, mode, handle }))
     }
 
-    /// What a successful opening found or made.
+    /// Returns the node that a successful open found or made.
     fn opened_node(
         &mut self,
         context: &mut Context,
@@ -121,8 +122,8 @@ impl OpenCalls<'_> {
         Ok(node)
     }
 
-    /// A file that the call made, unless it was there before: only what is read from it later can
-    /// tell.
+    /// Makes the node of a file that the call made, unless the file existed before. Only data read
+    /// from it later can tell.
     fn made_file(&mut self, context: &Context, spot: &Spot, flags: u32) -> NodeRef {
         let node = new_file();
         if matches!(spot.found, Found::Unknown) && !is_exclusive(flags) {
@@ -141,8 +142,8 @@ impl OpenCalls<'_> {
         node
     }
 
-    /// A path on which something is missing. The trace does not explain a call that succeeded all
-    /// the same.
+    /// Plans an open whose path has a missing part. If the call succeeded, the trace does not
+    /// explain why.
     fn open_nowhere(
         &mut self,
         context: &mut Context,
@@ -180,7 +181,7 @@ impl OpenCalls<'_> {
                 if is_directory { Evidence::Directory } else { Evidence::Exists },
             );
         }
-        // Should it succeed this time, then at least without harm to what is there.
+        // If the open succeeds now, it does no harm to existing files.
         let flags = flags & !(sys::O_TRUNC as u32);
         Ok(Plan::Execute(Action::Open {
             place,
@@ -192,7 +193,7 @@ impl OpenCalls<'_> {
 }
 
 impl Context<'_> {
-    /// A descriptor that is only simulated.
+    /// Opens a descriptor that is only simulated.
     pub(super) fn open_virtual(&mut self, reason: &'static str, flags: u32) {
         if self.succeeded() && self.call.result <= i64::from(i32::MAX) {
             let description = Description::new(Opened::Virtual(reason), self.turn.ticket, flags);
@@ -200,7 +201,7 @@ impl Context<'_> {
         }
     }
 
-    /// Gives the result of a call to a new open file.
+    /// Gives the descriptor number that the call returned to a new open file.
     pub(super) fn install(&mut self, description: Rc<Description>, flags: u32) {
         let Ok(number) = i32::try_from(self.call.result) else {
             return;

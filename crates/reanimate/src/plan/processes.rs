@@ -1,5 +1,5 @@
-//! Processes and threads: never made, only followed. Working directories, masks and users with
-//! them.
+//! Processes and threads. They are never made, only followed, with their working directories,
+//! umasks and users.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -28,14 +28,15 @@ const REFUSED: &str = "mounts and other changes to the machine";
 pub(super) struct Processes {
     pub(super) threads: Threads,
     pub(super) pool: Pool,
-    /// The last call of each process that ended and was not waited for.
+    /// The last call of each process that ended and was not waited for yet.
     ended: HashMap<u32, Ticket>,
-    /// Pipes are only simulated: threads that would wait for each other may share a worker.
+    /// Whether pipes are only simulated, because threads that would wait for each other may share a
+    /// worker.
     pub(super) simulates_pipes: bool,
 }
 
 impl Processes {
-    /// None so far, for so many workers at most.
+    /// Starts without processes, for at most `workers` workers.
     pub(super) fn new(workers: u32, simulates_pipes: bool) -> Self {
         Self {
             threads: Threads::default(),
@@ -84,7 +85,7 @@ impl Processes {
         Ok(by_table(context))
     }
 
-    /// The thread of a call, made up if nothing said where it came from: at the root then.
+    /// Returns the thread of a call. An unknown thread is made up, with the root as its directory.
     pub(super) fn thread_of(&mut self, process: u32, id: u32, root: &NodeRef) -> Thread {
         if let Some(thread) = self.threads.get_mut(id) {
             return thread.clone();
@@ -174,7 +175,7 @@ impl Processes {
             return Plan::Simulated(REASON);
         }
         if i64::from(context.call.number) == sys::SYS_execve && files.proofs.are_wanted() {
-            // Only for what it proves: the program was there.
+            // Called only for the evidence that the program existed.
             let _ = files.target(context, (None, Some(0)), 0, Evidence::Executable);
         }
         let process = context.thread.process;
@@ -210,7 +211,7 @@ impl Processes {
         }
     }
 
-    /// Forgets threads. Tables of descriptors that nobody has any more are closed.
+    /// Forgets threads, and closes descriptor tables without users.
     fn end_threads(&mut self, ids: &[u32]) -> Option<Action> {
         let mut slots = Vec::new();
         for id in ids {
@@ -218,7 +219,7 @@ impl Processes {
                 continue;
             };
             self.pool.give_back(thread.worker);
-            // The context of the call that ends them may hold one more.
+            // The context of the call that ends the threads may hold another reference.
             let others = self
                 .threads
                 .of_process(thread.process)
@@ -233,7 +234,7 @@ impl Processes {
         }
     }
 
-    /// A process that was waited for is over, also if a signal ended it.
+    /// Plans a wait. A process that was waited for has ended, even if by a signal.
     fn wait(&mut self, context: &mut Context) -> Plan {
         let is_waitid = i64::from(context.call.number) == sys::SYS_waitid;
         const CHILD_OFFSET: usize = 16;
@@ -257,7 +258,7 @@ impl Processes {
             return Plan::Simulated(PROCESSES);
         }
         for id in self.threads.ids_of(child) {
-            // Its files close only when its last call is done.
+            // Its files are closed only after its last call.
             if let Some(thread) = self.threads.get_mut(id) {
                 let last = self.pool.last_ticket(thread.worker);
                 add(&mut context.turn.dependencies, last);
@@ -288,7 +289,7 @@ impl Processes {
         Ok(Plan::Execute(Action::Enter { target }))
     }
 
-    /// What is below a new mount is not what the replay has there.
+    /// Marks the tree below a new mount as simulated: the replay has other files there.
     fn mount(&mut self, files: &mut Files, context: &mut Context) -> Plan {
         if i64::from(context.call.number) == sys::SYS_mount {
             let located = files.locate(context, None, 1, true);
@@ -337,7 +338,7 @@ impl Processes {
         }
     }
 
-    /// A process whose beginning the trace shows.
+    /// Adds a process whose start the trace shows.
     pub(super) fn new_process(
         &mut self,
         process: u32,
@@ -354,8 +355,8 @@ impl Processes {
     }
 }
 
-/// Calls that no function is for: the table says whether they make descriptors, and what they are
-/// about.
+/// Plans a call that has no function of its own. The call table tells whether it makes a
+/// descriptor, and which class it is in.
 fn by_table(context: &mut Context) -> Plan {
     let call = u16::try_from(context.call.number).ok().and_then(table::call);
     let Some(call) = call else {
@@ -385,7 +386,7 @@ fn by_table(context: &mut Context) -> Plan {
     }
 }
 
-/// Why calls of a class are only simulated.
+/// The reason why calls of a class are only simulated.
 fn reason_of(classes: Classes) -> &'static str {
     let reasons = [
         (Classes::NETWORK, super::sockets::SOCKETS),

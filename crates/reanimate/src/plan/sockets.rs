@@ -1,5 +1,5 @@
-//! Sockets are only simulated, but for what they leave behind: descriptors that came through them,
-//! and the file of a bound one.
+//! Sockets. They are only simulated, except for two effects: descriptors passed through them, and
+//! the file of a bound one.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
@@ -13,21 +13,21 @@ use super::{Context, Plan, Planned};
 use crate::calls::{i32_at, u16_at, u64_at};
 use crate::tasks::{Channel, Description, Opened, Slot};
 
-/// Why calls on sockets are not repeated.
+/// The reason why calls on sockets are not repeated.
 pub(super) const SOCKETS: &str = "sockets";
 
-/// Connections that wait to be accepted: as many as the kernel keeps.
+/// The most connections that wait to be accepted: 4096, as in the kernel.
 const MAXIMUM_BACKLOG: usize = 4096;
 
-/// Messages sent to an unknown receiver that are remembered.
+/// The most messages with an unknown receiver that are kept.
 const MAXIMUM_STRAYS: usize = 1024;
 
-/// Descriptors on their way from process to process.
+/// Descriptors that are passed between processes.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    /// Sockets that others connect to, by their addresses.
+    /// Listening sockets by address.
     listeners: HashMap<Vec<u8>, Weak<Description>>,
-    /// Descriptors that were sent to nobody knows whom.
+    /// Descriptors that were sent to an unknown receiver.
     strays: VecDeque<Vec<Rc<Description>>>,
 }
 
@@ -45,7 +45,8 @@ impl Sockets {
         Ok(Plan::Simulated(SOCKETS))
     }
 
-    /// A client comes to a server: as its how-manieth, so it is accepted.
+    /// Connects a client to a server. Connections are accepted in the order in which they were
+    /// made.
     fn connect(&mut self, context: &mut Context) {
         let Some(client) = socket(context, context.arguments.descriptor(0)) else { return };
         let listener =
@@ -86,7 +87,7 @@ impl Sockets {
         }
     }
 
-    /// A socket with a path leaves a file there.
+    /// Plans `bind`. A socket with a path leaves a file there.
     fn bind(&mut self, files: &mut Files, context: &mut Context) -> Planned<Plan> {
         const PATH_OFFSET: usize = 2;
         let Some(address) = context.arguments.input(1).filter(|_| context.succeeded()) else {
@@ -103,8 +104,7 @@ impl Sockets {
         if !is_local || path.first().is_none_or(|first| *first == 0) {
             return Ok(Plan::Simulated(SOCKETS));
         }
-        // The call as it could have been made by hand; `mknod` reads its path as text, which ends
-        // at a NUL.
+        // A copy of the call with the path as an argument, as in `mknod`. The path ends at a NUL.
         let mut call = context.call.clone();
         call.buffers
             .retain(|buffer| buffer.argument == 1 && buffer.direction == BufferDirection::Input);
@@ -209,12 +209,12 @@ fn make_pair(context: &mut Context) {
     *ends[0].channel.borrow_mut() = Some(channel);
 }
 
-/// The open file of a socket, however it came to be.
+/// Returns the open file of a socket descriptor, whichever call made it.
 fn socket(context: &Context, number: i32) -> Option<Rc<Description>> {
     context.thread.descriptors.borrow().get(number).map(|slot| slot.description.clone())
 }
 
-/// What a local socket is called: the path up to its end, or all of a name without a file.
+/// The address of a local socket: a path up to its NUL, or all bytes of an abstract name.
 fn local_address<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
     let address = &context.arguments.input(1)?.data;
     let name = address.get(2..).filter(|_| u16_at(address, 0) == Some(sys::AF_UNIX as u16))?;
@@ -238,7 +238,7 @@ fn control_data<'a>(context: &Context<'a>, direction: BufferDirection) -> Option
     found.next().map(|buffer| buffer.data.as_slice())
 }
 
-/// The descriptors in `SCM_RIGHTS` messages.
+/// Returns the descriptors in `SCM_RIGHTS` messages.
 fn passed_descriptors(control: &[u8]) -> Vec<i32> {
     const HEADER_BYTES: usize = 16;
     let mut numbers = Vec::new();

@@ -1,4 +1,4 @@
-//! The state that a process starts with, and files written through memory.
+//! The state that a process starts with, and files written through mappings.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const INHERITED: &str =
     "descriptors that are no files: terminals, pipes and sockets from outside the trace";
 
 impl Planner {
-    /// Takes in what a process starts with. What is known of it already stays.
+    /// Takes in the initial state of a process. Facts that are known already stay.
     pub(super) fn plan_start(&mut self, start: ProcessStart, out: &mut Vec<(u32, Task)>) {
         let call = TracedCall {
             id: start.id,
@@ -86,7 +86,7 @@ impl Planner {
         }
     }
 
-    /// An open file that a process started with.
+    /// Takes in a descriptor that a process started with.
     fn start_descriptor(
         &mut self,
         call: &TracedCall,
@@ -141,7 +141,7 @@ impl Planner {
         description
     }
 
-    /// Repeats what a mapping wrote to its file; what it read proves what was there.
+    /// Repeats what a mapping wrote to its file. What the mapping read proves the earlier content.
     pub(super) fn plan_pages(&mut self, pages: MappedPages, out: &mut Vec<(u32, Task)>) {
         self.call_count += 1;
         let call = TracedCall {
@@ -166,7 +166,7 @@ impl Planner {
             ..TracedCall::default()
         };
         let thread = self.thread_of(call.process, call.thread);
-        // What is only read has no place among the tasks, so that nobody may wait for it.
+        // Pages that were only read get no task, so that no call may wait for them.
         let ticket = if pages.write {
             self.processes.pool.next_ticket(thread.worker)
         } else {
@@ -210,8 +210,8 @@ impl Planner {
     }
 }
 
-/// Whether two descriptors are one open file. Only what was written through both shows the
-/// difference.
+/// Whether two descriptors may share an open file description. Only writes through both would show
+/// the difference.
 fn is_same(left: &StartDescriptor, right: &StartDescriptor) -> bool {
     let flags = |descriptor: &StartDescriptor| descriptor.flags & !(sys::O_CLOEXEC as u32);
     let file =

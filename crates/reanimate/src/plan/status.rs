@@ -1,4 +1,4 @@
-//! Calls that look at files without reading them.
+//! Calls that inspect files without reading them.
 
 use libc as sys;
 
@@ -11,7 +11,7 @@ use crate::prepare::Evidence;
 use crate::verify::{Status, entries};
 use crate::world::{Kind, use_attributes, use_status};
 
-/// Plans looks at files.
+/// Plans calls that inspect files.
 pub(super) struct StatusCalls<'plan> {
     pub(super) files: &'plan mut Files,
 }
@@ -91,7 +91,7 @@ impl StatusCalls<'_> {
     ) -> Planned<Plan> {
         let text = context.arguments.output(buffer).filter(|_| context.succeeded());
         let size = context.arguments.uint(usize::from(buffer) + 1);
-        // A link that filled the buffer may go on.
+        // If the target fills the buffer, it may be truncated.
         let target_text = text.filter(|text| (text.len() as u64) < u64::from(size));
         let evidence =
             target_text.map_or(Evidence::Exists, |text| Evidence::Symlink(text.to_vec()));
@@ -132,7 +132,7 @@ impl StatusCalls<'_> {
     }
 }
 
-/// What kind of thing a status proves.
+/// The kind of object that a status proves.
 fn status_kind(context: &Context, layout: StatusLayout, buffer: u8) -> Evidence {
     let status = context.arguments.output(buffer).and_then(|bytes| Status::parse(layout, bytes));
     match status.map(|status| status.mode & sys::S_IFMT) {

@@ -1,34 +1,34 @@
-//! Which worker executes which thread's calls.
+//! The assignment of traced threads to workers.
 
 use crate::access::{Ticket, Tickets};
 
-/// Workers as the planner sees them. Threads that live at the same time have workers of their own,
-/// up to the limit; from there on some share one.
+/// The workers as the planner sees them. Threads that exist at the same time have workers of their
+/// own, up to the limit. Beyond it, threads share workers.
 #[derive(Debug)]
 pub struct Pool {
     maximum: u32,
     workers: Vec<Worker>,
-    /// Workers without a thread, the last one used last.
+    /// Workers without a thread, the most recently used one last.
     free: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
 struct Worker {
-    /// Calls given to it.
+    /// The number of calls given to it.
     sequence: u64,
-    /// Threads it has.
+    /// The number of its threads.
     threads: u32,
-    /// Of every other worker, the last call that one of its calls waits for.
+    /// For every other worker, the last call that this worker has waited for.
     known: Vec<u64>,
 }
 
 impl Pool {
-    /// At most that many; at least one.
+    /// Makes a pool of at most `maximum` workers, and at least one.
     pub fn new(maximum: u32) -> Self {
         Self { maximum: maximum.max(1), workers: Vec::new(), free: Vec::new() }
     }
 
-    /// A worker for a new thread, and whether it is shared with another.
+    /// Returns a worker for a new thread, and whether another thread shares it.
     pub fn take(&mut self) -> (u32, bool) {
         let worker = match self.free.pop() {
             Some(worker) => worker,
@@ -47,7 +47,7 @@ impl Pool {
         (worker, *threads > 1)
     }
 
-    /// A thread ended.
+    /// Takes a worker back from a thread that ended.
     pub fn give_back(&mut self, worker: u32) {
         let threads = &mut self.workers[worker as usize].threads;
         *threads -= 1;
@@ -56,18 +56,18 @@ impl Pool {
         }
     }
 
-    /// The place of the next call of a worker.
+    /// The ticket of a worker's next call.
     pub fn next_ticket(&self, worker: u32) -> Ticket {
         Ticket { worker, sequence: self.workers[worker as usize].sequence + 1 }
     }
 
-    /// The place of the last call of a worker.
+    /// The ticket of a worker's last call.
     pub fn last_ticket(&self, worker: u32) -> Ticket {
         Ticket { worker, sequence: self.workers[worker as usize].sequence }
     }
 
-    /// Gives the call its place, and leaves out what it need not wait for: what earlier calls of
-    /// its worker waited for already.
+    /// Counts a call of the worker. Removes dependencies that an earlier call of the worker has
+    /// waited for already.
     pub fn reduce(&mut self, worker: u32, dependencies: &mut Tickets) {
         let worker_count = self.workers.len();
         let own = &mut self.workers[worker as usize];

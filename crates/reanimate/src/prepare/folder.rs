@@ -1,4 +1,4 @@
-//! The directory of what is being made: most of what is made one after the other lies in the same.
+//! The directory of the files that are being made. Files made in a row are mostly in the same one.
 
 use std::os::fd::OwnedFd;
 
@@ -7,14 +7,15 @@ use rustix::io::Errno;
 
 use crate::root::{Root, split};
 
-/// The directory below a root that was entered last, held open.
+/// The directory entered last, below a root, held open.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
     open: Option<(Vec<u8>, OwnedFd)>,
 }
 
 impl Folder {
-    /// Opens the directory of a path, made if it was not there; with the name in it.
+    /// Opens the directory of a path, and makes it if it does not exist. Returns it with the name
+    /// in it.
     pub(super) fn enter<'path>(
         &mut self,
         root: &Root,
@@ -28,7 +29,7 @@ impl Folder {
         Ok((&self.open.insert(open).1, name))
     }
 
-    /// Forgets the open directory, because names of directories change.
+    /// Closes the directory, because names of directories are about to change.
     pub(super) fn leave(&mut self) {
         self.open = None;
     }
@@ -42,7 +43,7 @@ fn open_directory(root: &Root, path: &[u8]) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Makes a directory, and those on the way to it.
+/// Makes a directory and its missing parents.
 fn make_directories(root: &Root, path: &[u8]) -> Result<(), Errno> {
     let mut at = 0;
     while at < path.len() {

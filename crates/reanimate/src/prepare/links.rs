@@ -1,5 +1,5 @@
-//! Links that turned out to be such only after things had been found below their names, which by
-//! then are directories.
+//! Links that were recognised as links only after files below their names had been made. By then,
+//! their names are directories.
 
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
@@ -7,12 +7,11 @@ use rustix::io::Errno;
 use super::materials::Preparation;
 use crate::compare::list;
 
-/// How deep what is below two names is put together; paths of the kernel are no deeper.
+/// The deepest level at which two trees are merged. Paths of the kernel are no deeper.
 const MAXIMUM_DEPTH: u32 = 2048;
 
 impl Preparation {
-    /// Moves what is below the name of a link to where the link leads, so that the link can be
-    /// made.
+    /// Moves the tree below the name of a link to the link's target, so that the link can be made.
     pub(super) fn clear_for_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Errno> {
         let is_directory = |path: &[u8]| {
             let object = self.root.inspect(path, false)?;
@@ -33,7 +32,8 @@ impl Preparation {
         self.merge(path, &behind, 0)
     }
 
-    /// Moves a tree to another name; where both have something that of the other name stays.
+    /// Moves a tree to another name. If both have an entry of the same name, the one already there
+    /// stays.
     fn merge(&self, from: &[u8], to: &[u8], depth: u32) -> Result<(), Errno> {
         let (from_parent, from_name) = self.root.parent(from)?;
         let (to_parent, to_name) = self.root.parent(to)?;
@@ -61,7 +61,7 @@ impl Preparation {
     }
 }
 
-/// Where a link at a path leads, by its text alone.
+/// The target of a link at a path, computed from its text alone.
 pub(super) fn behind_link(path: &[u8], target: &[u8]) -> Vec<u8> {
     let parent =
         path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |index| &path[..index]);

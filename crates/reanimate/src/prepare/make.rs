@@ -1,4 +1,4 @@
-//! Making what was there.
+//! Making the files that existed before the trace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -13,12 +13,12 @@ use super::links::behind_link;
 use super::materials::{Facts, Preparation, Prepared};
 use crate::root::object_path;
 
-/// What is known of each path. What lies in a directory comes after it.
+/// The facts by path. A directory comes before its entries.
 type KnownPaths = BTreeMap<Rc<[u8]>, Facts>;
 
 impl Preparation {
-    /// Makes everything, and says what was made. Directories get their modes last, so that a mode
-    /// cannot keep us out.
+    /// Makes everything, and reports what was made. Directories get their modes last, so that a
+    /// mode cannot keep us out.
     pub fn finish(mut self) -> Prepared {
         self.open = None;
         let mut facts: KnownPaths = std::mem::take(&mut self.facts).into_iter().collect();
@@ -82,7 +82,8 @@ impl Preparation {
             _ if path.is_empty() => Ok(()),
             None => {
                 if let Some(file) = self.make_object(path, facts)? {
-                    // What cannot be set is tried again at the end, and told then.
+                    // If something cannot be set yet, it is tried again at the end, and reported
+                    // then.
                     facts.is_dressed = dress_object(&file, facts).is_ok();
                 }
                 Ok(())
@@ -97,7 +98,8 @@ impl Preparation {
         made(rustix::fs::symlinkat(target, folder, name))
     }
 
-    /// Makes what a link was seen to lead to before its text was read, if nothing else did.
+    /// Makes the target of a link if nothing else made it. It was seen before the text of the link
+    /// was read.
     fn make_behind(&mut self, path: &[u8], facts: &Facts) -> Result<(), Errno> {
         let Some(Some(target)) = &facts.link else {
             return Ok(());
@@ -120,8 +122,8 @@ impl Preparation {
         self.make_object(&behind, facts).map(drop)
     }
 
-    /// What the link pointed to is not in the trace; how long that was may be. What it leads to
-    /// gets a place of ours.
+    /// Makes a link whose text is not in the trace, though its length may be. Its target gets a
+    /// path that we choose.
     fn make_some_link(&mut self, path: &[u8], facts: &Facts) -> Result<(), Errno> {
         const USUAL_BYTES: u64 = 24;
         let length = facts.link_size.unwrap_or(USUAL_BYTES).clamp(1, 4000) as usize;
@@ -134,7 +136,7 @@ impl Preparation {
             }
         };
         if facts.is_followed {
-            // Bytes that were read through it are there already.
+            // Data read through the link were already written under its name.
             if self.root.inspect(path, false).is_ok() {
                 self.folder.leave();
                 let (from, from_name) = self.root.parent(path)?;
@@ -146,7 +148,7 @@ impl Preparation {
         self.make_link(path, &target)
     }
 
-    /// Makes something that is no link; returns it if it is a file.
+    /// Makes something other than a link. Returns it if it is a file.
     fn make_object(&mut self, path: &[u8], facts: &Facts) -> Result<Option<OwnedFd>, Errno> {
         let (folder, name) = self.folder.enter(&self.root, path)?;
         let node = |kind| {
@@ -159,7 +161,7 @@ impl Preparation {
             Evidence::Fifo => node(FileType::Fifo),
             Evidence::Socket => node(FileType::Socket),
             Evidence::Device => Ok(None),
-            // Something was found below it.
+            // Something below it was seen.
             Evidence::Exists | Evidence::Executable
                 if self
                     .root
@@ -189,14 +191,14 @@ impl Preparation {
             return Ok(());
         }
         match self.root.inspect(path, true) {
-            // A link to what the trace never met.
+            // A link to something that the trace never used.
             Err(Errno::NOENT) if facts.link.is_some() => Ok(()),
             object => dress_object(object?, facts),
         }
     }
 }
 
-/// Sets owners, modes and attributes of something that was opened, with or without access.
+/// Sets owners, modes and attributes of an open object, which may be opened with `O_PATH`.
 fn dress_object(object: impl AsFd, facts: &Facts) -> Result<(), Errno> {
     if let Some((user, group)) =
         facts.owners.or(facts.user).filter(|_| rustix::process::geteuid().is_root())
@@ -207,15 +209,15 @@ fn dress_object(object: impl AsFd, facts: &Facts) -> Result<(), Errno> {
     for (name, value) in &facts.attributes {
         rustix::fs::setxattr(object_path(&object), name.as_slice(), value, XattrFlags::empty())?;
     }
-    // What a link leads to has been dressed under its own name, if it has one in the trace.
+    // The target of a link has been dressed under its own name, if the trace has that name.
     if facts.link.is_some() && facts.mode.is_none() && !facts.is_executable {
         return Ok(());
     }
     rustix::fs::chmod(object_path(&object), facts.permissions())
 }
 
-/// That below which something was found is a directory, or a link to one, also if calls on it only
-/// told that it was there.
+/// Marks every path with known entries below it as a directory, or a link to one, even if calls on
+/// it only showed that it existed.
 fn lead_to_directories(facts: &mut KnownPaths) {
     let may_be = |known: &Facts| match known.link {
         None => matches!(known.evidence, Evidence::Exists | Evidence::Executable),
@@ -236,7 +238,7 @@ fn lead_to_directories(facts: &mut KnownPaths) {
     }
 }
 
-/// Something that was there already is as good.
+/// Accepts an object that existed already.
 fn made(result: Result<(), Errno>) -> Result<(), Errno> {
     match result {
         Err(Errno::EXIST) => Ok(()),

@@ -1,4 +1,4 @@
-//! The things to be made before the trace runs, and their making.
+//! The files to be made before the trace runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -13,31 +13,31 @@ use crate::action::Identity;
 use crate::root::Root;
 use crate::verify::Status;
 
-/// Attributes of one file that are kept.
+/// The most attributes that are kept for one file.
 const MAXIMUM_ATTRIBUTES: usize = 64;
 
-/// What is known of something that was there.
+/// The facts about something that existed before the trace.
 #[derive(Debug)]
 pub struct Facts {
-    /// What it is.
+    /// The kind of thing.
     pub(super) evidence: Evidence,
-    /// It was executed.
+    /// Whether it was executed.
     pub(super) is_executable: bool,
-    /// It is a link, to this if that is known. All else is about what it leads to.
+    /// Whether it is a link, and the target if known. All other facts are about the target.
     pub(super) link: Option<Option<Vec<u8>>>,
-    /// The link leads to something.
+    /// Whether the link was followed successfully.
     pub(super) is_followed: bool,
     pub(super) link_size: Option<u64>,
     pub(super) mode: Option<u32>,
     pub(super) owners: Option<(u32, u32)>,
-    /// Who made or removed names in it.
+    /// The user and group of a process that made or removed names in it.
     pub(super) user: Option<(u32, u32)>,
     pub(super) size: Option<u64>,
     pub(super) least_size: u64,
     /// Device and inode number, if it had several names.
     pub(super) identity: Option<(u64, u64)>,
     pub(super) attributes: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Owners, mode and attributes are set.
+    /// Whether owners, mode and attributes are set.
     pub(super) is_dressed: bool,
 }
 
@@ -101,25 +101,25 @@ impl Facts {
     }
 }
 
-/// Collects what was there, and makes it below a root.
+/// Collects what existed before the trace, and makes it below a root.
 #[derive(Debug)]
 pub struct Preparation {
     pub(super) root: Root,
-    /// What is known of each path.
+    /// The facts for each path.
     pub(super) facts: Vec<(Rc<[u8]>, Facts)>,
-    /// Where in `facts` a path is.
+    /// The index of each path in `facts`.
     numbers: HashMap<Rc<[u8]>, u32>,
-    /// The file written last; reads come in runs.
+    /// The file written last, kept open because a file is mostly read several times in a row.
     pub(super) open: Option<(u32, OwnedFd)>,
-    /// The directory of what was made last.
+    /// The directory of the file made last.
     pub(super) folder: Folder,
     /// What could not be made, and why.
     pub(super) failures: Vec<String>,
-    /// Links made to something at a place of ours.
+    /// The number of links with a target path that we chose.
     pub(super) link_count: u64,
 }
 
-/// What a preparation made.
+/// The results of a preparation.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Prepared {
     /// Regular files.
@@ -128,14 +128,14 @@ pub struct Prepared {
     pub directories: u64,
     /// Links and other things.
     pub others: u64,
-    /// What could not be made, and why; at most the first hundred.
+    /// What could not be made, and why: at most the first hundred.
     pub failures: Vec<String>,
 }
 
 const MAXIMUM_FAILURES: usize = 100;
 
 impl Preparation {
-    /// For things below that root.
+    /// Makes a preparation for files below a root.
     pub fn new(root: Root) -> Self {
         Self {
             root,
@@ -148,13 +148,14 @@ impl Preparation {
         }
     }
 
-    /// What is known of where something was; from now on it is known to have been there.
+    /// Returns the facts about an origin, which from now on counts as proven.
     pub(super) fn facts(&mut self, origin: &mut Origin) -> &mut Facts {
         let number = self.number(origin);
         &mut self.facts[number as usize].1
     }
 
-    /// Several things may have been at one place, one after the other.
+    /// Returns the index of the facts about an origin. Nodes that had the same path one after the
+    /// other share it.
     fn number(&mut self, origin: &mut Origin) -> u32 {
         *origin.facts.get_or_insert_with(|| match self.numbers.get(&origin.path) {
             Some(number) => *number,
@@ -200,7 +201,7 @@ impl Preparation {
         Ok(())
     }
 
-    /// Opens a file to be written, made if it was not there.
+    /// Opens a file for writing, and makes it if it does not exist.
     pub(super) fn make_file(&mut self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let (folder, name) = self.folder.enter(&self.root, path)?;
         self.root.make_in(folder, name, Mode::from_raw_mode(0o644))

@@ -1,9 +1,9 @@
-//! What must have been there before the trace began, and making it.
+//! Preparation: finding out which files existed before the trace began, and making them.
 //!
-//! A first pass plans the whole trace without executing anything. Every call that succeeded on
-//! something the trace did not make proves that it was there; reads prove bytes, `stat` proves
-//! sizes, modes and owners. Bytes go into the files below the root as they are met, so that no more
-//! than one call's data is held.
+//! A first pass plans the whole trace without executing anything. A successful call on something
+//! that the trace did not make proves that it existed. Reads prove bytes, and `stat` proves sizes,
+//! modes and owners. Bytes are written to the files below the root as they are found, so that only
+//! one call's data are held in memory.
 
 mod folder;
 mod links;

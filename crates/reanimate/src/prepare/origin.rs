@@ -1,4 +1,4 @@
-//! What a node was before the trace, as far as the trace has not changed it.
+//! The state of a node before the trace, as far as the trace has not changed it.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -6,34 +6,34 @@ use std::rc::Rc;
 use super::Evidence;
 use super::ranges::Ranges;
 
-/// Where a node was when the trace began, if it was there, and what calls since did to it.
+/// Where a node was when the trace began, if it existed, and how calls have changed it since.
 #[derive(Debug)]
 pub struct Origin {
-    /// Its path below the root then.
+    /// Its path below the root at that time.
     pub path: Rc<[u8]>,
-    /// It was there for certain.
+    /// Whether it certainly existed.
     pub is_proven: bool,
-    /// The trace opened it in a way that makes what is not there: only bytes that it did not write
-    /// show that it was.
+    /// Whether the trace opened it in a way that makes a missing file. Only bytes that the trace
+    /// did not write prove then that it existed.
     pub may_be_new: bool,
-    /// Mode, owners and times are the trace's own.
+    /// Whether the trace changed mode, owners or times.
     pub attributes_changed: bool,
-    /// So is the size.
+    /// Whether the trace changed the size.
     pub size_changed: bool,
-    /// The least size it must have had.
+    /// The least size that it must have had, in bytes.
     pub least_size: u64,
-    /// What was proven last: most calls prove what the one before did.
+    /// The latest evidence. Most calls prove the same as the call before.
     pub shown: Option<Evidence>,
-    /// Where what is known of it is among all facts, once something is.
+    /// The index of its facts, if it has any.
     pub facts: Option<u32>,
-    /// Mode and owners are known.
+    /// Whether mode and owners are known.
     pub has_status: bool,
-    /// Bytes that the trace wrote, or that are proven already.
+    /// Ranges that the trace wrote, or that are proven already.
     settled: Ranges,
 }
 
 impl Origin {
-    /// The root directory's.
+    /// The origin of the root directory.
     pub fn root() -> Self {
         Self { is_proven: true, ..Self::at(Rc::default()) }
     }
@@ -54,7 +54,7 @@ impl Origin {
         }
     }
 
-    /// That of a name in this directory.
+    /// The origin of a name in this directory.
     pub fn child(&self, name: &[u8]) -> Self {
         Self::at(if self.path.is_empty() {
             name.into()
@@ -63,40 +63,40 @@ impl Origin {
         })
     }
 
-    /// The trace wrote there.
+    /// Records that the trace wrote a range.
     pub fn note_written(&mut self, range: Range<u64>) {
         self.size_changed = true;
         self.settled.insert(range);
     }
 
-    /// The trace wrote there without changing the size.
+    /// Records that the trace wrote a range without changing the size.
     pub fn note_overwritten(&mut self, range: Range<u64>) {
         self.settled.insert(range);
     }
 
-    /// The trace wrote, nobody knows where: nothing read from now on proves anything.
+    /// Records a write at an unknown offset. Later reads prove nothing.
     pub fn note_changed_somewhere(&mut self) {
         self.note_written(0..u64::MAX);
     }
 
-    /// The trace emptied it.
+    /// Records that the trace truncated the file to size 0.
     pub fn note_truncated(&mut self) {
         self.note_resized(0);
     }
 
-    /// The trace set its size: what is beyond is not of before.
+    /// Records that the trace set the size. Bytes beyond it are not the original ones.
     pub fn note_resized(&mut self, size: u64) {
         self.size_changed = true;
         self.settled.insert(size..u64::MAX);
     }
 
-    /// The trace changed mode, owners or times.
+    /// Records that the trace changed mode, owners or times.
     pub fn note_attributes_changed(&mut self) {
         self.attributes_changed = true;
     }
 
-    /// The parts of what was read that show bytes of before, and are not known yet. From now on
-    /// they are.
+    /// Returns the parts of a range that have the original bytes and are not proven yet. Marks the
+    /// range as settled.
     pub fn unsettled(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let missing = self.settled.missing(range.clone());
         self.settled.insert(range);

@@ -1,4 +1,4 @@
-//! What each call proves.
+//! The proofs that each call gives.
 
 use std::rc::Rc;
 
@@ -9,37 +9,37 @@ use crate::plan::Context;
 use crate::verify::{Entry, Status};
 use crate::world::{Copied, Directory, Kind, NodeRef, Spot};
 
-/// How far copies of copies are followed.
+/// The number of copies that a proof is followed through.
 const MAXIMUM_DEPTH: u32 = 2;
 
-/// What a call that succeeded shows about something.
+/// What a successful call shows about something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evidence {
-    /// That it was there.
+    /// It existed.
     Exists,
-    /// That it was a regular file.
+    /// It was a regular file.
     File,
-    /// That it was a file that can be executed.
+    /// It was an executable file.
     Executable,
-    /// That it was a directory.
+    /// It was a directory.
     Directory,
-    /// That it was a link to this.
+    /// It was a link with this text.
     Symlink(Vec<u8>),
-    /// That it was a link to who knows what.
+    /// It was a link with unknown text.
     SomeSymlink,
-    /// That it was a named pipe.
+    /// It was a named pipe.
     Fifo,
-    /// That it was a socket.
+    /// It was a socket.
     Socket,
-    /// That it was a device.
+    /// It was a device.
     Device,
 }
 
 impl Evidence {
-    /// The kind of node that shows this.
+    /// The kind of node that the evidence shows.
     pub fn kind(&self) -> Kind {
         match self {
-            // What a link points to may still be read.
+            // The text of a link may still be read later.
             Self::Exists | Self::Executable | Self::SomeSymlink => Kind::Unknown,
             Self::File => Kind::File,
             Self::Directory => Kind::Directory(Directory::default()),
@@ -51,29 +51,29 @@ impl Evidence {
     }
 }
 
-/// What calls prove of the time before the trace, when that is what the pass is for.
+/// Collects proofs about the time before the trace, during a preparation.
 #[derive(Debug)]
 pub struct Proofs {
     preparation: Option<Preparation>,
 }
 
 impl Proofs {
-    /// Collected in a preparation, or by nobody.
+    /// Collects proofs for a preparation, or none without one.
     pub fn new(preparation: Option<Preparation>) -> Self {
         Self { preparation }
     }
 
-    /// What was found out.
+    /// Returns the preparation with all proofs.
     pub fn into_preparation(self) -> Option<Preparation> {
         self.preparation
     }
 
-    /// Whether they are collected.
+    /// Whether proofs are collected.
     pub fn are_wanted(&self) -> bool {
         self.preparation.is_some()
     }
 
-    /// Notes what a call proves about a node that may have been there before the trace.
+    /// Records what a call proves about a node that may have existed before the trace.
     pub(crate) fn prove(&mut self, node: &NodeRef, evidence: Evidence) {
         let Some(preparation) = &mut self.preparation else {
             return;
@@ -95,7 +95,7 @@ impl Proofs {
         }
     }
 
-    /// Notes what a call that failed proves about a name.
+    /// Records what a failed call proves about a name.
     pub(crate) fn prove_spot(&mut self, spot: &Spot, evidence: Evidence) {
         if self.preparation.is_none() {
             return;
@@ -116,7 +116,7 @@ impl Proofs {
         }
     }
 
-    /// Notes that a name could be made or removed there.
+    /// Records that a name could be made or removed in a directory.
     pub(crate) fn prove_parent(&mut self, context: &Context<'_>, directory: &NodeRef) {
         self.prove(directory, Evidence::Directory);
         let (Some(preparation), Some(identity)) = (&mut self.preparation, &context.thread.identity)
@@ -128,7 +128,7 @@ impl Proofs {
         }
     }
 
-    /// Notes what a read found.
+    /// Records the result of a read.
     pub(crate) fn prove_read(&mut self, context: &Context<'_>, node: &NodeRef, start: u64) {
         if self.preparation.is_none() || !context.succeeded() {
             return;
@@ -155,14 +155,14 @@ impl Proofs {
         }
     }
 
-    /// Notes what pages of a mapping showed.
+    /// Records the content of mapped pages.
     pub(crate) fn prove_pages(&mut self, node: &NodeRef, start: u64, data: &[u8]) {
-        // A page goes beyond the end of its file with zeros.
+        // The part of a page after the end of its file is zero.
         let end = data.iter().rposition(|byte| *byte != 0).map_or(0, |index| index + 1);
         self.prove_bytes(node, start, &data[..end], 0);
     }
 
-    /// Notes bytes that a file was seen to hold. `depth`: over so many copies.
+    /// Records bytes that a file had. `depth` is the number of copies that the proof went through.
     pub(crate) fn prove_bytes(&mut self, node: &NodeRef, start: u64, data: &[u8], depth: u32) {
         if self.preparation.is_none() {
             return;
@@ -179,7 +179,7 @@ impl Proofs {
         };
         for range in origin.unsettled(start..start.saturating_add(data.len() as u64)) {
             let part = &data[(range.start - start) as usize..(range.end - start) as usize];
-            // Zeros may be the hole of a file that the trace made.
+            // Zeros may be a hole in a file that the trace made.
             if origin.is_proven || part.iter().any(|byte| *byte != 0) {
                 origin.is_proven = true;
                 origin.least_size = origin.least_size.max(range.end);
@@ -188,7 +188,7 @@ impl Proofs {
         }
     }
 
-    /// What was read from a copy shows what the original had.
+    /// Records bytes read from a copy as bytes of the original.
     fn prove_copied(&mut self, node: &NodeRef, start: u64, data: &[u8], depth: u32) {
         let copies = node.borrow().copies.clone();
         for copied in copies {
@@ -206,7 +206,7 @@ impl Proofs {
         }
     }
 
-    /// Notes that a call copied bytes from file to file, which the trace does not show.
+    /// Records that a call copied bytes from file to file. The trace does not have these bytes.
     pub(crate) fn note_copied(
         &mut self,
         from: &NodeRef,
@@ -224,7 +224,7 @@ impl Proofs {
         }
     }
 
-    /// Notes that a file had at least this size.
+    /// Records that a file had at least this size.
     pub(crate) fn prove_least_size(&mut self, node: &NodeRef, size: u64) {
         let Some(preparation) = &mut self.preparation else {
             return;
@@ -240,7 +240,7 @@ impl Proofs {
         }
     }
 
-    /// Notes that a file had this size, unless the trace changed it before.
+    /// Records that a file had this size, unless the trace changed it before.
     pub(crate) fn prove_size(&mut self, node: &NodeRef, size: u64) {
         let Some(preparation) = &mut self.preparation else {
             return;
@@ -249,14 +249,14 @@ impl Proofs {
         let Some(origin) = node.origin.as_mut().filter(|origin| !origin.size_changed) else {
             return;
         };
-        // An empty file may be one that the trace just made.
+        // An empty file may have been made by the trace.
         if origin.is_proven || size > 0 {
             origin.is_proven = true;
             preparation.facts(origin).note_size(size);
         }
     }
 
-    /// Notes what `stat` told.
+    /// Records the result of `stat`.
     pub(crate) fn prove_status(&mut self, context: &Context<'_>, node: &NodeRef, status: &Status) {
         if self.preparation.is_none() || !context.succeeded() {
             return;
@@ -274,7 +274,7 @@ impl Proofs {
         }
     }
 
-    /// Notes an entry that a directory was seen to hold.
+    /// Records a directory entry that was listed.
     pub(crate) fn prove_entry(&mut self, directory: &NodeRef, entry: &Entry) {
         let is_itself = matches!(entry.name.as_slice(), b"." | b"..");
         let was_there = directory.borrow().origin.is_some();
@@ -318,7 +318,7 @@ impl Proofs {
         }
     }
 
-    /// Notes an extended attribute that was read.
+    /// Records an extended attribute that was read.
     pub(crate) fn prove_attribute(&mut self, node: &NodeRef, name: &[u8], value: &[u8]) {
         let node = &mut *node.borrow_mut();
         let (Some(preparation), Some(origin)) = (&mut self.preparation, &mut node.origin) else {
@@ -330,9 +330,9 @@ impl Proofs {
     }
 }
 
-/// How evidence adds up.
+/// Accumulation of evidence.
 impl Facts {
-    /// Takes in evidence; what says more wins over what says less.
+    /// Takes in evidence. More specific evidence replaces less specific evidence.
     pub(super) fn take_in(&mut self, evidence: Evidence) {
         let rank = |evidence: &Evidence| match evidence {
             Evidence::Exists => 0,

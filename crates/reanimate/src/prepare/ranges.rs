@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges are joined when there are more, so that the set covers too much rather than take all
-/// memory.
+/// The most ranges. Beyond this, ranges are joined: the set then covers too much, but its memory is
+/// limited.
 const MAXIMUM_RANGES: usize = 1 << 16;
 
-/// Bytes of a file, by start and end of their ranges, which neither touch nor overlap.
+/// A set of byte ranges of a file, stored by start and end. They neither touch nor overlap.
 #[derive(Debug, Default)]
 pub struct Ranges {
     ends: BTreeMap<u64, u64>,

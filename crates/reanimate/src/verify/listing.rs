@@ -1,5 +1,5 @@
-//! Directory listings. Order, offsets and how many entries come at once are the file system's;
-//! which names there are is not.
+//! Directory listings. The file system determines the order, the offsets and the number of entries
+//! in a call. Only the names and types are compared.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::calls::u16_at;
 
-/// Entries of one directory that are compared; a larger one is only counted as listed.
+/// The most entries of a directory that are compared. Larger directories are only listed.
 const MAXIMUM_ENTRIES: usize = 1 << 20;
 
 /// An entry as the kernel wrote it.
@@ -16,11 +16,12 @@ const MAXIMUM_ENTRIES: usize = 1 << 20;
 pub struct Entry {
     /// The name.
     pub name: Vec<u8>,
-    /// `DT_*`, if the file system said.
+    /// `DT_*`, if the file system gives the type.
     pub kind: Option<u8>,
 }
 
-/// Reads what `getdents` (`has_type` false) or `getdents64` wrote. What is cut off is left out.
+/// Reads the output of `getdents` (`has_type` false) or `getdents64`. An incomplete entry is left
+/// out.
 pub fn entries(bytes: &[u8], has_type: bool) -> impl Iterator<Item = Entry> {
     const LENGTH_OFFSET: usize = 16;
     let mut rest = bytes;
@@ -35,11 +36,12 @@ pub fn entries(bytes: &[u8], has_type: bool) -> impl Iterator<Item = Entry> {
     })
 }
 
-/// What a directory held when its listing began, less what the trace has listed since.
+/// The entries that a directory had when its listing began, without those that the trace has listed
+/// since.
 #[derive(Debug, Default)]
 pub struct Listing {
     left: HashMap<Vec<u8>, u8>,
-    /// The directory was too large to keep.
+    /// Whether the directory was too large to keep.
     is_partial: bool,
 }
 
@@ -47,7 +49,7 @@ impl Listing {
     /// Lists a directory from its beginning.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Those of the kernel.
     pub fn read(directory: impl std::os::fd::AsFd) -> Result<Self, Errno> {
         rustix::fs::seek(&directory, rustix::fs::SeekFrom::Start(0))?;
         let mut buffer = Vec::with_capacity(64 << 10);
@@ -66,8 +68,8 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Takes entries that the trace listed off; returns those that are not there, then those that
-    /// are something else.
+    /// Removes entries that the trace listed. Returns those that do not exist, then those that have
+    /// another type.
     pub fn take(&mut self, listed: impl Iterator<Item = Entry>) -> (Vec<Entry>, Vec<Entry>) {
         let (mut missing, mut changed) = (Vec::new(), Vec::new());
         for entry in listed {
@@ -84,7 +86,7 @@ impl Listing {
         (missing, changed)
     }
 
-    /// What the trace has not listed though it listed everything.
+    /// The entries that the trace did not list although its listing was complete.
     pub fn rest(&self) -> Vec<&[u8]> {
         if self.is_partial {
             return Vec::new();
@@ -110,7 +112,7 @@ fn type_number(kind: FileType) -> u8 {
 mod tests {
     use super::*;
 
-    /// An entry as `getdents64` writes it.
+    /// Makes an entry in the format of `getdents64`.
     pub fn raw(name: &str, kind: u8) -> Vec<u8> {
         let length = (19 + name.len() + 1).next_multiple_of(8);
         let mut bytes = vec![0; length];

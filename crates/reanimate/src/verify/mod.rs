@@ -1,4 +1,4 @@
-//! Comparing what a call did now with what the trace says it did.
+//! Comparison of an executed call with the trace.
 
 mod listing;
 mod status;

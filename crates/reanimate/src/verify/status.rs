@@ -1,12 +1,12 @@
-//! `struct stat` and `struct statx`, as far as a file on another file system can be the same.
+//! `struct stat` and `struct statx`, as far as they can be the same on another file system.
 
 use libc as sys;
 
 use crate::action::StatusLayout;
 use crate::calls::{u16_at, u32_at, u64_at};
 
-/// What the two structures say. Times, device and inode numbers and blocks are the machine's, and
-/// not compared.
+/// The fields of the two structures. Times, device and inode numbers and blocks depend on the
+/// machine and are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// Type and permissions.
@@ -15,18 +15,18 @@ pub struct Status {
     pub user: u32,
     /// Group.
     pub group: u32,
-    /// Names.
+    /// Number of names.
     pub links: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Number of the device.
     pub device: u64,
-    /// Number of the file on it.
+    /// Inode number on the device.
     pub inode: u64,
 }
 
 impl Status {
-    /// Reads one of the structures; `None` if it is cut off.
+    /// Reads one of the structures. `None` if it is incomplete.
     pub fn parse(layout: StatusLayout, bytes: &[u8]) -> Option<Self> {
         match layout {
             StatusLayout::Stat => Some(Self {
@@ -50,7 +50,7 @@ impl Status {
         }
     }
 
-    /// What a file is like now.
+    /// The present status of a file.
     pub fn of(stat: &rustix::fs::Stat) -> Self {
         Self {
             mode: stat.st_mode,
@@ -64,17 +64,17 @@ impl Status {
     }
 }
 
-/// What the differences are looked for in.
+/// What is compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared {
-    /// Owners could be set: the replay runs as root.
+    /// Whether owners are compared: the replay runs as root, and could set them.
     pub owners: bool,
-    /// Every name of the file is in the trace.
+    /// Whether the number of names is compared: the trace has every name of the file.
     pub links: bool,
 }
 
-/// The fields that differ, as text: expected and actual. Sizes and links of directories are the
-/// file system's.
+/// The fields that differ, as text: expected and actual. Sizes and link counts of directories
+/// depend on the file system.
 pub fn status_differences(
     expected: &Status,
     actual: &Status,
@@ -86,7 +86,7 @@ pub fn status_differences(
         (format!("{name} {expected}"), format!("{name} {actual}"))
     };
     let mut differences = Vec::new();
-    // The permissions of a link mean nothing.
+    // The permissions of a link have no meaning.
     let mask = if expected.mode & sys::S_IFMT == sys::S_IFLNK { sys::S_IFMT } else { u32::MAX };
     if expected.mode & mask != actual.mode & mask {
         differences.push((format!("mode {:o}", expected.mode), format!("mode {:o}", actual.mode)));
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn both_structures_are_read_as_the_kernel_writes_them() {
         use std::mem::offset_of;
-        // The offsets are those of the C library's own declarations.
+        // The offsets are those of the C library's declarations.
         assert_eq!(offset_of!(sys::stat, st_mode), 24);
         assert_eq!(offset_of!(sys::stat, st_nlink), 16);
         assert_eq!(offset_of!(sys::stat, st_size), 48);

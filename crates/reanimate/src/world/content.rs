@@ -1,32 +1,32 @@
-//! Uses of the bytes of a file, by range, so that threads working on different parts of a file do
-//! not wait for each other.
+//! Uses of the bytes of a file, by range. Threads that work on different parts of a file need not
+//! wait for each other.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::access::{Access, AccessLog, Ticket, Tickets};
 
-/// The grain of conflicts. A call on more than [`MAXIMUM_CHUNKS`] of them uses the whole file.
+/// The granularity of conflicts. A call on more than [`MAXIMUM_CHUNKS`] chunks uses the whole file.
 const CHUNK_BYTES: u64 = 256 << 10;
 const MAXIMUM_CHUNKS: u64 = 16;
 
 /// The uses of one file's bytes.
 #[derive(Debug, Default)]
 pub struct Content {
-    /// Its size, if that is known.
+    /// Its size in bytes, if known.
     pub size: Option<u64>,
     whole: AccessLog,
     chunks: HashMap<u64, AccessLog>,
 }
 
 impl Content {
-    /// A read. Looking at the size, at the end of the file, is a shared use of the whole as any
-    /// read is.
+    /// Logs a read. A read at the end of the file depends on the size, and is a shared use of the
+    /// whole like any other read.
     pub fn read(&mut self, range: Range<u64>, ticket: Ticket, dependencies: &mut Tickets) {
         self.partly(range, Access::Share, ticket, dependencies);
     }
 
-    /// A write. If it may have made the file longer, looking at the size conflicts with it.
+    /// Logs a write. If it may have made the file longer, it conflicts with uses of the size.
     pub fn write(&mut self, range: Range<u64>, ticket: Ticket, dependencies: &mut Tickets) {
         let end = range.end;
         if self.size.is_some_and(|size| end <= size) {
@@ -37,15 +37,16 @@ impl Content {
         }
     }
 
-    /// A look at the size only.
+    /// Logs a use of the size only.
     pub fn look(&mut self, ticket: Ticket, dependencies: &mut Tickets) {
         self.whole.join(Access::Share, ticket, dependencies);
     }
 
-    /// A change of the size, or of an unknown part.
+    /// Logs a change of the size, or of an unknown part.
     pub fn whole(&mut self, ticket: Ticket, dependencies: &mut Tickets) {
         self.whole.join(Access::Exclusive, ticket, dependencies);
-        // Every use of a chunk is a shared use of the whole, so that all are waited for.
+        // Every use of a chunk is also a shared use of the whole, so that the call waits for all of
+        // them.
         self.chunks.clear();
     }
 

@@ -1,9 +1,9 @@
 //! The name space as the trace knows it: directories, files and links, followed through every call
 //! of the trace.
 //!
-//! Calls are planned ahead of their execution; what a path means by then is answered here, not by
-//! the file system. That gives every call the objects it conflicts on, and a path without links and
-//! `..` to execute it with. Nothing here does I/O.
+//! Calls are planned ahead of their execution. The meaning of a path at the time of its call is
+//! known here, not in the file system. Every call gets from here the objects that it conflicts on,
+//! and a path without links and `..` to execute it with. Nothing here does I/O.
 
 mod content;
 mod node;
@@ -20,26 +20,26 @@ use crate::access::{Access, Ticket, Tickets};
 use crate::folder::Folder;
 use crate::prepare::Origin;
 
-/// Why calls in these directories are not repeated: they show the machine, not files.
+/// Directories whose files describe the machine, with the reason why calls there are not repeated.
 const KERNEL_DIRECTORIES: [(&[u8], &str); 3] = [
     (b"proc", "files of the kernel under /proc"),
     (b"sys", "files of the kernel under /sys"),
     (b"dev", "devices under /dev"),
 ];
 
-/// The call being planned: its place, and whom it has to wait for.
+/// The call being planned: its ticket, and the calls that it waits for.
 #[derive(Debug)]
 pub struct Turn {
-    /// Where it will be executed.
+    /// The worker that will execute it, and its number there.
     pub ticket: Ticket,
     /// The calls it waits for.
     pub dependencies: Tickets,
-    /// Other calls may wait for it.
+    /// Whether other calls may wait for it.
     pub is_used: bool,
 }
 
 impl Turn {
-    /// A call that waits for nobody so far.
+    /// Makes a turn that waits for no call yet.
     pub fn new(ticket: Ticket) -> Self {
         Self { ticket, dependencies: Tickets::new(), is_used: false }
     }
@@ -48,16 +48,16 @@ impl Turn {
 /// The name space.
 #[derive(Debug)]
 pub struct World {
-    /// Its root directory.
+    /// The root directory.
     pub root: NodeRef,
-    /// How often names of directories changed.
+    /// The number of changes of directory names so far.
     renames: u64,
-    /// The directory of the last path: the next one is likely in the same.
+    /// The folder of the last path, kept because the next path is probably in the same folder.
     last_folder: RefCell<Arc<Folder>>,
 }
 
 impl World {
-    /// A name space with nothing in it but what the kernel shows.
+    /// Makes a name space that has only the directories of the kernel.
     pub fn empty() -> Self {
         let root = Node::directory();
         for (name, reason) in KERNEL_DIRECTORIES {
@@ -68,8 +68,8 @@ impl World {
         Self { root, renames: 0, last_folder: RefCell::default() }
     }
 
-    /// A name space of which nothing is known: what the trace meets was there before unless it made
-    /// it.
+    /// Makes a name space of which nothing is known. Everything that a call finds existed before
+    /// the trace, unless the trace made it.
     pub fn unknown() -> Self {
         let world = Self::empty();
         world.root.borrow_mut().origin = Some(Box::new(Origin::root()));
@@ -86,7 +86,7 @@ impl World {
         world
     }
 
-    /// What a directory is known to hold under that name.
+    /// Returns the node known under a name of a directory.
     pub fn child(&self, directory: &NodeRef, name: &[u8]) -> Option<NodeRef> {
         match &directory.borrow().kind {
             Kind::Directory(own) => own.entry(name)?.node.clone(),
@@ -94,8 +94,8 @@ impl World {
         }
     }
 
-    /// Puts a node under a name, which it learns. A directory does not come to be within itself,
-    /// whatever the trace says.
+    /// Puts a node under a name, which is stored in the node, too. Refuses to put a directory into
+    /// itself, whatever the trace says.
     pub fn link(directory: &NodeRef, name: &[u8], node: &NodeRef) -> Option<NodeRef> {
         if is_within(directory, node) {
             return None;
@@ -106,14 +106,14 @@ impl World {
         directory.borrow_mut().as_directory()?.set(name, Some(node.clone()))
     }
 
-    /// Takes a name away; returns what it named.
+    /// Removes a name, and returns its node.
     pub fn unlink(directory: &NodeRef, name: &[u8]) -> Option<NodeRef> {
         let node = directory.borrow_mut().as_directory()?.set(name, None)?;
         node.borrow_mut().parent = std::rc::Weak::new();
         Some(node)
     }
 
-    /// A directory as workers know it; what was removed is none.
+    /// Returns the folder that workers use for a directory. A removed directory has none.
     pub fn folder_of(&self, directory: &NodeRef) -> Option<Arc<Folder>> {
         let (as_of, known) = directory.borrow().folder.clone();
         if let Some(folder) = known.upgrade().filter(|_| as_of == self.renames) {
@@ -125,15 +125,15 @@ impl World {
         Some(folder)
     }
 
-    /// Forgets all paths, because a name of `node` changes, and it may be a directory.
+    /// Invalidates all folders if `node`, whose name changes, may be a directory.
     pub fn forget_folders(&mut self, node: &NodeRef) {
         if matches!(node.borrow().kind, Kind::Directory(_) | Kind::Unknown) {
             self.renames += 1;
         }
     }
 
-    /// The path of a directory below the root, without a slash at either end; what was removed has
-    /// none, nor has what lies so deep that the kernel would not take its path.
+    /// The path of a directory below the root, without a slash at either end. `None` for a removed
+    /// directory, and for one so deep that its path exceeds the kernel's limit.
     pub fn path_of(&self, directory: &NodeRef) -> Option<Vec<u8>> {
         let mut nodes = Vec::new();
         let mut bytes = 0;
@@ -154,8 +154,8 @@ impl World {
     }
 }
 
-/// Whether a directory is a node itself, or somewhere below it. What lies too deep to tell counts
-/// as such.
+/// Whether a directory is `node`, or is below it. Also true for directories that are too deep to
+/// tell.
 fn is_within(directory: &NodeRef, node: &NodeRef) -> bool {
     if std::rc::Rc::ptr_eq(directory, node) {
         return true;
@@ -177,14 +177,14 @@ fn is_within(directory: &NodeRef, node: &NodeRef) -> bool {
 }
 
 impl Spot {
-    /// Notes the use of the name itself.
+    /// Logs a use of the name itself.
     pub fn use_name(&self, access: Access, turn: &mut Turn) {
         if let Some(directory) = self.directory.borrow_mut().as_directory() {
             directory.use_name(&self.name, access, turn.ticket, &mut turn.dependencies);
         }
     }
 
-    /// Notes that the call adds or removes the name.
+    /// Logs that the call adds or removes the name.
     pub fn change_name(&self, turn: &mut Turn) {
         self.use_name(Access::Exclusive, turn);
         if let Some(directory) = self.directory.borrow_mut().as_directory() {
@@ -193,12 +193,12 @@ impl Spot {
     }
 }
 
-/// Notes the use of a node's attributes.
+/// Logs a use of a node's attributes.
 pub fn use_attributes(node: &NodeRef, access: Access, turn: &mut Turn) {
     node.borrow_mut().attributes.join(access, turn.ticket, &mut turn.dependencies);
 }
 
-/// Notes that a call looks at everything `stat` tells.
+/// Logs that a call reads everything that `stat` returns.
 pub fn use_status(node: &NodeRef, turn: &mut Turn) {
     let node = &mut *node.borrow_mut();
     node.attributes.join(Access::Share, turn.ticket, &mut turn.dependencies);

@@ -9,10 +9,10 @@ use super::content::Content;
 use crate::access::{Access, AccessLog, Ticket, Tickets};
 use crate::folder::Folder;
 
-/// A node that others may know, too: under several names, or as an open file.
+/// A shared node. It may be known under several names, and as an open file.
 pub type NodeRef = Rc<RefCell<Node>>;
 
-/// Absent names a directory keeps apart; beyond, it remembers them together.
+/// The most absent names that a directory logs one by one. Beyond this, it merges their logs.
 const MAXIMUM_ABSENT: usize = 4096;
 
 /// One file, directory or link.
@@ -20,43 +20,44 @@ const MAXIMUM_ABSENT: usize = 4096;
 pub struct Node {
     /// What it is.
     pub kind: Kind,
-    /// The directory it is in; none for the root and for what was removed. Of a file with several
-    /// names, the last one's.
+    /// The directory it is in. None for the root and for removed files. A file with several names
+    /// has that of the latest name.
     pub parent: Weak<RefCell<Node>>,
-    /// Its name there.
+    /// Its name in that directory.
     pub name: Vec<u8>,
-    /// Uses of mode, owner, links, extended attributes.
+    /// Uses of its mode, owner, links and extended attributes.
     pub attributes: AccessLog,
-    /// Uses of the bytes of a file.
+    /// Uses of its bytes, if it is a file.
     pub content: Content,
-    /// Everything that happened to it is in the trace; else it may have names that the trace does
-    /// not show.
+    /// Whether the trace made it. Otherwise, it may have names that the trace does not show.
     pub is_own: bool,
-    /// Parts that were copied from elsewhere inside the kernel, while that is of interest.
+    /// Ranges that were copied from other files inside the kernel. Kept only during the
+    /// preparation.
     pub copies: Vec<Copied>,
-    /// What it was like before the trace, while that is being found out.
+    /// Its state before the trace. Kept only during the preparation.
     pub origin: Option<Box<crate::prepare::Origin>>,
-    /// Of a named pipe that was opened.
+    /// The uses of a named pipe that was opened.
     pub fifo: Option<Rc<FifoUses>>,
-    /// Of a directory how workers know it, as of some names of directories.
+    /// The folder that workers use for a directory, with the value of `World::renames` at that
+    /// time.
     pub(super) folder: (u64, std::sync::Weak<Folder>),
 }
 
-/// Bytes that came from another file.
+/// Bytes that were copied from another file.
 #[derive(Debug, Clone)]
 pub struct Copied {
-    /// Where they are.
+    /// The range in this file.
     pub range: Range<u64>,
     /// The file they were in.
     pub source: NodeRef,
-    /// Where they were there.
+    /// The offset of the range in the source.
     pub source_start: u64,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug)]
 pub enum Kind {
-    /// Something that was there when the trace began; the calls seen so far do not tell what.
+    /// Something that existed before the trace. The calls so far do not tell what it is.
     Unknown,
     /// A regular file.
     File,
@@ -66,51 +67,51 @@ pub enum Kind {
     Symlink(Vec<u8>),
     /// A named pipe.
     Fifo,
-    /// Anything that can be renamed and removed, but is not opened.
+    /// Anything else. It can be renamed and removed, but is not opened.
     Other,
-    /// Calls on it are not repeated, for this reason.
+    /// Something whose calls are not repeated, for this reason.
     Simulated(&'static str),
 }
 
-/// Uses of a named pipe by all who have it open.
+/// The uses of a named pipe by all processes.
 #[derive(Debug, Default)]
 pub struct FifoUses {
-    /// Opened to be written to. Reads depend on whether a process can still write.
+    /// Opens for writing. Reads depend on whether a writer is left.
     pub writers: RefCell<AccessLog>,
-    /// How many open files it can be written to by, as planned so far.
+    /// The number of open file descriptions with write access, as planned so far.
     pub open_writers: Cell<u32>,
-    /// Data that went in.
+    /// Writes.
     pub writes: RefCell<AccessLog>,
-    /// Data, or ends, that came out.
+    /// Reads, of data or of an end of data.
     pub reads: RefCell<AccessLog>,
 }
 
-/// What makes a directory.
+/// The state of a directory.
 #[derive(Debug, Default)]
 pub struct Directory {
     entries: HashMap<Box<[u8]>, Entry>,
-    /// Calls on it, and on all it is not known to hold, are not repeated, for this reason.
+    /// The reason why calls on it, and on names that it is not known to hold, are not repeated.
     pub simulated: Option<&'static str>,
-    /// Uses of the list of names.
+    /// Uses of the list of entries.
     pub list: AccessLog,
     absent_count: usize,
-    /// The last calls on names that are no longer kept.
+    /// The latest calls on names whose entries were dropped.
     forgotten: Tickets,
 }
 
 /// A name in a directory.
 #[derive(Debug, Default)]
 pub struct Entry {
-    /// What it names; nothing if there is no such name.
+    /// The node. `None` if the name does not exist.
     pub node: Option<NodeRef>,
-    /// Whether that is certain; else a call only asked for it.
+    /// Whether `node` is certain. Otherwise, a call only looked the name up.
     pub is_known: bool,
     /// Uses of the name.
     pub uses: AccessLog,
 }
 
 impl Node {
-    /// A node of that kind, in use by nobody.
+    /// Makes a node without uses.
     pub fn new(kind: Kind) -> NodeRef {
         let node = Self {
             kind,
@@ -127,12 +128,12 @@ impl Node {
         Rc::new(RefCell::new(node))
     }
 
-    /// A new directory, outside of any other.
+    /// Makes a directory that has no parent.
     pub fn directory() -> NodeRef {
         Self::new(Kind::Directory(Directory::default()))
     }
 
-    /// The directory, if it is one. What is unknown becomes one.
+    /// Returns the directory, if it is one. A node of unknown kind becomes one.
     pub fn as_directory(&mut self) -> Option<&mut Directory> {
         if let Kind::Unknown = self.kind {
             self.kind = Kind::Directory(Directory::default());
@@ -144,7 +145,7 @@ impl Node {
     }
 }
 
-/// One after the other: a trace can nest directories deeper than a stack is.
+/// Drops the nodes iteratively: a trace can nest directories too deeply for recursion.
 impl Drop for Directory {
     fn drop(&mut self) {
         let mut nodes: Vec<NodeRef> =
@@ -160,17 +161,17 @@ impl Drop for Directory {
 }
 
 impl Directory {
-    /// Whether it holds no names, and none was asked for.
+    /// Whether it has no entries, not even absent ones.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entry of that name; `None` if nothing is known about it.
+    /// Returns the entry of a name. `None` if nothing is known about the name.
     pub fn entry(&self, name: &[u8]) -> Option<&Entry> {
         self.entries.get(name)
     }
 
-    /// The entry of that name, made if nothing was known about it.
+    /// Returns the entry of a name, and makes it if nothing was known about the name.
     fn entry_mut(&mut self, name: &[u8]) -> &mut Entry {
         if !self.entries.contains_key(name) {
             let entry =
@@ -181,7 +182,7 @@ impl Directory {
         self.entries.get_mut(name).expect("it was made")
     }
 
-    /// Notes the use of a name.
+    /// Logs the use of a name.
     pub fn use_name(
         &mut self,
         name: &[u8],
@@ -195,12 +196,12 @@ impl Directory {
         }
     }
 
-    /// Notes that it is known to hold no such name.
+    /// Records that a name is known not to exist.
     pub fn note_absent(&mut self, name: &[u8]) {
         self.entry_mut(name).is_known = true;
     }
 
-    /// Gives the name to a node, or takes it away; returns what had it.
+    /// Sets or removes the node of a name. Returns the previous one.
     pub fn set(&mut self, name: &[u8], node: Option<NodeRef>) -> Option<NodeRef> {
         let is_absent = node.is_none();
         let entry = self.entry_mut(name);

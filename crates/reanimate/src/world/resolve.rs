@@ -1,4 +1,4 @@
-//! What a path means, by what the trace has shown so far.
+//! Path resolution by what the trace has shown so far.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -7,21 +7,21 @@ use super::{Directory, Kind, NodeRef, Turn, World};
 use crate::access::Access;
 use crate::prepare::Origin;
 
-/// As many links as the kernel follows.
+/// The most links in a path, as in the kernel.
 const MAXIMUM_LINKS: u32 = 40;
 
-/// The kernel knows no longer paths, and no longer texts of links.
+/// The longest path or link target, as in the kernel.
 pub const MAXIMUM_PATH: usize = libc::PATH_MAX as usize;
 
-/// Directories that one path may show to have been there: each of them takes memory.
+/// The most directories that one path may add to the name space. Each of them takes memory.
 const MAXIMUM_SHOWN: u32 = 128;
 
-/// Where paths of a process begin.
+/// The directories where the paths of a process start.
 #[derive(Debug, Clone)]
 pub struct Base {
-    /// For paths with a leading slash; `..` leads no higher.
+    /// The start of absolute paths. `..` leads no higher.
     pub root: NodeRef,
-    /// For all others.
+    /// The start of relative paths.
     pub current: NodeRef,
 }
 
@@ -30,44 +30,44 @@ pub struct Base {
 pub struct Spot {
     /// The directory.
     pub directory: NodeRef,
-    /// The name; `.` or `..` if the path ended so, then `found` is the directory meant; empty for
-    /// the root directory.
+    /// The name. If the path ends in `.` or `..`, it is that, and `found` is the directory meant.
+    /// Empty for the root directory.
     pub name: Vec<u8>,
-    /// What it names.
+    /// What the name refers to.
     pub found: Found,
-    /// The path ended in a slash.
+    /// Whether the path ended in a slash.
     pub wants_directory: bool,
 }
 
 /// What is known about a name.
 #[derive(Debug, Clone)]
 pub enum Found {
-    /// It names this.
+    /// The name refers to this node.
     Node(NodeRef),
-    /// Nothing has it.
+    /// The name does not exist.
     Absent,
-    /// Nothing was seen of it so far.
+    /// Nothing is known of the name yet.
     Unknown,
 }
 
-/// What a path means.
+/// The result of resolving a path.
 #[derive(Debug)]
 pub enum Resolution {
     /// A name in a directory.
     Spot(Spot),
-    /// A place where calls are not repeated, and why.
+    /// A place where calls are not repeated, with the reason.
     Simulated(&'static str),
-    /// Something on the way is missing, or no directory.
+    /// A part of the path is missing, or is no directory.
     Broken,
 }
 
 impl Spot {
-    /// Whether the name is one that can be made and removed.
+    /// Whether the name can be made and removed.
     pub fn is_plain(&self) -> bool {
         !matches!(self.name.as_slice(), b"" | b"." | b"..")
     }
 
-    /// The node, if there is one.
+    /// Returns the node, if there is one.
     pub fn node(&self) -> Option<&NodeRef> {
         match &self.found {
             Found::Node(node) => Some(node),
@@ -75,7 +75,7 @@ impl Spot {
         }
     }
 
-    /// The node, supposing that there is one: the trace shows that the call found it.
+    /// Returns the node, and makes it if it was unknown: the trace shows that the call found it.
     pub fn suppose(&mut self, kind: impl FnOnce() -> Kind) -> NodeRef {
         if let Found::Node(node) = &self.found {
             return node.clone();
@@ -88,32 +88,32 @@ impl Spot {
     }
 }
 
-/// Where a name in that directory was before the trace, if the directory itself was there.
+/// Returns the origin of a name, if the directory itself existed before the trace.
 pub fn child_origin(directory: &NodeRef, name: &[u8]) -> Option<Box<Origin>> {
     let directory = directory.borrow();
     directory.origin.as_ref().map(|origin| Box::new(origin.child(name)))
 }
 
-/// A path on its way.
+/// The state of a path resolution.
 struct Walk<'a> {
     base: &'a Base,
     current: NodeRef,
     wants_directory: bool,
     follows: bool,
     links: u32,
-    /// Directories that it showed to have been there.
+    /// The number of directories that this path added to the name space.
     shown: u32,
 }
 
 enum Step {
     On,
-    /// Through a link with this text.
+    /// Continues with the target of this link.
     Follow(Vec<u8>),
     Done(Resolution),
 }
 
 impl World {
-    /// Finds what a path names. Every name on the way is used by the call.
+    /// Resolves a path. Every name on the way is logged as used by the call.
     pub fn resolve(&self, base: &Base, path: &[u8], follows: bool, turn: &mut Turn) -> Resolution {
         let is_absolute = path.first() == Some(&b'/');
         let current = if is_absolute { base.root.clone() } else { base.current.clone() };
@@ -145,8 +145,8 @@ impl World {
     }
 }
 
-/// The first name in a path, empty if there is none, and what follows it without the slashes
-/// between.
+/// Splits a path into its first name, which is empty if there is none, and the rest without the
+/// slashes between them.
 fn first_component(path: &[u8]) -> (&[u8], &[u8]) {
     let without_slashes = |path: &'_ [u8]| path.iter().take_while(|byte| **byte == b'/').count();
     let path = &path[without_slashes(path)..];
@@ -169,7 +169,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The path ended at a directory without naming it in its parent.
+    /// Returns the current directory, for a path that does not name it in its parent.
     fn directory_itself(&self, name: &[u8]) -> Resolution {
         let found = Found::Node(self.current.clone());
         Resolution::Spot(Spot {

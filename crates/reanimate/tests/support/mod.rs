@@ -1,4 +1,4 @@
-//! Traces made by hand, and their replay in a fresh directory.
+//! Traces made by hand, and their replay in a new directory.
 
 #![allow(dead_code, reason = "not every test file uses everything")]
 
@@ -11,10 +11,10 @@ use retake_trace_format::{
     TracedBuffer, TracedCall,
 };
 
-/// The working directory's descriptor, as programs give it.
+/// `AT_FDCWD` as programs pass it.
 pub const HERE: u64 = libc::AT_FDCWD as u32 as u64;
 
-/// A folder with something to protect, and a root in it.
+/// A folder with a file to protect, and a root in it.
 pub struct Scene {
     pub folder: tempfile::TempDir,
 }
@@ -33,8 +33,8 @@ impl Scene {
     }
 }
 
-/// A trace in the making. Calls take a microsecond each, one after the other, unless told
-/// otherwise.
+/// A trace in the making. Each call takes a microsecond, and starts when the one before ends,
+/// unless a test changes that.
 #[derive(Default)]
 pub struct Trace {
     pub records: Vec<TraceRecord>,
@@ -44,7 +44,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace of process 1, in `/`, without descriptors, as the user who runs the test.
+    /// Starts a trace of process 1 in `/`, without descriptors, as the user who runs the test.
     pub fn new() -> Self {
         Self { clock_ns: 1_700_000_000_000_000_000, thread: 1, process: 1, ..Self::default() }
     }
@@ -78,13 +78,13 @@ impl Trace {
         })));
     }
 
-    /// The calls that follow are made by that thread of that process.
+    /// Sets the process and thread of the following calls.
     pub fn by(&mut self, process: u32, thread: u32) -> &mut Self {
         (self.process, self.thread) = (process, thread);
         self
     }
 
-    /// Adds a call; its data are added by [`Trace::input`] and [`Trace::output`].
+    /// Adds a call. [`Trace::input`] and [`Trace::output`] add its data.
     pub fn call(&mut self, number: i64, arguments: &[u64], result: i64) -> &mut Self {
         self.clock_ns += 1000;
         let mut registers = [0; 6];
@@ -104,7 +104,7 @@ impl Trace {
         self
     }
 
-    /// The call that was added last.
+    /// Returns the call added last.
     pub fn last(&mut self) -> &mut TracedCall {
         match self.records.last_mut() {
             Some(TraceRecord::Call(call)) => call,
@@ -112,12 +112,12 @@ impl Trace {
         }
     }
 
-    /// Adds what the last call read.
+    /// Adds data that the kernel read in the last call.
     pub fn input(&mut self, argument: u8, data: impl AsRef<[u8]>) -> &mut Self {
         self.buffer(argument, BufferDirection::Input, data.as_ref())
     }
 
-    /// Adds what the kernel wrote.
+    /// Adds data that the kernel wrote in the last call.
     pub fn output(&mut self, argument: u8, data: impl AsRef<[u8]>) -> &mut Self {
         self.buffer(argument, BufferDirection::Output, data.as_ref())
     }
@@ -150,7 +150,7 @@ impl Trace {
         self.call(number, &[1, 2], result).input(0, first).input(1, second)
     }
 
-    /// `write` of everything.
+    /// `write` of all data.
     pub fn write(&mut self, descriptor: u64, data: &[u8]) -> &mut Self {
         self.call(libc::SYS_write, &[descriptor, 1, data.len() as u64], data.len() as i64)
             .input(1, data)
@@ -166,24 +166,24 @@ impl Trace {
         self.call(libc::SYS_close, &[descriptor], 0)
     }
 
-    /// `fstat` or `stat` that tells of a file with that mode and size.
+    /// `fstat` or `stat` of a file with that mode and size.
     pub fn status(&mut self, number: i64, descriptor: u64, mode: u32, size: u64) -> &mut Self {
         self.call(number, &[descriptor, 1], 0).output(1, status(mode, size))
     }
 
-    /// Replays it with these options.
+    /// Replays the trace with these options.
     pub fn replay_with(&self, options: &Options) -> Report {
         let open =
             |_| Ok::<_, Infallible>(self.records.clone().into_iter().map(Ok::<_, Infallible>));
         reanimate(options, open, &mut |_| {}).unwrap()
     }
 
-    /// Replays it below a directory.
+    /// Replays the trace below a directory.
     pub fn replay(&self, root: &Path) -> Report {
         self.replay_with(&Options { keeps_going: true, ..Options::new(root) })
     }
 
-    /// Replays it below a directory, where everything has to be as traced.
+    /// Replays the trace below a directory, and checks that every call does what was traced.
     pub fn replay_faithfully(&self, root: &Path) -> Report {
         let report = self.replay(root);
         assert!(report.is_faithful(), "{:#?}", report.mismatches);
@@ -192,7 +192,7 @@ impl Trace {
     }
 }
 
-/// `struct stat` of a file of the user who runs the test.
+/// `struct stat` of a file that belongs to the user who runs the test.
 pub fn status(mode: u32, size: u64) -> Vec<u8> {
     let mut bytes = vec![0; 144];
     bytes[16..24].copy_from_slice(&1_u64.to_le_bytes());
@@ -203,7 +203,7 @@ pub fn status(mode: u32, size: u64) -> Vec<u8> {
     bytes
 }
 
-/// Entries as `getdents64` writes them.
+/// Entries in the format of `getdents64`.
 pub fn entries(names: &[(&str, u8)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, kind) in names {

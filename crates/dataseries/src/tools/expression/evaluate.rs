@@ -1,4 +1,4 @@
-//! What an expression gives for a record.
+//! Evaluation of expressions for a record.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::{Row, Value};
 /// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'a> {
-    /// Nothing known.
+    /// An unknown value.
     Null,
     /// True or false.
     Bool(bool),
@@ -36,7 +36,7 @@ impl<'a> From<Value<'a>> for Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    /// As a number; bits count as 0 and 1.
+    /// The value as a number. Bits count as 0 and 1.
     pub fn as_f64(self) -> Option<f64> {
         match self {
             Self::Bool(value) => Some(f64::from(u8::from(value))),
@@ -46,7 +46,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// As a whole number, if it is one.
+    /// The value as a whole number, if it is one.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Self::Bool(value) => Some(i64::from(value)),
@@ -55,7 +55,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// As a condition: numbers are true unless zero, bytes unless empty.
+    /// The value as a condition. Numbers are true unless zero, bytes unless empty.
     fn as_bool(self) -> Option<bool> {
         match self {
             Self::Null => None,
@@ -65,7 +65,7 @@ impl Scalar<'_> {
     }
 }
 
-/// An expression for records of one type; a field is its number, or nothing if the type does not
+/// An expression for records of one type. A field is its number, or `None` if the type does not
 /// have it.
 #[derive(Debug, Clone)]
 pub struct BoundExpression {
@@ -77,7 +77,7 @@ impl BoundExpression {
         Self { root }
     }
 
-    /// Its value for a record of the type it was bound to.
+    /// Evaluates the expression for a record of the type that it was bound to.
     ///
     /// # Panics
     /// If the record is of another type with fewer fields.
@@ -85,7 +85,7 @@ impl BoundExpression {
         evaluate(&self.root, row)
     }
 
-    /// Whether it holds for a record, as a filter.
+    /// Whether the expression is true for a record, as a filter.
     pub fn accepts(&self, row: &Row<'_>) -> bool {
         evaluate(&self.root, row).as_bool() == Some(true)
     }
@@ -129,7 +129,7 @@ fn from_bool(value: Option<bool>) -> Scalar<'static> {
     value.map_or(Scalar::Null, Scalar::Bool)
 }
 
-/// How two values compare, if they can be.
+/// Compares two values, if they can be compared.
 fn compare(left: Scalar<'_>, right: Scalar<'_>) -> Option<Ordering> {
     match (left, right) {
         (Scalar::Bytes(left), Scalar::Bytes(right)) => Some(left.cmp(right)),

@@ -1,13 +1,12 @@
-//! Expressions over the fields of a record: filters, and columns that are computed.
+//! Expressions over the fields of a record, for filters and computed columns.
 //!
-//! `or`, `and`, `not` (or `||`, `&&`, `!`), comparisons, `like` (a glob), `contains`, `is null`,
-//! `is not null`, `+ - * / % &`, parentheses, numbers, `"strings"` with `\n \t \r \0 \\ \" \xNN`,
-//! `true`, `false`, `null`, field names (in backquotes if they are not words), and `@type` for the
-//! name of the record's type.
+//! An expression may have `or`, `and`, `not` (or `||`, `&&`, `!`), comparisons, `like` (a glob),
+//! `contains`, `is null`, `is not null`, `+ - * / % &`, parentheses, numbers, `"strings"` with
+//! `\n \t \r \0 \\ \" \xNN`, `true`, `false`, `null`, field names (in backquotes if they are not
+//! words), and `@type` for the name of the record's type.
 //!
-//! A field that a type does not have is null there. What is done with null gives null, and a filter
-//! that gives null lets nothing through, as in SQL. Whole numbers that overflow become
-//! floating-point numbers.
+//! A field that a type does not have is null. Operations on null give null, and a filter that gives
+//! null rejects the record, as in SQL. Whole numbers that overflow become floating-point numbers.
 
 mod evaluate;
 mod parse;
@@ -39,7 +38,7 @@ enum Binary {
     BitAnd,
 }
 
-/// A node of an expression; `F` is how fields are named.
+/// A node of an expression. `F` is the form of field names.
 #[derive(Debug, Clone, PartialEq)]
 enum Node<F> {
     Null,
@@ -56,7 +55,7 @@ enum Node<F> {
 }
 
 impl<F> Node<F> {
-    /// The same expression with each field named by what `rename` makes of it.
+    /// Returns the same expression with each field replaced by the result of `rename`.
     fn map<G>(&self, rename: &mut impl FnMut(&F) -> G) -> Node<G> {
         match self {
             Self::Null => Node::Null,
@@ -76,7 +75,7 @@ impl<F> Node<F> {
     }
 }
 
-/// A parsed expression, not yet for any type.
+/// A parsed expression that is not bound to a type yet.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
@@ -84,23 +83,23 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// [`Error::Expression`] with the place of the first mistake.
+    /// [`Error::Expression`] with the place of the first error.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(Self { text: text.to_owned(), root: parse::parse(text)? })
     }
 
-    /// A field by its name, whatever characters that has.
+    /// Makes an expression from a field name, which may have any characters.
     pub fn field(name: &str) -> Self {
         Self { text: name.to_owned(), root: Node::Field(name.to_owned()) }
     }
 
-    /// A column as a user names it: a field of one of `types`, or else an expression.
+    /// Parses a column as users write it: a field of one of `types`, or else an expression.
     ///
     /// # Errors
-    /// As [`Expression::parse`].
+    /// Those of [`Expression::parse`].
     pub fn column(text: &str, types: &[&Arc<ExtentType>]) -> Result<Self> {
         match types.iter().any(|extent_type| extent_type.field_number(text).is_some()) {
             true => Ok(Self::field(text)),
@@ -113,15 +112,15 @@ impl Expression {
         &self.text
     }
 
-    /// The expression for records of one type.
+    /// Binds the expression to a type.
     pub fn bind(&self, extent_type: &ExtentType) -> BoundExpression {
         BoundExpression::new(self.root.map(&mut |name| extent_type.field_number(name)))
     }
 
-    /// Refuses fields that none of the types has: most likely a spelling mistake.
+    /// Refuses fields that none of the types has. They are probably spelling errors.
     ///
     /// # Errors
-    /// [`Error::Expression`].
+    /// [`Error::Expression`] for such a field.
     pub(crate) fn check_fields(&self, types: &[&Arc<ExtentType>]) -> Result<()> {
         let mut unknown = None;
         let _: Node<()> = self.root.map(&mut |name: &String| {

@@ -1,14 +1,14 @@
-//! From text to an expression: a scanner and a parser by precedence.
+//! Parsing of expressions: a scanner, and a parser by precedence.
 
 use super::{Binary, Node};
 use crate::{Error, Result};
 
-/// The most nodes of an expression: bounds the depth to which evaluation recurses.
+/// The most nodes of an expression. This limits the recursion of evaluation.
 const NODES_MAX: usize = 1000;
 /// The deepest nesting of parentheses and prefix operators.
 const DEPTH_MAX: usize = 100;
 
-/// A piece of the text.
+/// A token of the text.
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
     Word(String),
@@ -21,13 +21,13 @@ enum Token {
     End,
 }
 
-/// All symbols, longer ones before their beginnings.
+/// All symbols. A symbol comes before its own prefixes.
 const SYMBOLS: [&str; 19] = [
     "||", "&&", "==", "!=", "<=", ">=", "=", "<", ">", "!", "+", "-", "*", "/", "%", "&", "(", ")",
     "~",
 ];
 
-/// Operators by how tightly they bind, loosest first.
+/// Operators by precedence, loosest first.
 const LEVELS: [&[(&str, Binary)]; 5] = [
     &[("||", Binary::Or), ("or", Binary::Or)],
     &[("&&", Binary::And), ("and", Binary::And)],
@@ -65,10 +65,10 @@ pub(super) fn parse(text: &str) -> Result<Node<String>> {
 
 struct Parser<'a> {
     text: &'a str,
-    /// Where scanning goes on.
+    /// The offset at which scanning continues.
     at: usize,
     token: Token,
-    /// Where `token` begins.
+    /// The offset of `token`.
     token_at: usize,
     nodes: usize,
     depth: usize,
@@ -83,7 +83,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Counts a node.
+    /// Counts a node, and refuses too many.
     fn node(&mut self, node: Node<String>) -> Result<Node<String>> {
         self.nodes += 1;
         match self.nodes <= NODES_MAX {
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An expression of operators that bind at least as tightly as `level`.
+    /// Parses an expression of operators that bind at least as tightly as `level`.
     fn level(&mut self, level: usize) -> Result<Node<String>> {
         let Some(operators) = LEVELS.get(level) else {
             return self.prefix();
@@ -121,7 +121,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows an operand before `is`.
+    /// Parses the part after an operand that starts with `is`.
     fn is_null(&mut self, operand: Node<String>) -> Result<Node<String>> {
         self.advance()?;
         let negated = self.is("not");
@@ -136,15 +136,15 @@ impl Parser<'_> {
         if negated { self.node(Node::Not(Box::new(node))) } else { Ok(node) }
     }
 
-    /// Prefix operators, then an operand.
+    /// Parses prefix operators and an operand.
     fn prefix(&mut self) -> Result<Node<String>> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(self.error("nested too deeply"));
         }
         let node = if self.is("!") || self.is("not") {
-            // `not a == b` negates the comparison, as in SQL; `!a == b` only its left side, as in
-            // C.
+            // As in SQL, `not a == b` negates the comparison. As in C, `!a == b` negates only the
+            // left side.
             let level = if self.is("not") { 2 } else { LEVELS.len() };
             self.advance()?;
             let inner = self.level(level)?;
@@ -247,7 +247,8 @@ impl Parser<'_> {
         self.at += end;
         let digits = text[..end].replace('_', "");
         let parsed = match digits.strip_prefix("0x") {
-            // The bits of a 64-bit value, so that addresses above half of the range can be written.
+            // All 64 bits can be written, so that addresses in the upper half of the range are
+            // possible.
             Some(hex) => u64::from_str_radix(hex, 16).ok().map(|value| Token::Int(value as i64)),
             None => {
                 let whole = digits.parse().ok().map(Token::Int);
