@@ -25,7 +25,7 @@ pub const WATCH_STUB: u64 = WATCH + watch::ANSWER + watch_answer::STUB;
 pub const ENTER_IMAGE: u64 = RUNTIME_TEXT + ENTRY_IMAGE;
 /// The entry point for the program's system calls.
 pub const ENTRY_CALL: u64 = RUNTIME_TEXT + ENTRY_SYSCALL;
-/// The address at which a thread stops on its way back to the program if [`PAUSE_AT`] says so.
+/// The address through which a thread returns to the program if [`PAUSE_AT`] says so.
 pub const PAUSE: u64 = RUNTIME_TEXT + ENTRY_PAUSE;
 /// The address of a `syscall` instruction that is followed by a trap.
 pub const REMOTE_CALL: u64 = RUNTIME_TEXT + ENTRY_REMOTE_CALL;

@@ -69,7 +69,7 @@ impl Front {
         }
     }
 
-    /// Waits for a change of the recorder's state.
+    /// Returns the recorder's wait status, if it has changed.
     fn change(&self, options: i32) -> Option<i32> {
         let mut status = 0;
         loop {

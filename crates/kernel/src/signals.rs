@@ -34,7 +34,7 @@ extern "C" fn pass_on(
     }
 }
 
-/// Whether a process is recorded. Signals that it sends to its parent are not meant for itself.
+/// Whether a process is recorded. Signals that it sends to its parent are not meant for it.
 fn is_recorded(pid: i32) -> bool {
     // SAFETY: null, or the header that `passing_to` borrows while it is stored here.
     let Some(header) = (unsafe { RECORDED.load(Ordering::Acquire).as_ref() }) else { return false };

@@ -17,7 +17,7 @@ enum Open {
 }
 
 /// Identifies what is open at a descriptor. A character device other than a terminal does not
-/// count: nobody reads its output.
+/// count, because its output is not read.
 fn open_as(descriptor: i32) -> Option<Open> {
     let metadata =
         std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// How often the drain looks at the rings when nobody rings its bell.
+/// How often the drain looks at the rings without its bell.
 const PERIOD: Duration = Duration::from_millis(25);
 /// How often it looks while threads wait for a baton, or for the end of their process.
 const BUSY_PERIOD: Duration = Duration::from_millis(3);

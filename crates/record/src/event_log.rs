@@ -105,7 +105,7 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
         0
     }
 
-    /// Notes that all rings have been drained once since the last call.
+    /// Notes that the drain has visited all rings since the last call.
     fn drained(&self) {}
 
     /// Completes the log after the last process has ended.

@@ -15,7 +15,7 @@ use std::io;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
-/// How often the first process is looked at, in milliseconds.
+/// How often the first process is checked, in milliseconds.
 const LOOK_MS: i32 = 100;
 /// A signal that continues a process group reaches the program and the recorder one after the
 /// other, within this time.

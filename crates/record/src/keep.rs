@@ -384,7 +384,7 @@ impl State {
     }
 }
 
-/// Counts a stream as dropped behind `place`.
+/// Counts a stream as dropped after `place`.
 fn count(dropped: &mut Dropped, end: &End, place: Place, is_process: bool) {
     dropped.processes += u64::from(is_process);
     dropped.events += end.size.events.saturating_sub(place.events);

@@ -118,8 +118,8 @@ impl Ring {
     /// Returns the `count` bytes written from position `from` on, in two pieces if they wrap around
     /// the end of the ring.
     ///
-    /// The bytes must not change while the slices live: the ring protocol keeps what lies between
-    /// tail and head as it is.
+    /// The bytes must not change while the slices live. The ring protocol keeps the bytes between
+    /// tail and head unchanged.
     pub fn pieces(&self, from: u64, count: usize) -> [&[u8]; 2] {
         let at = from as usize % self.bytes;
         let first = count.min(self.bytes - at);
@@ -139,7 +139,7 @@ impl Ring {
 /// which may need one for their first pool.
 ///
 /// # Errors
-/// As [`Segment::create`]; there is no room but for others.
+/// As [`Segment::create`], or an error if only the segments left to others are free.
 pub(crate) fn create(shape: &Shape) -> io::Result<Arc<Segment>> {
     if shape.first > 0
         && let Some(count) = SegmentCount::now()

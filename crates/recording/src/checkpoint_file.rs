@@ -41,7 +41,7 @@ pub struct PieceName {
     pub kind: u8,
     /// The number of the thing of that kind to which it belongs.
     pub which: u32,
-    /// The address or offset of its data.
+    /// A number that belongs to its data, such as an address.
     pub value: u64,
 }
 

@@ -44,7 +44,7 @@ pub fn exercise(bytes: Vec<u8>) {
 }
 
 /// Repairs checksums, lengths and similar fields of mutated bytes, in every frame and in every
-/// index entry, so that the code behind these checks is exercised, too.
+/// index entry, so that the code after these checks is exercised, too.
 pub fn repair(bytes: &mut [u8]) {
     let mut recording = [0; 8];
     let mut at = 0;

@@ -116,7 +116,7 @@ pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
 /// Returns the latest recording of the folder, if there is one: the target of `latest`, or else the
 /// one that started last.
 pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
-    // The link may only name an entry of the folder, whoever created it.
+    // The link may be hostile, so it may only name an entry of the folder.
     let target = fs::read_link(recordings.join(LATEST_NAME)).ok();
     let linked = target.and_then(|target| Some(recordings.join(target.file_name()?)));
     if let Some(path) = linked.filter(|path| path.exists()) {

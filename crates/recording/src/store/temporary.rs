@@ -69,7 +69,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // After a renaming this name is gone. A file that stays behind is removed by the next
+        // After a renaming this name is gone. A file that is left is removed by the next
         // collection.
         let _ = fs::remove_file(&self.path);
     }
