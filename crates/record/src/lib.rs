@@ -225,8 +225,7 @@ fn run(
     // attend to it.
     let attached = Attached::seize(child.pid);
     if attached.is_ok() {
-        // If the child is already gone, a later step notices it.
-        let _ = child.start();
+        let _ = child.start(); // a later step notices a child that is gone
     }
     let (files, space) = (file_table(store, &log), Space::new(request.on_full));
     let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
@@ -245,8 +244,7 @@ fn run(
     let followed = signals::passing_to(pid, Some(recorder.header()), || {
         let attended = attend_first(&recorder, slot, attached, &mut child, request)?;
         let status = match attended {
-            // A signal ended the process before its exec.
-            Attended::Ended(status) => status,
+            Attended::Ended(status) => status, // a signal came before its exec
             _ => job_control::wait_for_first(&recorder, pid, &deadline, &guardian)?,
         };
         recorder.note_root_ended(status);
