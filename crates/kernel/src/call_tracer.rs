@@ -1,28 +1,28 @@
-//! ptrace for following system calls: every thread stops where it enters a call and where it leaves
+//! ptrace for following system calls: every thread stops when it enters a call and when it leaves
 //! it.
 //!
-//! All of it belongs to the operating-system thread that attached. Calls on a thread that was
-//! killed meanwhile fail, and its end is reported next.
+//! All requests must come from the operating-system thread that attached. Requests on a thread that
+//! was killed meanwhile fail, and the next report is its end.
 
 use crate::check;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a thread stands still, or that it is gone.
+/// Why a thread has stopped, or how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// On the way into a call or out of it.
+    /// It enters or leaves a system call.
     Call,
-    /// It has executed a program; its former thread number.
+    /// It has executed a program. The value is its former thread ID.
     Exec(i32),
-    /// It has made a thread or a process.
+    /// It has created a thread or a process with this ID.
     Child(i32),
     /// A signal is about to be delivered.
     Signal(i32),
-    /// It begins, or job control holds it.
+    /// It has just started, or job control has stopped it.
     Group(i32),
-    /// It is about to end: its memory is still there. Only of those that were asked for it
-    /// ([`seize_to_the_end`]).
+    /// It is about to end, and its memory still exists. Only reported for threads attached with
+    /// [`seize_to_the_end`].
     Exiting,
     /// It ended with this status.
     Exited(i32),
@@ -33,11 +33,11 @@ pub enum Stop {
 /// What a thread is doing at [`Stop::Call`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStop {
-    /// Number and argument registers.
+    /// It enters a call with this number and these argument registers.
     Entry(u64, [u64; 6]),
-    /// Result.
+    /// It leaves a call with this result.
     Exit(i64),
-    /// Neither.
+    /// Anything else.
     Other,
 }
 
@@ -47,28 +47,28 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE;
 
-/// What becomes of the threads when the one that attached to them ends.
+/// What happens to the threads when the attached tracer thread ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Afterwards {
     /// They are killed.
     End,
-    /// They go on as if nobody had been there.
+    /// They continue untraced.
     GoOn,
 }
 
-/// Attaches to a thread, which does not stop for it; all that it makes from here on is attached
-/// too.
+/// Attaches to a thread without stopping it. All threads and processes that it creates from now on
+/// are attached, too.
 ///
 /// # Errors
-/// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
+/// EPERM: the thread is already traced, or the machine forbids tracing. ESRCH: it is gone.
 pub fn seize(tid: i32, afterwards: Afterwards) -> io::Result<()> {
     seize_with(tid, afterwards, OPTIONS)
 }
 
-/// As [`seize`]; the threads also stop before they end.
+/// As [`seize`]. The threads also stop before they end.
 ///
 /// # Errors
-/// As there.
+/// Those of [`seize`].
 pub fn seize_to_the_end(tid: i32, afterwards: Afterwards) -> io::Result<()> {
     seize_with(tid, afterwards, OPTIONS | libc::PTRACE_O_TRACEEXIT)
 }
@@ -81,18 +81,18 @@ fn seize_with(tid: i32, afterwards: Afterwards, options: i32) -> io::Result<()> 
     Ok(())
 }
 
-/// What [`wait`] has waited for.
+/// The result of [`wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// A thread stands still, or is gone.
+    /// A thread has stopped or ended.
     Stop(i32, Stop),
-    /// A signal came, and this thread was asked to leave.
+    /// A signal came, and `leave` was set.
     Asked,
     /// No thread is left.
     Nobody,
 }
 
-/// Waits for the next stop of any thread, until a signal comes and `leave` is set.
+/// Waits for the next stop of any thread, or until a signal comes while `leave` is set.
 pub fn wait(leave: &AtomicBool) -> Waited {
     wait_for(-1, leave)
 }
@@ -142,30 +142,30 @@ fn message(tid: i32) -> i32 {
     value as i32
 }
 
-/// Lets a thread go on to its next stop, with a signal if `signal` is not 0.
+/// Continues a thread until its next stop, with a signal if `signal` is not 0.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn go_on(tid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: no memory of ours.
     check(unsafe { libc::ptrace(libc::PTRACE_SYSCALL, tid, 0, signal as usize) })?;
     Ok(())
 }
 
-/// Leaves a thread stopped by job control, but waits for what comes next.
+/// Leaves a thread in its job-control stop, but reports what happens to it next.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn listen(tid: i32) -> io::Result<()> {
     // SAFETY: no memory of ours.
     check(unsafe { libc::ptrace(libc::PTRACE_LISTEN, tid, 0, 0) })?;
     Ok(())
 }
 
-/// What the kernel says of a thread at a stop.
+/// Returns what a thread is doing at a call stop.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn call_stop(tid: i32) -> io::Result<CallStop> {
     // SAFETY: an all-zero structure of integers is valid.
     let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
@@ -182,10 +182,10 @@ pub fn call_stop(tid: i32) -> io::Result<CallStop> {
     }
 }
 
-/// The siginfo of the signal that a thread is about to get.
+/// Returns the siginfo of the signal that is about to be delivered to a thread.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn signal_info(tid: i32) -> io::Result<[u8; 128]> {
     let mut info = [0u64; 16];
     // SAFETY: a siginfo has 128 bytes.
@@ -197,15 +197,15 @@ pub fn signal_info(tid: i32) -> io::Result<[u8; 128]> {
     Ok(bytes)
 }
 
-/// The processors that a thread may run on.
+/// A set of processors on which a thread may run.
 #[derive(Clone, Copy)]
 pub struct Processors(libc::cpu_set_t);
 
 impl Processors {
-    /// Of a thread; 0 is the caller.
+    /// Returns the processors of a thread; 0 is the calling thread.
     ///
     /// # Errors
-    /// It is gone.
+    /// The thread is gone.
     pub fn of(tid: i32) -> io::Result<Self> {
         // SAFETY: an all-zero set is valid.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -216,12 +216,12 @@ impl Processors {
         Ok(Self(set))
     }
 
-    /// The first of them alone.
+    /// Returns a set with only the first of the processors.
     pub fn first(&self) -> Option<Self> {
         (0..libc::CPU_SETSIZE as u32).find_map(|number| self.only(number))
     }
 
-    /// That one alone, if it is among them.
+    /// Returns a set with only this processor, if it is in the set.
     pub fn only(&self, number: u32) -> Option<Self> {
         let number =
             usize::try_from(number).ok().filter(|number| *number < libc::CPU_SETSIZE as usize)?;
@@ -236,7 +236,7 @@ impl Processors {
         Some(Self(one))
     }
 
-    /// Those that have their bit, as the kernel counts them.
+    /// Creates a set from a bit mask in the kernel's numbering.
     pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
         // SAFETY: an all-zero set is valid.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -251,16 +251,16 @@ impl Processors {
         Self(set)
     }
 
-    /// How many they are.
+    /// Returns the number of processors in the set.
     pub fn count(&self) -> u32 {
         // SAFETY: the macro reads the set.
         unsafe { libc::CPU_COUNT(&self.0) as u32 }
     }
 
-    /// Makes them those of a thread; 0 is the caller.
+    /// Restricts a thread to these processors; 0 is the calling thread.
     ///
     /// # Errors
-    /// It is gone, or none of them is left on this machine.
+    /// The thread is gone, or none of the processors is available.
     pub fn give(&self, tid: i32) -> io::Result<()> {
         // SAFETY: the kernel reads one set.
         check(i64::from(unsafe {
@@ -270,7 +270,7 @@ impl Processors {
     }
 }
 
-/// The processor that this runs on.
+/// Returns the processor that runs the caller.
 pub fn current_processor() -> u32 {
     // SAFETY: no arguments.
     unsafe { libc::sched_getcpu() as u32 }

@@ -1,29 +1,29 @@
-//! Clocks: the system's, which the runtime uses too, and the time-stamp counter as one.
+//! Clocks: those of the system, which the runtime uses too, and the time-stamp counter as a clock.
 
 use crate::{check, cpuid};
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::io;
 use std::time::{Duration, SystemTime};
 
-/// How to make times of counters: `ns + (counter_now - counter) * scale / 2^32`.
+/// Converts the counter to time: `ns + (counter_now - counter) * scale / 2^32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterClock {
-    /// The counter at `ns`.
+    /// The counter at the time `ns`.
     pub counter: u64,
-    /// Nanoseconds since 1970.
+    /// A time in nanoseconds since 1970.
     pub ns: u64,
-    /// Nanoseconds of a tick, with 32 bits behind the point.
+    /// The nanoseconds of a tick, with 32 fractional bits.
     pub scale: u64,
 }
 
-/// Long enough to know the rate to a few millionths.
+/// The time for measuring the rate: long enough for an error of a few millionths.
 const MEASURED: Duration = Duration::from_millis(10);
 const ATTEMPTS: usize = 5;
 
-/// Nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 ///
 /// # Errors
-/// None that Linux gives.
+/// None on Linux.
 pub fn real_time_ns() -> io::Result<u64> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one structure of that type.
@@ -31,7 +31,7 @@ pub fn real_time_ns() -> io::Result<u64> {
     Ok(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// Nanoseconds on the monotonic clock.
+/// Returns the monotonic clock in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is valid for the call, which cannot fail for this clock.
@@ -39,18 +39,18 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Whether the counter runs at one rate, on all processors and while they sleep.
+/// Whether the counter runs at one constant rate, on all processors and while they sleep.
 pub fn counter_is_steady() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
 }
 
-/// How fast it runs then, as good as CPUID knows it.
+/// Returns the rate of a steady counter, as precisely as CPUID knows it.
 pub fn steady_ticks_per_second() -> Option<u64> {
     counter_is_steady().then(cpuid::ticks_per_second)
 }
 
-/// Measures the counter; takes 10 milliseconds. `None` where it does not run at one rate on all
-/// processors, or has no RDTSCP.
+/// Measures the counter, which takes 10 milliseconds. Returns `None` if the counter is not steady
+/// or there is no RDTSCP.
 pub fn measure() -> Option<CounterClock> {
     let highest = __cpuid(0x8000_0000).eax;
     let rdtscp = highest >= 0x8000_0001 && __cpuid(0x8000_0001).edx & 1 << 27 != 0;
@@ -62,7 +62,7 @@ pub fn measure() -> Option<CounterClock> {
     let (counter, ns) = pair().ok()?;
     let (ticks, elapsed) = (counter.checked_sub(first_counter)?, ns.checked_sub(first_ns)?);
     let scale = (u128::from(elapsed) << 32).checked_div(u128::from(ticks))?;
-    // Slower than 100 MHz or faster than 100 GHz is no counter of this kind.
+    // A rate below 100 MHz or above 100 GHz does not belong to a time-stamp counter.
     (scale > 1 << 25 && scale < 10 << 32).then_some(CounterClock {
         counter,
         ns,
@@ -70,34 +70,34 @@ pub fn measure() -> Option<CounterClock> {
     })
 }
 
-/// Counter and time of the same moment, as near as it gets.
+/// Reads the counter and the time at the same moment, as nearly as possible.
 fn pair() -> io::Result<(u64, u64)> {
     let (counter, ns) = at_once(real_time_ns);
     Ok((counter, ns?))
 }
 
-/// Milliseconds since 1970; 0 where the clock stands before that.
+/// Returns milliseconds since 1970; 0 if the clock is before 1970.
 pub fn unix_ms() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_millis() as u64)
 }
 
-/// Ticks of the counter.
+/// Returns the time-stamp counter.
 pub fn counter() -> u64 {
     // SAFETY: reads a register; this process has not asked for it to fault.
     unsafe { _rdtsc() }
 }
 
-/// What the counter, the time of day and the monotonic clock show at the same moment, as near as it
-/// gets: ticks, nanoseconds since 1970, nanoseconds.
+/// Reads three clocks at the same moment, as nearly as possible: the counter in ticks, the time in
+/// nanoseconds since 1970, and the monotonic clock in nanoseconds.
 pub fn moment() -> [u64; 3] {
     let (counter, (unix_ns, monotonic_ns)) =
         at_once(|| (real_time_ns().unwrap_or(0), monotonic_ns()));
     [counter, unix_ns, monotonic_ns]
 }
 
-/// The counter, and what was read meanwhile.
+/// Returns the counter and the value that was read at the same time.
 fn at_once<T>(read: impl Fn() -> T) -> (u64, T) {
     let attempt = |_| {
         let before = counter();

@@ -1,5 +1,5 @@
-//! What a debugger looks at in the runtime: a thread's `struct context`, where the contract puts
-//! it, and the places in the runtime's text that are there for it.
+//! The parts of the runtime that a debugger needs: a thread's `struct context`, as the contract
+//! lays it out, and the entry points in the runtime's text for the debugger.
 
 use crate::{memory, ptrace};
 use retake_contract::addresses::{
@@ -15,26 +15,26 @@ pub use retake_contract::addresses::{
 pub use retake_contract::context::context::*;
 pub use retake_contract::context::{CAUGHT_WORDS, IN_IMAGE_NOT, IN_IMAGE_READY, IN_IMAGE_TAKER};
 
-/// Offset of whether a replayed thread looks for the place at which it was stopped between two
-/// events.
+/// The offset of the flag that a replayed thread is searching for the place at which it was stopped
+/// between two events.
 pub const WATCH_ARMED: u64 = WATCH + watch::ARMED;
-/// Offset of the page of the stub that compares, to which a jump in the program's text leads; 0:
+/// The offset of the page of the search stub, to which a jump in the program's text leads; 0 if
 /// there is none.
 pub const WATCH_STUB: u64 = WATCH + watch::ANSWER + watch_answer::STUB;
-/// Where a thread begins that comes from an image of a recorded process.
+/// The start address of a thread that comes from an image of a recorded process.
 pub const ENTER_IMAGE: u64 = RUNTIME_TEXT + ENTRY_IMAGE;
-/// Where the program's system calls come in.
+/// The entry point for the program's system calls.
 pub const ENTRY_CALL: u64 = RUNTIME_TEXT + ENTRY_SYSCALL;
-/// Where a thread on its way back to the program passes when [`PAUSE_AT`] says so.
+/// The address through which a thread returns to the program if [`PAUSE_AT`] says so.
 pub const PAUSE: u64 = RUNTIME_TEXT + ENTRY_PAUSE;
-/// A `syscall` instruction, and a trap behind it.
+/// The address of a `syscall` instruction that is followed by a trap.
 pub const REMOTE_CALL: u64 = RUNTIME_TEXT + ENTRY_REMOTE_CALL;
-/// `debug_event(kind, value)`: two instructions, the second of which returns.
+/// The address of `debug_event(kind, value)`: two instructions, the second of which returns.
 pub const DEBUG_EVENT: u64 = RUNTIME_TEXT + ENTRY_DEBUG_EVENT;
 
-/// Registers in a context.
+/// The number of registers in a context.
 const REGISTERS: usize = registers::LAYOUT_BYTES / 8;
-/// What [`Context`] has of it: where each begins, and bytes.
+/// The parts that [`Context`] holds: their offsets and sizes.
 const PARTS: [(u64, u64); 9] = [
     (REGS, registers::LAYOUT_BYTES as u64),
     (SCRATCH, 8),
@@ -46,7 +46,7 @@ const PARTS: [(u64, u64); 9] = [
     (PID, 4),
     (TID, 4),
 ];
-/// Where the first of these begins, and where the last ends.
+/// The range of these parts: the smallest offset and the largest end.
 const SPAN: (u64, u64) = span(&PARTS);
 
 const fn span(parts: &[(u64, u64)]) -> (u64, u64) {
@@ -61,7 +61,7 @@ const fn span(parts: &[(u64, u64)]) -> (u64, u64) {
     (start, end)
 }
 
-/// A copy of a part of a `struct context`.
+/// A copy of parts of a `struct context`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Context {
     /// r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
@@ -77,10 +77,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// Reads the context at `address` of a process.
+    /// Reads the context at `address` in a process.
     ///
     /// # Errors
-    /// It is not there.
+    /// The memory is not there.
     pub fn read(pid: i32, address: u64) -> io::Result<Self> {
         let mut bytes = [0; (SPAN.1 - SPAN.0) as usize];
         memory::read(pid, address + SPAN.0, &mut bytes)?;
@@ -100,7 +100,7 @@ impl Context {
         })
     }
 
-    /// The program's registers, with the segment registers and bases of `others`.
+    /// Returns the program's registers, with the segment registers and bases of `others`.
     pub fn program_registers(&self, others: &ptrace::Registers) -> ptrace::Registers {
         let [
             r8,
@@ -122,7 +122,7 @@ impl Context {
             rip,
             eflags,
         ] = self.registers;
-        let none = u64::MAX; // in no system call, so that the kernel restarts none
+        let none = u64::MAX; // in no call, so that the kernel restarts none
         ptrace::Registers {
             r8,
             r9,
@@ -148,7 +148,7 @@ impl Context {
     }
 }
 
-/// The words of `registers` in the order of a context.
+/// Returns the words of `registers` in the order of a context.
 pub fn words_of(registers: &ptrace::Registers) -> [u64; REGISTERS] {
     let r = registers;
     [

@@ -1,11 +1,11 @@
-//! What the processor says of itself, as recorded programs get to see it.
+//! What the processor says about itself, as recorded programs see it.
 
 use std::arch::x86_64::{__cpuid_count, _xgetbv};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::sync::OnceLock;
 
-/// One answer of CPUID. `subleaf` is `u32::MAX` where it does not matter.
+/// An answer of CPUID. `subleaf` is `u32::MAX` if it does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     pub leaf: u32,
@@ -28,29 +28,29 @@ const SHADOW_STACK: u32 = 1 << 7; // leaf 7 ecx
 const TILES: u32 = 1 << 22 | 1 << 24 | 1 << 25; // leaf 7 edx: AMX-BF16, AMX-TILE, AMX-INT8
 const MORE_TILES: u32 = 1 << 21; // leaf 7, subleaf 1, eax: AMX-FP16
 
-/// State components that a process has only once the kernel has permitted it to
-/// (`ARCH_REQ_XCOMP_PERM`): AMX's tiles. Until then signal frames do not have them, and restoring
-/// them faults.
+/// The state components that a process has only after it asked the kernel for permission
+/// (`ARCH_REQ_XCOMP_PERM`): AMX tiles. Before that, signal frames lack them, and restoring them
+/// faults.
 const ON_PERMISSION: u64 = 1 << 18;
 
-/// More subleaves than any leaf has that a program asks for.
+/// A bound above the subleaves of any leaf that programs ask for.
 const MOST_SUBLEAVES: u32 = 32;
-/// All numbers that state components can have.
+/// The bound of the numbers of state components.
 const COMPONENTS: u32 = 63;
-/// The x87 and SSE registers, and the header of the area.
+/// The size of the x87 and SSE registers and of the area's header.
 const LEGACY_BYTES: u32 = 576;
 
-/// Which subleaves a leaf has.
+/// The subleaves of a leaf.
 enum Subleaves {
     /// The subleaf does not matter.
     None,
-    /// One for each state component there is.
+    /// One for each state component that exists.
     Components,
-    /// Up to the one whose number the first has in eax.
+    /// Up to the number in eax of the first one.
     Highest,
-    /// Up to this one.
+    /// Up to this number.
     UpTo(u32),
-    /// Up to the first of which this is true.
+    /// Up to the first one for which this is true.
     Until(fn(&Answer) -> bool),
 }
 
@@ -66,8 +66,9 @@ fn subleaves(leaf: u32) -> Subleaves {
     }
 }
 
-/// All answers of this machine, without what a recording cannot repeat: RDRAND, RDSEED, RDPID,
-/// transactions, tiles, and the number of the core. To ask costs up to 20 us on a virtual machine.
+/// Returns all answers of this machine, without what a recording cannot reproduce: RDRAND, RDSEED,
+/// RDPID, transactions, tiles, and the number of the core. One CPUID takes up to 20 us on a virtual
+/// machine.
 pub fn table() -> Vec<Answer> {
     let mut answers = Vec::new();
     for base in [0u32, 0x4000_0000, 0x8000_0000] {
@@ -82,8 +83,8 @@ pub fn table() -> Vec<Answer> {
     answers
 }
 
-/// The answers to one leaf. To a subleaf that is not among them the answer is zero, which ends the
-/// loops in which programs look for the last.
+/// Adds the answers of one leaf. Missing subleaves are answered with zeros, which end the loops in
+/// which programs look for the last one.
 fn push_leaf(answers: &mut Vec<Answer>, leaf: u32, ask: impl Fn(u32, u32) -> Answer) {
     let first = ask(leaf, 0);
     let is_last = |answer: &Answer| match subleaves(leaf) {
@@ -125,7 +126,7 @@ fn mask(mut answer: Answer) -> Answer {
     match (answer.leaf, answer.subleaf) {
         (1, _) => {
             answer.ecx &= !RDRAND;
-            answer.ebx &= 0x00ff_ffff; // initial APIC number: which core we happen to be on
+            answer.ebx &= 0x00ff_ffff; // initial APIC ID: the core we are on
         }
         (7, 0) => {
             answer.ebx &= !(HLE | RTM | RDSEED | FSGSBASE);
@@ -139,8 +140,8 @@ fn mask(mut answer: Answer) -> Answer {
     answer
 }
 
-/// The state components that signal frames save, and the size of that area in bytes: XCR0 without
-/// what needs permission.
+/// Returns the state components that signal frames save, and the size of that area in bytes: XCR0
+/// without the components that need permission.
 pub fn extended_state() -> (u64, u32) {
     if __cpuid_count(1, 0).ecx & OSXSAVE == 0 {
         return (3, LEGACY_BYTES);
@@ -156,7 +157,7 @@ pub fn extended_state() -> (u64, u32) {
     (features, ends.fold(LEGACY_BYTES, u32::max))
 }
 
-/// Size and place, in bytes, of a state component in that area.
+/// Returns the size and offset in bytes of a state component in that area.
 pub fn component(number: u32) -> (u32, u32) {
     let found = __cpuid_count(0xd, number);
     (found.eax, found.ebx)
@@ -168,8 +169,8 @@ fn read_features() -> u64 {
     unsafe { _xgetbv(0) }
 }
 
-/// Frequency of the time-stamp counter in ticks per second, as good as CPUID knows it; 2.5 GHz
-/// where it does not.
+/// Returns the frequency of the time-stamp counter in ticks per second, as precisely as CPUID knows
+/// it; 2.5 GHz if CPUID does not.
 pub fn ticks_per_second() -> u64 {
     let clock = __cpuid_count(0x15, 0);
     if __cpuid_count(0, 0).eax >= 0x15 && clock.eax != 0 && clock.ebx != 0 && clock.ecx != 0 {
@@ -183,13 +184,13 @@ pub fn ticks_per_second() -> u64 {
     if megahertz == 0 { 2_500_000_000 } else { megahertz * 1_000_000 }
 }
 
-/// Whether this process may make CPUID fault (ARCH_SET_CPUID).
+/// Whether this process can make CPUID fault (ARCH_SET_CPUID).
 pub fn can_fault() -> bool {
     description().contains(" cpuid_fault")
 }
 
-/// What the kernel says of the first processor in /proc/cpuinfo; nothing if it does not. There may
-/// be hundreds of them, which takes time.
+/// Returns the entry of the first processor in /proc/cpuinfo; empty if it cannot be read. The file
+/// may have hundreds of entries, and reading all would take time.
 pub fn description() -> &'static str {
     static DESCRIPTION: OnceLock<String> = OnceLock::new();
     DESCRIPTION.get_or_init(|| {
@@ -214,7 +215,7 @@ mod tests {
         all.iter().map(|answer| answer.subleaf).collect()
     }
 
-    /// Programs ask for one subleaf after the other until an answer says that there are no more.
+    /// Programs ask for subleaves in order until an answer says that there are no more.
     #[test]
     fn subleaves_end() {
         let cache = [0x121, 0, 0, 0];

@@ -1,40 +1,40 @@
-//! A process in front of a recorder. It ends as soon as the recorded program has ended, and the
-//! recorder goes on behind it with what that program left running.
+//! A process in front of a recorder. It ends as soon as the recorded program has ended. The
+//! recorder then keeps recording the processes that the program left running.
 
 use crate::{check, process, signals};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 
-/// How often the front looks whether the recorder has stopped, in milliseconds.
+/// How often the front checks whether the recorder has stopped, in milliseconds.
 const LOOK_MS: i32 = 100;
 
-/// Who is who after the fork.
+/// The two sides after the fork.
 #[derive(Debug)]
 pub enum Side {
-    /// The process that somebody started and waits for.
+    /// The original process, for which its parent waits.
     Front(Front),
-    /// A child of it, which is to record.
+    /// Its child, which does the recording.
     Behind(Behind),
 }
 
-/// The process in front.
+/// The front process.
 #[derive(Debug)]
 pub struct Front {
     recorder: i32,
     link: File,
 }
 
-/// The recorder's line to its front.
+/// The recorder's link to its front process.
 #[derive(Debug)]
 pub struct Behind {
     link: File,
 }
 
-/// Splits this process in two. It has one thread.
+/// Forks this process, which must have only one thread.
 ///
 /// # Errors
-/// No process, no descriptor.
+/// No process or descriptor is left.
 pub fn split() -> io::Result<Side> {
     let (read, write) = process::pipe()?;
     // SAFETY: there is no other thread, so the child may go on normally.
@@ -47,8 +47,9 @@ pub fn split() -> io::Result<Side> {
 }
 
 impl Front {
-    /// Waits until the program or its recorder has ended. Returns how this process is to end, as a
-    /// wait status. Meanwhile signals go to the recorder, and this process stops when that does.
+    /// Waits until the program or its recorder has ended. Returns the wait status with which this
+    /// process is to end. Meanwhile signals are passed to the recorder, and this process stops when
+    /// the recorder does.
     pub fn wait(mut self) -> i32 {
         signals::pass_to(self.recorder);
         loop {
@@ -68,7 +69,7 @@ impl Front {
         }
     }
 
-    /// What the kernel tells of the recorder.
+    /// Returns the recorder's wait status, if it has changed.
     fn change(&self, options: i32) -> Option<i32> {
         let mut status = 0;
         loop {
@@ -82,15 +83,16 @@ impl Front {
 }
 
 impl Behind {
-    /// Lets the front end with a wait status. From here on this process has no input and no output:
-    /// whoever reads what the front printed shall find its end.
+    /// Ends the front process with a wait status. First closes this process's standard input and
+    /// output, so that readers of the front's output see its end.
     pub fn let_front_end(&self, status: i32) {
         if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
             for standard in 0..3 {
-                // SAFETY: both descriptors are open, and nobody owns the standard ones.
+                // SAFETY: both descriptors are open, and the standard ones have no owner.
                 unsafe { libc::dup2(null.as_raw_fd(), standard) };
             }
         }
-        let _ = (&self.link).write_all(&status.to_ne_bytes()); // somebody may have ended it
+        // The front may have been killed already.
+        let _ = (&self.link).write_all(&status.to_ne_bytes());
     }
 }

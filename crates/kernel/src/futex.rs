@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Waits while `word` is `value`; returns after a wake, a signal, the timeout, or at once.
+/// Waits while `word` is `value`. Returns after a wake, a signal or the timeout, or at once.
 pub fn wait(word: &AtomicU32, value: u32, timeout: Option<Duration>) {
     let limit = timeout.map(|t| libc::timespec {
         tv_sec: t.as_secs() as i64,

@@ -1,5 +1,5 @@
-//! The guardian: a small process beside the supervisor, for the times at which the supervisor can
-//! do nothing: after it was killed, and while job control has stopped it.
+//! The guardian: a small process beside the supervisor. It acts when the supervisor cannot: after
+//! the supervisor was killed, and while job control has stopped it.
 
 use crate::{check, process};
 use std::fs::File;
@@ -7,15 +7,15 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The supervisor ends well.
+/// The supervisor ends normally.
 const DISMISS: u8 = 1;
-/// It stops itself. The eight bytes behind this one are what it had last seen.
+/// The supervisor stops itself. The value is what it had last seen.
 const STOPPING: u8 = 2;
-/// It goes on.
+/// The supervisor continues.
 const AWAKE: u8 = 3;
-/// The eight bytes behind this one are for the one who keeps vigil.
+/// The value is a note for the owner of the vigil.
 const NOTE: u8 = 4;
-/// How often the guardian of a stopped supervisor looks whether it must go on.
+/// How often the guardian of a stopped supervisor checks whether the supervisor must continue.
 const LOOK_MS: i32 = 20;
 
 type Message = [u8; 9];
@@ -26,30 +26,31 @@ fn message(kind: u8, value: u64) -> Message {
     message
 }
 
-/// The guardian, as its supervisor knows it.
+/// The supervisor's handle for its guardian.
 #[derive(Debug)]
 pub struct Guardian {
     pid: i32,
     line: Line,
 }
 
-/// Who is who after the fork.
+/// The two sides after the fork.
 #[derive(Debug)]
 pub enum Forked {
-    /// The supervisor goes on.
+    /// This process is the supervisor.
     Supervisor(Guardian),
-    /// This is the guardian: to keep vigil, and then to [`end`].
+    /// This process is the guardian, which waits on the vigil and then calls [`end`].
     Guardian(Vigil),
 }
 
-/// Ends the guardian, without running what the supervisor registered.
+/// Ends the guardian without running the supervisor's exit handlers.
 pub fn end() -> ! {
     // SAFETY: ends this process.
     unsafe { libc::_exit(0) }
 }
 
-/// Closes what a guardian has open below a folder since before the fork. It would keep the room of
-/// files that its supervisor replaces. Whoever owns them here must never be used or dropped.
+/// Closes the descriptors below a folder that the guardian inherited from the fork. They would keep
+/// the space of files that the supervisor replaces. The owners of these descriptors must never be
+/// used or dropped here.
 pub fn close_files_in(folder: &Path) {
     let Ok(folder) = folder.canonicalize() else { return };
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
@@ -58,17 +59,17 @@ pub fn close_files_in(folder: &Path) {
     let descriptors: Vec<i32> =
         inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for descriptor in descriptors {
-        // SAFETY: no owner of it is used or dropped in this process, as the documentation asks.
+        // SAFETY: its owner is never used or dropped in this process, as the documentation asks.
         unsafe { libc::close(descriptor) };
     }
 }
 
 impl Guardian {
-    /// Forks it. Other threads may do nothing but wait meanwhile: the guardian goes on in a copy of
-    /// this process that has only this thread.
+    /// Forks the guardian. Other threads may only wait meanwhile: the guardian is a copy of this
+    /// process with only the calling thread.
     ///
     /// # Errors
-    /// No process, no descriptor.
+    /// No process or descriptor is left.
     pub fn fork() -> io::Result<Forked> {
         let (read, write) = process::pipe()?;
         // SAFETY: no arguments.
@@ -85,7 +86,7 @@ impl Guardian {
         Ok(Forked::Guardian(Vigil { link: read, supervisor, stopped: None }))
     }
 
-    /// Forks one that does nothing but `clean_up` if this process ends without
+    /// Forks a guardian that only calls `clean_up`, if this process ends without
     /// [`Guardian::dismiss`].
     ///
     /// # Errors
@@ -101,20 +102,20 @@ impl Guardian {
         end()
     }
 
-    /// Its process number.
+    /// Returns the guardian's process ID.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Takes notes for it.
+    /// Returns a line for sending notes to the guardian.
     pub fn line(&self) -> Line {
         self.line.clone()
     }
 
-    /// Stops this process, as job control does, until somebody continues it. The guardian does, as
-    /// soon as it must go on, as [`Vigil::next`] is told of `seen`.
+    /// Stops this process as job control does, until another process continues it. The guardian
+    /// does so once the supervisor must continue: see [`Vigil::next`], which gets `seen`.
     pub fn stop_self(&self, seen: u64) {
-        // Without a guardian nobody could wake us: then this process goes on.
+        // Without a guardian, no process would continue us. So we do not stop.
         if !self.line.send(STOPPING, seen) {
             return;
         }
@@ -123,21 +124,22 @@ impl Guardian {
         self.line.send(AWAKE, 0);
     }
 
-    /// Sends it away: everything ended well.
+    /// Dismisses the guardian, because everything ended normally.
     pub fn dismiss(self) -> Dismissed {
         self.line.send(DISMISS, 0);
         Dismissed { pid: self.pid }
     }
 }
 
-/// Where a supervisor's word goes to its guardian.
+/// The supervisor's end of the line to its guardian.
 #[derive(Debug, Clone)]
 pub struct Line(Arc<File>);
 
 impl Line {
-    /// Tells the guardian a number.
+    /// Sends a number to the guardian.
     pub fn note(&self, value: u64) {
-        self.send(NOTE, value); // without a guardian nobody needs it
+        // Without a guardian, the note is not needed.
+        self.send(NOTE, value);
     }
 
     fn send(&self, kind: u8, value: u64) -> bool {
@@ -150,8 +152,8 @@ fn become_guardian() {
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"guardian".as_ptr());
-        // Signals to everything of this name are meant for the supervisor, and the guardian waits
-        // for its end.
+        // Signals to all processes of this name are meant for the supervisor. The guardian waits
+        // for the supervisor's end.
         for number in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
             libc::signal(number, libc::SIG_IGN);
         }
@@ -161,30 +163,30 @@ fn become_guardian() {
     }
 }
 
-/// What a guardian hears.
+/// What the guardian is told.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A number that the supervisor notes.
+    /// A number from the supervisor.
     Note(u64),
-    /// The supervisor ends well.
+    /// The supervisor ends normally.
     Dismissed,
-    /// It is gone.
+    /// The supervisor is gone.
     Gone,
 }
 
-/// The guardian's side of the line.
+/// The guardian's end of the line.
 #[derive(Debug)]
 pub struct Vigil {
     link: File,
     supervisor: i32,
-    /// What the supervisor had seen before it stopped itself.
+    /// While the supervisor is stopped: what it had seen before it stopped itself.
     stopped: Option<u64>,
 }
 
 impl Vigil {
-    /// Waits for the supervisor's word or end. While it is stopped, wakes it when it must go on:
-    /// again and again until it says that it did, since the first time may come before it has
-    /// stopped.
+    /// Waits for a message from the supervisor or for its end. While the supervisor is stopped,
+    /// continues it once it must go on. Repeats that until the supervisor says that it continues,
+    /// since the first signal may come before it has stopped.
     pub fn next(&mut self, must_go_on: impl Fn(u64) -> bool) -> Word {
         loop {
             let timeout = if self.stopped.is_some() { LOOK_MS } else { -1 };
@@ -217,7 +219,7 @@ pub struct Dismissed {
 }
 
 impl Dismissed {
-    /// Returns when it has ended.
+    /// Waits until the guardian has ended.
     pub fn wait(self) {
         let mut status = 0;
         // SAFETY: our own child.

@@ -1,14 +1,14 @@
-//! What this process inherited and changes for itself. Programs that it starts for its user get it
-//! as it was.
+//! What this process inherits and changes for itself. The programs that it starts for its user get
+//! the inherited values.
 
 use crate::resource;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Standard descriptors that were closed when this process began, as bits. The language's start-up
-/// code opens them.
+/// The standard descriptors that were closed when this process began, as bits. Rust's start-up code
+/// opens them.
 static CLOSED: AtomicU32 = AtomicU32::new(0);
 
-/// Runs before the start-up code.
+/// Notes the closed descriptors. Runs before Rust's start-up code.
 extern "C" fn note_closed() {
     for descriptor in 0..=2 {
         // SAFETY: plain system call without memory.
@@ -18,34 +18,35 @@ extern "C" fn note_closed() {
     }
 }
 
-// SAFETY: the C library calls what lies in this section before `main`; the function needs nothing
+// SAFETY: the C library calls the functions in this section before `main`. This one needs nothing
 // that is set up later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE_CLOSED: extern "C" fn() = note_closed;
 
-/// Whether a descriptor was closed when this process began.
+/// Whether a standard descriptor was closed when this process began.
 pub fn was_closed(descriptor: i32) -> bool {
     (0..=2).contains(&descriptor) && CLOSED.load(Ordering::Relaxed) >> descriptor & 1 != 0
 }
 
-/// So many descriptors are enough for a recorder.
+/// As many descriptors as a recorder needs.
 const DESCRIPTORS: u64 = 1024;
 
-/// A limit that leaves a recorder too little.
+/// A limit that is too low for a recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
-    /// Of what, and in which unit.
+    /// The limited resource and its unit.
     pub what: &'static str,
-    /// The option by which the shell's `ulimit` sets it.
+    /// The option of the shell's `ulimit` that sets it.
     pub option: &'static str,
-    /// So much may be used.
+    /// The present limit.
     pub allowed: u64,
-    /// With less, recording cannot even begin.
+    /// The least limit with which recording can begin.
     pub needed: u64,
 }
 
-/// Each thread's own arena, which the C library would give it, takes 64 MB of addresses.
+/// Prevents the C library from giving each thread its own arena, which takes 64 MB of address
+/// space.
 fn save_address_space() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it only sets a number.
@@ -54,18 +55,17 @@ fn save_address_space() {
     };
 }
 
-/// Limits as they were inherited.
+/// Resource limits as this process inherited them.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// By resource, the soft and the hard one.
+    /// The soft and the hard limit of each resource.
     inherited: [(u32, (u64, u64)); 2],
-    /// Some of them are wider now.
+    /// Whether this process has raised some of them.
     were_widened: bool,
 }
 
 impl Limits {
-    /// Takes as many descriptors and as much address space as this process may have. What it may
-    /// not have is left as it is.
+    /// Raises the limits of descriptors and of address space for this process, as far as it may.
     pub fn widen() -> Self {
         let resources =
             [(libc::RLIMIT_NOFILE, DESCRIPTORS), (libc::RLIMIT_AS, libc::RLIM_INFINITY)];
@@ -74,7 +74,7 @@ impl Limits {
             let (soft, hard) = own_limit(resource);
             if soft < wanted {
                 were_widened = true;
-                // The hard one only with a privilege.
+                // Raising the hard limit needs a privilege.
                 if !set(resource, (wanted, hard.max(wanted))) {
                     set(resource, (wanted.min(hard), hard));
                 }
@@ -87,7 +87,7 @@ impl Limits {
         Self { inherited, were_widened }
     }
 
-    /// What this process may have too little of to record anything.
+    /// Returns a limit that is too low for any recording, if there is one.
     pub fn shortage() -> Option<Shortage> {
         [
             (libc::RLIMIT_NOFILE, 1, "descriptors", "-n", 32),
@@ -101,14 +101,14 @@ impl Limits {
         .find(|shortage| shortage.allowed < shortage.needed)
     }
 
-    /// The limits of addresses, the soft and the hard one; `None`: there are none.
+    /// Returns the soft and the hard limit of address space; `None` if it is unlimited.
     pub fn of_addresses(&self) -> Option<(u64, u64)> {
         let (_, limits) = self.inherited.iter().find(|(known, _)| *known == libc::RLIMIT_AS)?;
         (limits.0 != libc::RLIM_INFINITY || limits.1 != libc::RLIM_INFINITY).then_some(*limits)
     }
 
-    /// The same with more addresses: the soft limit by `more` bytes, below a hard limit that is
-    /// higher by `at_most`, as far as that may be.
+    /// Returns the limits with more address space: a soft limit higher by `more` bytes and a hard
+    /// limit higher by `at_most`, as far as that is allowed.
     #[must_use]
     pub fn with_more_addresses(&self, more: u64, at_most: u64) -> Self {
         let mut limits = *self;
@@ -123,7 +123,7 @@ impl Limits {
         limits
     }
 
-    /// Sets them for the calling process. Safe after a fork.
+    /// Sets these limits for the calling process. Safe after a fork.
     fn restore(&self) {
         for (resource, limit) in self.inherited {
             set(resource, limit);
@@ -131,7 +131,7 @@ impl Limits {
     }
 }
 
-/// Whether this process, and all that it starts, cannot have as many addresses as there are.
+/// Whether the address space of this process, and of all that it starts, is limited.
 pub fn is_short_of_addresses() -> bool {
     own_limit(libc::RLIMIT_AS).1 != libc::RLIM_INFINITY
 }
@@ -140,29 +140,29 @@ fn own_limit(resource: u32) -> (u64, u64) {
     resource::limit(0, resource).unwrap_or((libc::RLIM_INFINITY, libc::RLIM_INFINITY))
 }
 
-/// Whether the calling process may have this soft and this hard limit: then it has.
+/// Sets the soft and the hard limit. Returns whether the kernel allowed it.
 fn set(resource: u32, (soft, hard): (u64, u64)) -> bool {
     let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
     // SAFETY: the kernel reads one structure of that type.
     unsafe { libc::setrlimit(resource, &limit) == 0 }
 }
 
-/// Whether a new process would get something else than this one got.
+/// Whether a new process would inherit something else than this process did.
 pub(crate) fn has_changed(limits: &Limits) -> bool {
     limits.were_widened || CLOSED.load(Ordering::Relaxed) != 0
 }
 
-/// In a new process: gives it what this one got.
+/// Called in a new process: restores what this process inherited.
 pub(crate) fn hand_on(limits: &Limits) {
     limits.restore();
     for descriptor in (0..=2).filter(|descriptor| was_closed(*descriptor)) {
-        // SAFETY: what the start-up code opened is used by nobody in this process.
+        // SAFETY: this process does not use what the start-up code opened.
         unsafe { libc::close(descriptor) };
     }
 }
 
-/// Whether this process is recorded itself: a recorder keeps syscall user dispatch, by which it
-/// catches calls, to itself.
+/// Whether this process is recorded itself. Its recorder uses syscall user dispatch to catch calls,
+/// and makes this request fail.
 pub fn is_recorded() -> bool {
     const PR_SET_SYSCALL_USER_DISPATCH: libc::c_int = 59;
     const PR_SYS_DISPATCH_OFF: libc::c_ulong = 0;

@@ -1,6 +1,6 @@
-//! Read leases: while one lasts nobody has the file open for writing, nor a mapping through which
-//! it could be changed. Who wants to open it so, or to truncate it, waits until the lease is given
-//! up, and the kernel tells its holder with a signal.
+//! Read leases. While a lease lasts, no process has the file open for writing or has a mapping
+//! through which the file could change. A process that wants to open it for writing or truncate it
+//! waits until the lease is given up, and the kernel sends the holder a signal.
 
 use crate::check;
 use crate::shared::HOLDER_DIED;
@@ -11,9 +11,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Magic numbers of the file systems on which all changes come through this kernel's own opens: of
-/// a network's, others may change a file without our knowing. On overlayfs a mapping outlives what
-/// the kernel counts.
+/// The magic numbers of file systems on which every change goes through an open in this kernel. On
+/// a network file system, other machines may change a file unnoticed. On overlayfs, a mapping
+/// outlives what the kernel counts.
 const LOCAL: [i64; 6] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -23,20 +23,20 @@ const LOCAL: [i64; 6] = [
     0xca45_1a4e, // bcachefs
 ];
 const TMPFS: i64 = 0x0102_1994;
-/// How long the kernel waits for a holder, in seconds; 0: for ever.
+/// The file with the time that the kernel gives a holder, in seconds; 0 means no limit.
 const BREAK_TIME: &str = "/proc/sys/fs/lease-break-time";
 
-/// How long a lease lasts at least after somebody wants to write, if nobody gives it up.
+/// Returns how long a lease lasts at least after a process asked to write, if it is not given up.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not tell.
 pub fn break_time() -> io::Result<Duration> {
     let seconds = std::fs::read_to_string(BREAK_TIME)?;
     let seconds: u32 = seconds.trim().parse().map_err(io::Error::other)?;
     Ok(if seconds == 0 { Duration::MAX } else { Duration::from_secs(seconds.into()) })
 }
 
-/// One lease. It is given up when this is dropped.
+/// A lease. Dropping it gives it up.
 #[derive(Debug)]
 pub struct Lease {
     file: File,
@@ -44,13 +44,14 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes one on the file of `file`, for a thread that waits with [`Holder::wait`].
+    /// Takes a lease on the file that `file` has open, for a thread that waits with
+    /// [`Holder::wait`].
     ///
     /// # Errors
-    /// `WouldBlock` if somebody has it open for writing; it is another user's; its file system has
-    /// none that mean anything.
+    /// `WouldBlock` if a process has the file open for writing. Other errors if the file belongs to
+    /// another user, or if leases mean nothing on its file system.
     pub fn take(file: &File, holder: i32) -> io::Result<Self> {
-        // A lease belongs to what was opened, and that must be for reading only.
+        // A lease belongs to an open file description, which must be read-only.
         let file = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         let descriptor = file.as_raw_fd();
         // SAFETY: the kernel writes one structure of that type, for which zeros are valid.
@@ -71,18 +72,18 @@ impl Lease {
         Ok(Self { file, times_tell: kind != TMPFS })
     }
 
-    /// Whether the file's times tell, later and without a lease, that it has changed since. On
-    /// tmpfs a store through a mapping leaves them as they are.
+    /// Whether the file's times will show, later and without a lease, that it has changed. On
+    /// tmpfs, a store through a mapping does not change them.
     pub fn times_tell(&self) -> bool {
         self.times_tell
     }
 
-    /// The file, opened for reading.
+    /// Returns the file, opened for reading.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Whether nobody waits for it to be given up.
+    /// Whether no process waits for the lease to be given up.
     pub fn is_undisturbed(&self) -> bool {
         // SAFETY: plain system call.
         unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
@@ -91,8 +92,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // SAFETY: plain system call. Closing gives it up, too; but somebody may have a copy of the
-        // descriptor for a moment.
+        // SAFETY: plain system call. Closing gives the lease up, too, but a forked child may have a
+        // copy of the descriptor for a moment.
         unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
     }
 }
@@ -106,7 +107,7 @@ struct OwnerEx {
     number: i32,
 }
 
-/// As the kernel has it.
+/// The kernel's `struct robust_list_head`.
 #[derive(Debug)]
 #[repr(C)]
 struct RobustList {
@@ -115,10 +116,10 @@ struct RobustList {
     pending: AtomicPtr<AtomicU32>,
 }
 
-// SAFETY: nobody follows its first pointer but the kernel.
+// SAFETY: only the kernel follows its first pointer.
 unsafe impl Sync for RobustList {}
 
-/// The calling thread, which is told when somebody wants to write.
+/// The holder of leases: the calling thread, which learns when a process asks to write.
 #[derive(Debug)]
 pub struct Holder<'word> {
     number: i32,
@@ -127,9 +128,9 @@ pub struct Holder<'word> {
 }
 
 impl<'word> Holder<'word> {
-    /// Makes it that. Its number is in `word` as long as this lives. When it dies, however that
-    /// happens, the kernel changes that before anybody gets past a lease: it clears the number and
-    /// sets `HOLDER_DIED`.
+    /// Makes the calling thread the holder. `word` has its thread ID as long as the holder lives.
+    /// If the thread dies in any way, the kernel changes the word before any process gets past a
+    /// lease: it clears the ID and sets `HOLDER_DIED`.
     pub fn begin(word: &'word AtomicU32) -> Self {
         let number = crate::signals::own_tid();
         let list = Box::leak(Box::new(RobustList {
@@ -137,9 +138,10 @@ impl<'word> Holder<'word> {
             offset: 0,
             pending: AtomicPtr::new(ptr::from_ref(word).cast_mut()),
         }));
-        list.next = ptr::from_ref(list); // it has nothing in it but what is pending
-        // SAFETY: the list is never freed, and refers to the word only while that is borrowed.
-        // Nothing here uses robust mutexes, for which the C library had another one.
+        // The list is empty except for the pending entry.
+        list.next = ptr::from_ref(list);
+        // SAFETY: the list is never freed, and refers to the word only while it is borrowed. It
+        // replaces the C library's list for robust mutexes, which nothing here uses.
         unsafe {
             let bytes = size_of::<RobustList>();
             libc::syscall(libc::SYS_set_robust_list, ptr::from_ref(list), bytes);
@@ -149,18 +151,18 @@ impl<'word> Holder<'word> {
         Self { number, word, list }
     }
 
-    /// The thread's number.
+    /// Returns the thread ID.
     pub fn number(&self) -> i32 {
         self.number
     }
 
-    /// Waits until somebody may want to write, or [`wake`] was called, or so long.
+    /// Waits until a process may have asked to write, [`wake`] was called, or the time is up.
     pub fn wait(&self, most: Duration) {
         let most = libc::timespec {
             tv_sec: most.as_secs().min(1 << 30) as i64,
             tv_nsec: i64::from(most.subsec_nanos()),
         };
-        // SAFETY: both structures are valid; nobody wants to know about the signal.
+        // SAFETY: both structures are valid, and a null pointer asks for no siginfo.
         unsafe { libc::sigtimedwait(&signals(), ptr::null_mut(), &most) };
     }
 }
@@ -172,13 +174,13 @@ impl Drop for Holder<'_> {
     }
 }
 
-/// Lets [`Holder::wait`] return in that thread of this process.
+/// Makes [`Holder::wait`] return in that thread of this process.
 pub fn wake(holder: i32) {
     // SAFETY: plain system calls on ourselves. In that thread the signal is blocked.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), holder, libc::SIGIO) };
 }
 
-/// What tells the holder.
+/// Returns the signals that notify the holder.
 fn signals() -> libc::sigset_t {
     // SAFETY: zeros are a valid set.
     unsafe {
@@ -230,11 +232,11 @@ mod tests {
         std::fs::remove_file(file).unwrap();
     }
 
-    /// The word is on a page that both processes have; the child is killed.
+    /// The word is on a page that both processes share, and the child is killed.
     #[test]
     fn the_kernel_tells_of_a_holder_that_was_killed() {
-        // SAFETY: new memory, used as atomics, whose every bit pattern is valid; the child only
-        // makes calls that are allowed after a fork, but for memory that nobody else holds.
+        // SAFETY: new memory, used as atomics, for which every bit pattern is valid. The child
+        // makes calls that are allowed after a fork, and allocates while no thread holds that lock.
         unsafe {
             let page = libc::mmap(
                 ptr::null_mut(),

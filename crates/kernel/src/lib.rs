@@ -1,5 +1,5 @@
-//! What the supervisor needs of Linux, each as a small safe function or type. All `unsafe` of the
-//! supervisor is in this crate.
+//! What the supervisor needs from Linux, as small safe functions and types. All `unsafe` code of
+//! the supervisor is in this crate.
 
 // They panic where the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -30,7 +30,7 @@ pub mod tracee;
 
 use std::io;
 
-/// Turns the −1 of a C library call into the error it stands for.
+/// Turns a C library result of −1 into the error in `errno`.
 pub(crate) fn check(result: i64) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,7 +1,6 @@
-//! Reading `/proc/PID/maps`.
+//! Parses `/proc/PID/maps`.
 //!
-//! One form of a line is all that is wanted of `/proc` here, which is less than a library that
-//! reads the whole of it.
+//! Only this one format of `/proc` is needed, so a library for all of it would be too much.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,12 +17,12 @@ pub struct Mapping {
     pub offset: u64,
     pub device: u64,
     pub inode: u64,
-    /// Path, or a name in brackets; empty for anonymous memory.
+    /// The path, or a name in brackets; empty for anonymous memory.
     pub name: String,
 }
 
 impl Mapping {
-    /// PROT_* bits.
+    /// Returns the PROT_* bits.
     pub fn protection(&self) -> u32 {
         u32::from(self.readable) | u32::from(self.writable) << 1 | u32::from(self.executable) << 2
     }
@@ -58,7 +57,7 @@ impl Mapping {
     }
 }
 
-/// Parses the text of a maps file; lines it does not understand are an error.
+/// Parses the text of a maps file. A line that cannot be parsed is an error.
 ///
 /// # Errors
 /// `InvalidData` with the line.
@@ -75,10 +74,10 @@ pub fn parse(text: &str) -> io::Result<Vec<Mapping>> {
         .collect()
 }
 
-/// The mappings of a process.
+/// Returns the mappings of a process.
 ///
 /// # Errors
-/// The process is gone, or may not be looked at.
+/// The process is gone, or may not be inspected.
 pub fn of_process(pid: i32) -> io::Result<Vec<Mapping>> {
     let bytes = crate::process::read_proc(pid, "maps")?;
     parse(&String::from_utf8_lossy(&bytes))
@@ -87,21 +86,21 @@ pub fn of_process(pid: i32) -> io::Result<Vec<Mapping>> {
 /// What `/proc/PID/maps` does not say of a mapping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nature {
-    /// It grows downwards when somebody touches what is below it.
+    /// It grows downwards when memory below it is touched.
     pub grows_down: bool,
-    /// Nobody can change it any more.
+    /// It is sealed against changes.
     pub sealed: bool,
-    /// A protection key other than the usual one.
+    /// It has a protection key other than the default one.
     pub has_key: bool,
-    /// Copies of the process have zeros there.
+    /// Forked copies of the process have zeros there.
     pub wiped_in_copies: bool,
 }
 
-/// The natures of those mappings that are out of the ordinary, by where they start. Looks at every
-/// page table: that takes a while.
+/// Returns the natures of unusual mappings, by start address. Reads all page tables, which takes a
+/// while.
 ///
 /// # Errors
-/// The process is gone, or may not be looked at.
+/// The process is gone, or may not be inspected.
 pub fn natures(pid: i32) -> io::Result<HashMap<u64, Nature>> {
     let bytes = crate::process::read_proc(pid, "smaps")?;
     Ok(parse_natures(&String::from_utf8_lossy(&bytes)))

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Reads `bytes.len()` bytes at `address` of a process.
 ///
 /// # Errors
-/// Not all of it is there, or the process may not be looked at.
+/// Some of the memory is missing, or the process may not be inspected.
 pub fn read(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
@@ -39,8 +39,8 @@ pub fn read_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`read`], for a process that shares pages with copies of it: [`read`] pins them, for which
-/// the kernel gives the process pages of its own.
+/// As [`read`], for a process that shares pages with copies of it. [`read`] pins pages, and the
+/// kernel then gives the process its own copies of them.
 ///
 /// # Errors
 /// As [`read`].
@@ -58,10 +58,10 @@ pub fn peek_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes into memory of a process that is writable for the process itself.
+/// Writes into memory that the process itself may write.
 ///
 /// # Errors
-/// Not all of it is there, or the process may not be looked at.
+/// Some of the memory is missing, or the process may not be inspected.
 pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
@@ -77,21 +77,21 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes into memory of a process, whatever its protection: what is shared with a file is copied
+/// Writes into memory of a process, whatever its protection. Pages shared with a file are copied
 /// first.
 ///
 /// # Errors
-/// Not all of it is there, or the process may not be traced.
+/// Some of the memory is missing, or the process may not be traced.
 pub fn write_protected(pid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
     let memory = File::options().write(true).open(format!("/proc/{pid}/mem"))?;
     memory.write_all_at(bytes, address)
 }
 
-/// The file behind a descriptor of another process, with its own position shared; opened again
-/// where it could only be read in whole blocks (`O_DIRECT`).
+/// Returns the file behind a descriptor of another process, with the same file position. A file
+/// opened with `O_DIRECT`, which allows only reads of whole blocks, is opened again.
 ///
 /// # Errors
-/// The process or descriptor is gone, or the process is not ours.
+/// The process or descriptor is gone, or the process belongs to another user.
 pub fn descriptor_of(pid: i32, descriptor: i32) -> io::Result<File> {
     // SAFETY: plain system calls; the descriptors they return are new and ours.
     let (found, flags) = unsafe {
@@ -111,10 +111,10 @@ pub fn descriptor_of(pid: i32, descriptor: i32) -> io::Result<File> {
     Ok(found)
 }
 
-/// An anonymous file with these bytes, kept open in children at the descriptor it gets.
+/// Creates an anonymous file with these bytes. Children inherit it, at the same descriptor.
 ///
 /// # Errors
-/// No memory, no descriptor.
+/// No memory or descriptor is left.
 pub fn executable_file(name: &std::ffi::CStr, bytes: &[u8]) -> io::Result<File> {
     // SAFETY: plain system call; the descriptor is new and ours. MFD_EXEC (0x10) is refused by
     // kernels that do not know it.
@@ -129,7 +129,7 @@ pub fn executable_file(name: &std::ffi::CStr, bytes: &[u8]) -> io::Result<File> 
     Ok(file)
 }
 
-/// Whether no file there can be mapped to be executed. False if it cannot be known.
+/// Whether files in a folder cannot be mapped executable. False if that is unknown.
 pub fn forbids_exec(folder: &Path) -> bool {
     let Ok(path) = CString::new(folder.as_os_str().as_bytes()) else { return false };
     // SAFETY: the structure is plain numbers, which the kernel writes.
@@ -139,10 +139,10 @@ pub fn forbids_exec(folder: &Path) -> bool {
     }
 }
 
-/// Lets an open file survive exec, at the descriptor it has.
+/// Keeps an open file open across exec, at the same descriptor.
 ///
 /// # Errors
-/// None that a valid descriptor could cause.
+/// None for a valid descriptor.
 pub fn keep_across_exec(file: &File) -> io::Result<()> {
     // SAFETY: plain system call on a descriptor that is ours.
     check(i64::from(unsafe {

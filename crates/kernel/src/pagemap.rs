@@ -1,4 +1,4 @@
-//! Which pages of a process are there, as `/proc/PID/pagemap` tells.
+//! Finds out which pages of a process are present, through `/proc/PID/pagemap`.
 
 use crate::check;
 use std::fs::File;
@@ -38,8 +38,8 @@ struct Region {
     categories: u64,
 }
 
-/// Which pages are looked for: those with all of `all`, any of `any` (0: whatever else) and none of
-/// `none`.
+/// Which pages to find: those with all bits of `all`, any bit of `any` (0: no condition) and no bit
+/// of `none`.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     all: u64,
@@ -47,18 +47,18 @@ struct Wanted {
     none: u64,
 }
 
-/// The parts of a range of a process's memory that show pages of files and that its page tables
-/// hold: the process touched them, or the kernel put them there with a neighbour.
+/// Returns the parts of a memory range that show pages of files and are in the page tables: the
+/// process touched them, or the kernel mapped them together with a neighbour.
 ///
 /// # Errors
-/// The process is gone or not ours, or the kernel is older than 6.7.
+/// The process is gone or belongs to another user, or the kernel is older than 6.7.
 pub fn present_file_pages(pid: i32, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     scan(pid, range, Wanted { all: PAGE_IS_PRESENT | PAGE_IS_FILE, any: 0, none: 0 })
 }
 
-/// The parts of a range of a process's private memory with contents of their own: neither as a file
-/// has them nor untouched. Among them may be pages that cannot be read, because the program made
-/// them guards.
+/// Returns the parts of a private memory range with contents of their own: neither the same as in a
+/// file nor untouched. They may include pages that cannot be read, because the program made them
+/// guard pages.
 ///
 /// # Errors
 /// As [`present_file_pages`].
@@ -112,8 +112,8 @@ mod tests {
 
     type Found = io::Result<Vec<Range<u64>>>;
 
-    /// Four pages of a file are mapped, and the third is written to. The range of that one, and
-    /// what is found in the whole mapping then.
+    /// Maps four pages of a file and writes to the third. Returns the range of that page, and what
+    /// `find` finds in the whole mapping.
     fn with_third_written(sharing: i32, find: fn(i32, Range<u64>) -> Found) -> (Range<u64>, Found) {
         let file = crate::memory::executable_file(c"pages", &[1; 4 * PAGE]).unwrap();
         file.write_all_at(&[2], 0).unwrap();

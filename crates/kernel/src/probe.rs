@@ -1,5 +1,5 @@
-//! Trying out whether this machine offers what recording needs. Nothing here changes anything for
-//! the process that asks.
+//! Checks whether this machine offers what recording needs. Nothing here changes anything for the
+//! calling process.
 
 use crate::check;
 use crate::process::{self, Program};
@@ -11,11 +11,11 @@ use std::time::Duration;
 const SET_SYSCALL_USER_DISPATCH: i32 = 59;
 const DISPATCH_OFF: u64 = 0;
 
-/// Whether system calls can be dispatched to the process itself. Turns dispatch off for this
-/// thread, which has it off.
+/// Checks that system calls can be dispatched to the process itself. Turns dispatch off for this
+/// thread, where it must already be off.
 ///
 /// # Errors
-/// EINVAL where the kernel has no such thing, EPERM where a filter forbids it.
+/// EINVAL if the kernel lacks the feature, EPERM if a filter forbids it.
 pub fn syscall_user_dispatch() -> io::Result<()> {
     // SAFETY: with these arguments the call only clears a flag of this thread.
     check(i64::from(unsafe {
@@ -24,10 +24,10 @@ pub fn syscall_user_dispatch() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether shared memory can be had, and attached so that it can be executed.
+/// Checks that shared memory can be created and attached as executable.
 ///
 /// # Errors
-/// What the system calls say.
+/// Those of the system calls.
 pub fn executable_shared_memory() -> io::Result<()> {
     let segment = Segment::create(4096)?;
     // SAFETY: the kernel chooses the address, so nothing of ours is replaced.
@@ -36,20 +36,20 @@ pub fn executable_shared_memory() -> io::Result<()> {
     if address as isize == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: attached just now and known to nobody else.
+    // SAFETY: attached just now, and no other code knows the address.
     check(i64::from(unsafe { libc::shmdt(address) }))?;
     Ok(())
 }
 
-/// How often, and how long after each other, the end of the traced child is looked for.
+/// How often the end of the traced child is checked, and the time between two checks.
 const REAP_ATTEMPTS: u32 = 1000;
 const REAP_PAUSE: Duration = Duration::from_millis(1);
 
-/// Whether this process may trace its children: tries it on one that runs nothing. Call it before
-/// any thread is started.
+/// Checks that this process may trace its children, on a child that runs nothing. Must be called
+/// before any thread is started.
 ///
 /// # Errors
-/// EPERM where the machine forbids it.
+/// EPERM if the machine forbids it.
 pub fn tracing() -> io::Result<()> {
     let program = Program {
         limits: None,
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn probes_leave_nothing_behind() {
         for _ in 0..2 {
-            // What the answers are depends on the machine; that they can be asked twice does not.
+            // The answers depend on the machine. That asking twice is possible does not.
             let first = (
                 super::syscall_user_dispatch().is_ok(),
                 super::executable_shared_memory().is_ok(),

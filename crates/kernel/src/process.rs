@@ -1,4 +1,4 @@
-//! Starting processes, and watching them.
+//! Starts processes and observes them.
 
 use crate::check;
 use crate::confinement::filter::Rule;
@@ -21,29 +21,28 @@ pub struct Prepared {
     listener: Option<OwnedFd>,
 }
 
-/// What to execute.
+/// The program to execute.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// A path, or with `by_descriptor` nothing.
+    /// A path. Unused with `by_descriptor`.
     pub path: &'a CStr,
-    /// Execute this open file instead of a path.
+    /// An open file to execute instead of a path.
     pub by_descriptor: Option<i32>,
-    /// Give it what this process got, and has changed for itself.
+    /// Inherited limits to restore, if this process has changed them for itself.
     pub limits: Option<&'a Limits>,
-    /// What becomes its standard output and error, if not ours.
+    /// The descriptor for its standard output and error, if not ours.
     pub output: Option<i32>,
     pub arguments: &'a [CString],
     pub environment: &'a [CString],
-    /// The calls that it may make from before its exec on. It has no other descriptors then than
-    /// standard output and error, a standard input that is empty, and `by_descriptor`; and it
-    /// leaves no core.
+    /// The calls that it may make from before its exec on. Its only descriptors are then standard
+    /// output and error, an empty standard input, and `by_descriptor`; and it leaves no core file.
     pub confined_to: Option<&'a [Rule]>,
 }
 
-/// A pipe: where is read, and where is written.
+/// Creates a pipe. Returns its reading and its writing end.
 ///
 /// # Errors
-/// No descriptor.
+/// No descriptor is left.
 pub fn pipe() -> io::Result<(File, File)> {
     let mut ends = [0; 2];
     // SAFETY: the kernel writes two descriptors, which are new and ours.
@@ -57,10 +56,10 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// Forks a child that stands before its exec.
+/// Forks a child that waits before its exec.
 ///
 /// # Errors
-/// No process, no descriptor.
+/// No process or descriptor is left.
 pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     let (go_read, go_write) = pipe()?;
     let (failure_read, failure_write) = pipe()?;
@@ -72,7 +71,7 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
         .map(|rules| Confinement::new(rules, failure_write.as_raw_fd()))
         .transpose()?
         .unzip();
-    // Asked here: the child would fault in what it needs to ask.
+    // The parent checks this: in the child, the check would fault in more pages.
     let changed = program.limits.filter(|limits| inheritance::has_changed(limits));
     // SAFETY: the child calls only functions that are safe after fork in a process with threads:
     // close, read, dup2, signal, those of `confine`, exec, write, _exit.
@@ -81,7 +80,7 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     if pid == 0 {
         // SAFETY: as above; all pointers were made before the fork and live in the copied memory.
         unsafe {
-            // Its own copies, which would keep it waiting for ever once we are gone.
+            // The child's own copies, which would keep it waiting forever after our end.
             libc::close(go_write.as_raw_fd());
             libc::close(failure_read.as_raw_fd());
             let mut byte = 0u8;
@@ -111,7 +110,7 @@ pub fn prepare(program: &Program<'_>) -> io::Result<Prepared> {
     Ok(Prepared { pid, go: go_write, failure: failure_read, listener })
 }
 
-/// In the child: leaves it nothing but what [`Program::confined_to`] says.
+/// Called in the child: leaves it only what [`Program::confined_to`] says.
 fn confine(confinement: &Confinement, program: &Program<'_>, nothing: &File) -> io::Result<()> {
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: plain system calls; the kernel reads the limit. What the parent has open stays open
@@ -128,7 +127,7 @@ fn confine(confinement: &Confinement, program: &Program<'_>, nothing: &File) -> 
     confinement.enter()
 }
 
-/// In the child: executes its program; why that failed, as an `errno`.
+/// Called in the child: executes its program. Returns the `errno` if that failed.
 fn exec(
     program: &Program<'_>,
     arguments: &[*const libc::c_char],
@@ -156,24 +155,25 @@ fn exec(
 }
 
 impl Prepared {
-    /// Lets it execute its program.
+    /// Lets the child execute its program.
     ///
     /// # Errors
-    /// It is gone.
+    /// The child is gone.
     pub fn start(&mut self) -> io::Result<()> {
         self.go.write_all(&[1])
     }
 
-    /// Who hears of the calls that it may not make; to be asked for once it was started.
+    /// Returns the listener for the calls that the child may not make. Call it after
+    /// [`Self::start`].
     ///
     /// # Errors
-    /// It could not be confined, for what reason the kernel says; or it is not to be confined.
+    /// The kernel's reason if the child could not be confined, or that it is not to be confined.
     pub fn listener(&mut self) -> io::Result<Listener> {
         let channel = self.listener.take().ok_or(io::ErrorKind::NotFound)?;
         receive_listener(&channel).map_err(|error| self.failure().unwrap_or(error))
     }
 
-    /// After it ended without an exec: why the exec failed.
+    /// Returns why the exec failed, after the child ended without one.
     pub fn failure(&mut self) -> Option<io::Error> {
         let mut code = [0; 4];
         self.failure.read_exact(&mut code).ok()?;
@@ -181,22 +181,22 @@ impl Prepared {
     }
 }
 
-/// Puts a new child into a process group of its own, out of reach of what the terminal sends.
+/// Puts a new child into its own process group, which the terminal's signals do not reach.
 pub fn own_group(pid: i32) {
     // SAFETY: plain system call; if the child is gone there is nothing to protect.
     unsafe { libc::setpgid(pid, pid) };
 }
 
-/// A descriptor that becomes readable when the process ends.
+/// Returns a descriptor that becomes readable when the process ends.
 ///
 /// # Errors
-/// The process is gone already.
+/// The process is already gone.
 pub fn watch(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: plain system call; the descriptor is new and ours.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as i32)) }
 }
 
-/// Whether nobody is left at the other end of a pipe, terminal or connection.
+/// Whether the other end of a pipe, terminal or connection is closed.
 pub fn is_hung_up(descriptor: BorrowedFd<'_>) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: one entry, which outlives the call.
@@ -204,20 +204,20 @@ pub fn is_hung_up(descriptor: BorrowedFd<'_>) -> bool {
     poll.revents & libc::POLLHUP != 0
 }
 
-/// Waits until the watched process has ended, or the time is up. True if it ended.
+/// Waits until the watched process has ended, or the time is up. Returns whether it ended.
 pub fn ended(watch: &OwnedFd, timeout_ms: i32) -> bool {
     is_readable(watch, timeout_ms)
 }
 
-/// Waits until there is something to read, or its end, for at most so many milliseconds; without an
-/// end if that is negative. Whether there is.
+/// Waits until there is something to read, or end of file, for at most this many milliseconds;
+/// without a limit if negative. Returns whether there is.
 pub(crate) fn is_readable(file: &impl AsRawFd, timeout_ms: i32) -> bool {
     let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid entry.
     unsafe { libc::poll(&mut entry, 1, timeout_ms) > 0 }
 }
 
-/// Takes the wait status of a child that has ended; `None` if there is none.
+/// Reaps a child that has ended, and returns its wait status; `None` if it has not ended.
 pub fn reap(pid: i32) -> Option<i32> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
@@ -225,9 +225,9 @@ pub fn reap(pid: i32) -> Option<i32> {
     (got == pid).then_some(status)
 }
 
-/// Reaps the adopted children that have ended, except `keep`. To be called by the first thread of a
-/// process, which is the one that the kernel makes a parent of orphans; children of other threads,
-/// such as a debugger, are theirs to wait for.
+/// Reaps the adopted children that have ended, except `keep`. Only the first thread of a process
+/// may call this, because the kernel makes it the parent of orphans. Children of other threads,
+/// such as a debugger, are left to these threads.
 pub fn reap_adopted(keep: i32) {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the kernel fills it.
@@ -243,8 +243,8 @@ pub fn reap_adopted(keep: i32) {
         };
         // SAFETY: waitid filled the child fields, or left them zero.
         let pid = unsafe { info.si_pid() };
-        // The kernel also tells of stops of threads that another thread of ours traces. Those are
-        // that thread's to take.
+        // The kernel also reports stops of threads that another thread of ours traces. These are
+        // left to that thread.
         let has_ended =
             matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
         if got != 0 || pid == 0 || pid == keep || !has_ended || reap(pid).is_none() {
@@ -253,13 +253,13 @@ pub fn reap_adopted(keep: i32) {
     }
 }
 
-/// Sends a signal; whether there was somebody to send it to.
+/// Sends a signal. Returns whether the process exists.
 pub fn kill(pid: i32, signal: i32) -> bool {
     // SAFETY: plain system call.
     pid > 0 && unsafe { libc::kill(pid, signal) } == 0
 }
 
-/// Sends a thread the signal that stops it between sync points; whether it was there.
+/// Sends a thread the signal that stops it between sync points. Returns whether it exists.
 pub fn force(pid: i32, tid: i32) -> bool {
     #[repr(C)]
     struct Queued {
@@ -295,31 +295,31 @@ pub fn state(pid: i32) -> Option<char> {
     stat_field(pid, 0)?.chars().next()
 }
 
-/// The system call that a thread of a process waits in; `None` if it is in none, or that may not be
-/// looked at.
+/// Returns the system call in which a thread of a process waits; `None` if there is none, or the
+/// process may not be inspected.
 pub fn call_of(pid: i32, tid: i32) -> Option<i64> {
     let text = read_proc(pid, &format!("task/{tid}/syscall")).ok()?;
     std::str::from_utf8(&text).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The name of a process, as far as it can be shown; empty if it is gone.
+/// Returns the name of a process in displayable form; empty if it is gone.
 pub fn name(pid: i32) -> String {
     let name = read_proc(pid, "comm").unwrap_or_default();
     String::from_utf8_lossy(&name).trim_end().escape_default().to_string()
 }
 
-/// The parent of a process; `None` if it is gone.
+/// Returns the parent of a process; `None` if the process is gone.
 pub fn parent(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
 }
 
-/// The process that a thread belongs to; `None` if it is gone.
+/// Returns the process of a thread; `None` if the thread is gone.
 pub fn group_leader(tid: i32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
-/// The thread that traces a thread; `None` if there is none, or the thread is gone.
+/// Returns the thread that traces a thread; `None` if there is none, or the thread is gone.
 pub fn tracer(tid: i32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let tracer =
@@ -327,14 +327,14 @@ pub fn tracer(tid: i32) -> Option<i32> {
     (tracer != 0).then_some(tracer)
 }
 
-/// The threads of a process, also those that have ended and were not waited for; none if it is
-/// gone.
+/// Returns the threads of a process, including those that have ended and were not reaped; none if
+/// it is gone.
 pub fn threads(pid: i32) -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The thread of a process that has this number in the PID namespace it lives in.
+/// Returns the thread of a process that has this ID in its own PID namespace.
 pub fn thread_called(pid: i32, inner: i32) -> Option<i32> {
     threads(pid).find(|tid| {
         let status = read_proc(pid, &format!("task/{tid}/status")).unwrap_or_default();
@@ -344,13 +344,13 @@ pub fn thread_called(pid: i32, inner: i32) -> Option<i32> {
     })
 }
 
-/// A field of `/proc/PID/stat`, counted from the state, which is 0: the name before it may hold
-/// anything.
+/// Returns a field of `/proc/PID/stat`. Field 0 is the state, because the name before it may hold
+/// any characters.
 fn stat_field(pid: i32, index: usize) -> Option<String> {
     stat_fields(pid).into_iter().nth(index)
 }
 
-/// The fields of `/proc/PID/stat` from the state on; none if the process is gone.
+/// Returns the fields of `/proc/PID/stat` from the state on; none if the process is gone.
 pub fn stat_fields(pid: i32) -> Vec<String> {
     let text = read_proc(pid, "stat").unwrap_or_default();
     let close = text.iter().rposition(|&b| b == b')').unwrap_or(text.len());
@@ -361,13 +361,13 @@ pub fn stat_fields(pid: i32) -> Vec<String> {
     fields.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
-/// The numbers of all processes there are.
+/// Returns the IDs of all processes.
 pub fn all() -> Vec<i32> {
     let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// How long a process has computed, all its threads together; zero of one that is gone.
+/// Returns the processor time of all threads of a process; zero if it is gone.
 pub fn computed(pid: i32) -> Duration {
     const OF_PROCESS_AS_SCHEDULED: i32 = 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -376,26 +376,27 @@ pub fn computed(pid: i32) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Whether a process or thread has ended, be it that nobody has taken its status yet.
+/// Whether a process or thread has ended, even if it has not been reaped yet.
 pub fn is_gone(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))
 }
 
-/// Which file a process executes: device and inode; `None` if it has ended, or may not be looked
-/// at.
+/// Returns the file that a process executes, as device and inode; `None` if it has ended, or may
+/// not be inspected.
 pub fn executed(pid: i32) -> Option<(u64, u64)> {
     let about = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((about.dev(), about.ino()))
 }
 
-/// The system call in which a thread waits; `None`: it runs, is gone, or may not be asked.
+/// Returns the system call in which a thread waits; `None` if it runs, is gone, or may not be
+/// inspected.
 pub fn waits_in(tid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
     text.split(' ').next()?.parse().ok()
 }
 
-/// As [`is_gone`], for a thread of a process: without a look at `/proc`, but for the first thread,
-/// of which something stays until somebody asks for it.
+/// As [`is_gone`], for a thread of a process. Reads `/proc` only for the first thread, of which a
+/// zombie stays until it is reaped.
 pub fn is_thread_gone(pid: i32, tid: i32) -> bool {
     if pid == tid {
         return is_gone(pid);
@@ -405,27 +406,26 @@ pub fn is_thread_gone(pid: i32, tid: i32) -> bool {
     result != 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EPERM)
 }
 
-/// Whether a process still has an address space: one that is being killed gives it up before it
-/// counts as gone.
+/// Whether a process still has an address space. A process that is being killed gives it up before
+/// it counts as gone.
 pub fn has_memory(pid: i32) -> bool {
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
 
-/// Makes orphans of the tree become our children instead of init's.
+/// Makes orphans of the tree children of this process instead of init.
 pub fn adopt_orphans() {
     // SAFETY: plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
-/// The signals that wait to be delivered to this very thread; bit 0 is signal 1. None if it is
-/// gone.
+/// Returns the signals pending for this thread alone; bit 0 is signal 1. None if it is gone.
 pub fn pending_signals(tid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let pending = text.lines().find_map(|line| line.strip_prefix("SigPnd:"));
     pending.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The effective user of a process. Not the owner of its folder in `/proc`, which is root for
+/// Returns the effective user of a process. The owner of its folder in `/proc` is root for
 /// processes that may not be dumped.
 ///
 /// # Errors
@@ -438,11 +438,11 @@ pub fn effective_user(pid: i32) -> io::Result<u32> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no Uid line in status"))
 }
 
-/// A file of `/proc/PID`. With a buffer that holds most of them at once: the kernel makes the text
-/// anew for every read, and an exec waits for it.
+/// Reads a file of `/proc/PID`, with a buffer that holds most of these files at once: the kernel
+/// generates the text anew for every read, and an exec waits for it.
 ///
 /// # Errors
-/// The process is gone, or may not be looked at.
+/// The process is gone, or may not be inspected.
 pub fn read_proc(pid: i32, name: &str) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut file = std::fs::File::open(format!("/proc/{pid}/{name}"))?;
@@ -461,13 +461,12 @@ pub fn read_proc(pid: i32, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// From here on threads that wake up on this thread's core need not wait until it has used up its
-/// time slice: it asks for a slice longer than all others. Its share of the time stays the same.
-/// For work in the background: a server with a full core beside it answers within a tenth of the
-/// time.
+/// Lets threads that wake up on this thread's core run at once, instead of after this thread's time
+/// slice: it asks for a longer slice than all others. Its share of processor time stays the same.
+/// For background work: a server on the same busy core answers within a tenth of the time.
 ///
-/// Kernels before 6.12 know no such wish, and nothing changes; nor does it for threads with a
-/// policy of their own.
+/// Kernels before 6.12 lack this, and nothing changes. The same is true of threads with another
+/// scheduling policy.
 pub fn let_waking_threads_go_first() {
     const LONGEST_SLICE_NS: u64 = 100_000_000;
     let mut attributes = std::mem::MaybeUninit::<libc::sched_attr>::zeroed();

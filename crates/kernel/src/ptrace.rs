@@ -1,16 +1,16 @@
-//! Ptrace for a debugger, which holds many threads for a long time: each request as a small safe
-//! function on a thread number.
+//! ptrace for a debugger, which traces many threads for a long time. Each request is a small safe
+//! function on a thread ID.
 //!
-//! All of them must be called from the operating-system thread that seized the tracee.
-//! [`crate::tracee`] is for the recorder, which holds one thread for a moment.
+//! All functions must be called from the operating-system thread that seized the tracee.
+//! [`crate::tracee`] is for the recorder, which traces one thread for a moment.
 
 use crate::check;
 use std::io;
 
-/// Registers as the kernel keeps them.
+/// The registers of a thread, in the kernel's layout.
 pub type Registers = libc::user_regs_struct;
 
-/// All zero.
+/// Registers that are all zero.
 pub const NO_REGISTERS: Registers = Registers {
     r15: 0,
     r14: 0,
@@ -41,7 +41,7 @@ pub const NO_REGISTERS: Registers = Registers {
     gs: 0,
 };
 
-/// Bytes of a siginfo.
+/// The size of a siginfo.
 pub const SIGINFO_BYTES: usize = 128;
 const LARGEST_EXTENDED_BYTES: usize = 16 << 10;
 const NT_X86_XSTATE: usize = 0x202;
@@ -51,12 +51,12 @@ const OPTIONS: i32 = CHILDREN | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKI
 const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 
-/// What a thread did.
+/// What happened to a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It is about to get a signal.
+    /// It has stopped for a signal.
     Signal(i32),
-    /// One of the `PTRACE_EVENT_*`.
+    /// It has stopped with one of the `PTRACE_EVENT_*`.
     Event(i32),
     /// It ended with this status.
     Exited(i32),
@@ -70,28 +70,28 @@ fn request(kind: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Res
     check(unsafe { libc::ptrace(kind, tid, address, data) }).map(drop)
 }
 
-/// Begins to trace a thread without stopping it. What it makes is traced too; if we die, all of it
-/// is killed.
+/// Traces a thread without stopping it. All that it creates is traced, too. If the tracer dies, all
+/// of it is killed.
 ///
 /// # Errors
-/// EPERM: it is traced already, or the machine forbids it. ESRCH: it is gone.
+/// EPERM: the thread is already traced, or the machine forbids tracing. ESRCH: it is gone.
 pub fn seize(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize)
 }
 
-/// A stopped thread stops once more, with `PTRACE_EVENT_EXIT`, when it exits: with all its process
-/// has still there.
+/// Makes a stopped thread stop again with `PTRACE_EVENT_EXIT` when it exits, while its resources
+/// still exist.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn stop_at_exit(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_SETOPTIONS, tid, 0, (OPTIONS | libc::PTRACE_O_TRACEEXIT) as usize)
 }
 
-/// Asks a running thread to stop; it does with `PTRACE_EVENT_STOP`.
+/// Asks a running thread to stop. It stops with `PTRACE_EVENT_STOP`.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn interrupt(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, tid, 0, 0)
 }
@@ -99,7 +99,7 @@ pub fn interrupt(tid: i32) -> io::Result<()> {
 /// Lets a stopped thread run, with a signal if `signal` is not 0.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn resume(tid: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize)
 }
@@ -107,7 +107,7 @@ pub fn resume(tid: i32, signal: i32) -> io::Result<()> {
 /// Lets a stopped thread execute one instruction.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn step(tid: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize)
 }
@@ -115,31 +115,31 @@ pub fn step(tid: i32, signal: i32) -> io::Result<()> {
 /// Ends the tracing of a stopped thread.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn detach(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, tid, 0, 0)
 }
 
-/// The number that comes with an event: of a new thread or process.
+/// Returns the value that belongs to an event: the ID of a new thread or process.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn event_message(tid: i32) -> io::Result<i32> {
     let mut message = 0usize;
     request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message) as usize)?;
     Ok(message as i32)
 }
 
-/// What the next child or tracee of this thread did; `None` if nothing has happened, or nobody is
-/// left. Other threads' children are theirs.
+/// Returns the next report of a child or tracee of this thread; `None` if there is no report, or no
+/// child or tracee is left. Ignores children of other threads.
 pub fn poll(tid: i32) -> Option<(i32, Status)> {
     look(tid).ok().flatten()
 }
 
-/// The same; `None` if nothing has happened.
+/// As [`poll`]; `None` only if there is no report.
 ///
 /// # Errors
-/// Nobody is left.
+/// No child or tracee is left.
 pub fn look(tid: i32) -> io::Result<Option<(i32, Status)>> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
@@ -150,10 +150,10 @@ pub fn look(tid: i32) -> io::Result<Option<(i32, Status)>> {
     Ok((got > 0).then(|| (got, decode(status))))
 }
 
-/// What this thread does next, waiting for it.
+/// Waits for the next report of this thread.
 ///
 /// # Errors
-/// It is not ours.
+/// It is no child or tracee of this thread.
 pub fn wait(tid: i32) -> io::Result<Status> {
     loop {
         let mut status = 0;
@@ -179,10 +179,10 @@ fn decode(status: i32) -> Status {
     }
 }
 
-/// The registers of a stopped thread.
+/// Returns the registers of a stopped thread.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn registers(tid: i32) -> io::Result<Registers> {
     // SAFETY: an all-zero structure of integers is valid.
     let mut registers: Registers = unsafe { std::mem::zeroed() };
@@ -190,18 +190,19 @@ pub fn registers(tid: i32) -> io::Result<Registers> {
     Ok(registers)
 }
 
-/// Changes the registers of a stopped thread.
+/// Sets the registers of a stopped thread.
 ///
 /// # Errors
-/// It is gone, or a segment base is not a user address.
+/// The thread is gone, or a segment base is not a user address.
 pub fn set_registers(tid: i32, registers: &Registers) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, tid, 0, (registers as *const Registers) as usize)
 }
 
-/// The x87 and vector registers of a stopped thread, as XSAVE lays them out without compaction.
+/// Returns the x87 and vector registers of a stopped thread, in the layout of XSAVE without
+/// compaction.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn extended_state(tid: i32) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; LARGEST_EXTENDED_BYTES];
     let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -210,56 +211,56 @@ pub fn extended_state(tid: i32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Changes them.
+/// Sets the x87 and vector registers.
 ///
 /// # Errors
-/// It is gone, or the bytes are not such a state.
+/// The thread is gone, or the bytes are not such a state.
 pub fn set_extended_state(tid: i32, bytes: &[u8]) -> io::Result<()> {
     let mut vector =
         libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     request(libc::PTRACE_SETREGSET, tid, NT_X86_XSTATE, (&raw mut vector) as usize)
 }
 
-/// The signal that a thread is stopped for, as the kernel's bytes.
+/// Returns the siginfo of the signal for which a thread is stopped.
 ///
 /// # Errors
-/// It is gone, or not stopped for a signal.
+/// The thread is gone, or not stopped for a signal.
 pub fn siginfo(tid: i32) -> io::Result<[u8; SIGINFO_BYTES]> {
     let mut bytes = [0; SIGINFO_BYTES];
     request(libc::PTRACE_GETSIGINFO, tid, 0, bytes.as_mut_ptr() as usize)?;
     Ok(bytes)
 }
 
-/// Changes it.
+/// Sets the siginfo of that signal.
 ///
 /// # Errors
-/// As [`siginfo`].
+/// Those of [`siginfo`].
 pub fn set_siginfo(tid: i32, bytes: &[u8; SIGINFO_BYTES]) -> io::Result<()> {
     request(libc::PTRACE_SETSIGINFO, tid, 0, bytes.as_ptr() as usize)
 }
 
-/// The signals that a stopped thread blocks; bit 0 is signal 1.
+/// Returns the signals that a stopped thread blocks; bit 0 is signal 1.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn signal_mask(tid: i32) -> io::Result<u64> {
     let mut mask = 0u64;
     request(PTRACE_GETSIGMASK, tid, 8, (&raw mut mask) as usize)?;
     Ok(mask)
 }
 
-/// Changes them.
+/// Sets the signals that a stopped thread blocks.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn set_signal_mask(tid: i32, mask: u64) -> io::Result<()> {
     request(PTRACE_SETSIGMASK, tid, 8, (&raw const mask) as usize)
 }
 
-/// One of the eight debug registers of a stopped thread.
+/// Returns one of the eight debug registers of a stopped thread.
 ///
 /// # Errors
-/// It is gone.
+/// The thread is gone.
 pub fn debug_register(tid: i32, index: usize) -> io::Result<u64> {
     // The C library returns the value itself, so that -1 is told from an error by errno only.
     // SAFETY: errno is this thread's own.
@@ -272,10 +273,10 @@ pub fn debug_register(tid: i32, index: usize) -> io::Result<u64> {
     }
 }
 
-/// Changes it.
+/// Sets a debug register.
 ///
 /// # Errors
-/// It is gone, or the processor has no such breakpoint.
+/// The thread is gone, or the processor has no such breakpoint.
 pub fn set_debug_register(tid: i32, index: usize, value: u64) -> io::Result<()> {
     request(libc::PTRACE_POKEUSER, tid, debug_offset(index), value as usize)
 }

@@ -1,5 +1,5 @@
-//! System V shared memory: attached by number, without paths or descriptors, and gone when the last
-//! process that uses it is.
+//! System V shared memory: attached by ID, without paths or descriptors, and removed with its last
+//! user process.
 
 use crate::check;
 use std::io;
@@ -8,17 +8,17 @@ use std::ptr::NonNull;
 
 const PAGE: usize = 4096;
 
-/// How many segments there may be in this IPC namespace, and how many there are.
+/// The limit of segments in this IPC namespace, and how many exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentCount {
-    /// `kernel.shmmni`.
+    /// The limit, `kernel.shmmni`.
     pub most: u64,
-    /// Segments of everybody.
+    /// The number of segments of all users.
     pub used: u64,
 }
 
 impl SegmentCount {
-    /// As it is now; `None` where the kernel does not tell.
+    /// Returns the present counts; `None` if the kernel does not tell.
     pub fn now() -> Option<Self> {
         /// `struct shminfo`.
         #[repr(C)]
@@ -45,13 +45,13 @@ impl SegmentCount {
         Some(Self { most: limits.most, used: usage.used.max(0) as u64 })
     }
 
-    /// How many more there may be.
+    /// Returns how many more segments can be created.
     pub fn free(&self) -> u64 {
         self.most.saturating_sub(self.used)
     }
 }
 
-/// A segment of our own, attached here and already marked for removal.
+/// A segment of this process, attached and already marked for removal.
 #[derive(Debug)]
 pub struct Segment {
     id: i32,
@@ -59,24 +59,24 @@ pub struct Segment {
     bytes: usize,
 }
 
-// SAFETY: the memory belongs to this value alone within this process; what others do to it goes
-// through atomics (`shared`) or is ordered by the ring protocol.
+// SAFETY: within this process the memory belongs to this value alone. Other processes access it
+// through atomics (`shared`) or in the order of the ring protocol.
 unsafe impl Send for Segment {}
 // SAFETY: as above; the methods that hand out references say what the caller must keep.
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Makes a segment of zeros, readable and writable by this user only.
+    /// Creates a segment of zeros that only this user may read and write.
     ///
     /// # Errors
-    /// What shmget, shmat or shmctl say: no memory, the limits of `/proc/sys/kernel/shm*`, or no
+    /// Those of shmget, shmat or shmctl: no memory, the limits of `/proc/sys/kernel/shm*`, or no
     /// System V memory at all.
     pub fn create(bytes: usize) -> io::Result<Self> {
         Self::create_for(0o700, bytes)
     }
 
-    /// A segment of one empty page, for other processes to attach. The kernel then tells which
-    /// process did, whatever its number is in a namespace of its own.
+    /// Creates a segment of one empty page for other processes to attach. The kernel then tells
+    /// which process attached it, whatever its ID is in its own namespace.
     ///
     /// # Errors
     /// As [`Segment::create`].
@@ -99,10 +99,10 @@ impl Segment {
         }
     }
 
-    /// One that another process of this user made, of so many bytes.
+    /// Attaches a segment of this size that another process of this user created.
     ///
     /// # Errors
-    /// There is none of this number any more, or it is smaller.
+    /// The segment no longer exists, or is smaller.
     pub fn attach(id: i32, bytes: usize) -> io::Result<Self> {
         // SAFETY: an all-zero structure of integers is valid.
         let mut about: libc::shmid_ds = unsafe { std::mem::zeroed() };
@@ -119,21 +119,22 @@ impl Segment {
         }
     }
 
-    /// A segment filled with these bytes, zeros behind them.
+    /// Creates a segment with these bytes, followed by zeros.
     ///
     /// # Errors
     /// As [`Segment::create`].
     pub fn with_bytes(content: &[u8], bytes: usize) -> io::Result<Self> {
         let segment = Self::create(bytes.max(content.len()))?;
-        // SAFETY: the segment is at least as long as `content`, and nobody else knows it yet.
+        // SAFETY: the segment is at least as long as `content`, and no other process knows it.
         unsafe {
             std::ptr::copy_nonoverlapping(content.as_ptr(), segment.address.as_ptr(), content.len())
         };
         Ok(segment)
     }
 
-    /// Has the kernel make all pages at once, for a segment that is about to be filled: a fault for
-    /// each costs more than filling it. Where the kernel cannot, they are made as they are touched.
+    /// Makes the kernel create all pages at once, for a segment that is about to be filled: one
+    /// fault for each page costs more than filling it. If the kernel cannot, pages are created when
+    /// they are touched.
     pub fn populate(&self) {
         // SAFETY: a range of our own memory, whose content this does not change.
         unsafe {
@@ -141,25 +142,25 @@ impl Segment {
         };
     }
 
-    /// The number by which others attach it.
+    /// Returns the ID by which others attach the segment.
     pub fn id(&self) -> i32 {
         self.id
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Start of the attached memory.
+    /// Returns the start of the attached memory.
     pub(crate) fn address(&self) -> *mut u8 {
         self.address.as_ptr()
     }
 
-    /// Bytes `[start, start + count)` for reading.
+    /// Returns the bytes `[start, start + count)` for reading.
     ///
-    /// The bytes must not change while the slice lives: the ring protocol keeps what lies between
-    /// tail and head as it is.
+    /// The bytes must not change while the slice lives. The ring protocol keeps the bytes between
+    /// tail and head unchanged.
     ///
     /// # Panics
     /// If the range is not within the segment.
@@ -168,13 +169,13 @@ impl Segment {
             start.checked_add(count).is_some_and(|end| end <= self.bytes),
             "within the segment"
         );
-        // SAFETY: in bounds by the assertion; constancy is the caller's promise above, kept by the
-        // ring protocol.
+        // SAFETY: in bounds by the assertion. By the ring protocol, callers keep the promise above
+        // that the bytes do not change.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().add(start), count) }
     }
 
-    /// Gives the addresses of whole pages within a range back. Nobody here may use what is there
-    /// from then on; others have it.
+    /// Unmaps the whole pages within a range. This process must not use them any more; other
+    /// processes still have them.
     pub(crate) fn forget(&self, range: Range<usize>) {
         let (start, end) =
             (range.start.next_multiple_of(PAGE), range.end.min(self.bytes) / PAGE * PAGE);
@@ -186,30 +187,32 @@ impl Segment {
 
     /// Writes bytes from `start` on.
     ///
-    /// Nobody else may look at them meanwhile, or write there: the ring protocol gives what lies
-    /// beyond the head to the producer alone, who stands still while somebody writes for it.
+    /// No other thread or process may read or write them meanwhile. The ring protocol gives the
+    /// memory beyond the head to the producer alone, which stands still while the supervisor writes
+    /// for it.
     ///
     /// # Panics
     /// If the range is not within the segment.
     pub fn write(&self, start: usize, bytes: &[u8]) {
         let end = start.checked_add(bytes.len());
         assert!(end.is_some_and(|end| end <= self.bytes), "within the segment");
-        // SAFETY: in bounds by the assertion; `bytes` is not of the segment, of which nobody here
-        // has a reference to that range, as the ring protocol makes sure.
+        // SAFETY: in bounds by the assertion; `bytes` lies outside the segment. The ring protocol
+        // ensures that this process has no reference to that range.
         unsafe {
             let to = self.address.as_ptr().add(start);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
         };
     }
 
-    /// All bytes for writing. Others must not look at them meanwhile: nobody knows it yet.
+    /// Returns all bytes for writing. No other process may know the segment yet.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the segment is as long as that, and `self` is borrowed alone; no process has it
-        // attached yet.
+        // SAFETY: the segment has that length, and `self` is borrowed exclusively. No other process
+        // has it attached yet.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.bytes) }
     }
 
-    /// The process that was the last to attach or detach it, by its number in our PID namespace.
+    /// Returns the last process that attached or detached the segment, by its ID in our PID
+    /// namespace.
     pub fn last_user(&self) -> Option<i32> {
         // SAFETY: `status` is a plain structure that IPC_STAT fills.
         let pid = unsafe {
@@ -245,7 +248,7 @@ impl Drop for Segment {
     }
 }
 
-/// Whether this process has made the segment of this number.
+/// Whether this process created the segment with this ID.
 pub fn is_own(id: i32) -> bool {
     // SAFETY: an all-zero structure of integers is valid.
     let mut about: libc::shmid_ds = unsafe { std::mem::zeroed() };

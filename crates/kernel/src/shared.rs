@@ -1,7 +1,7 @@
-//! The header segment. The contract has its layout; here is what the supervisor does with it.
+//! The supervisor's operations on the header segment. The contract has its layout.
 //!
-//! Every field is an atomic: the runtime of many processes changes them at any time, and nothing
-//! here can then be undefined behaviour.
+//! Every field is an atomic: the runtimes of many processes may change it at any time, and that
+//! must not be undefined behaviour.
 
 use crate::inheritance;
 use crate::segment::Segment;
@@ -18,7 +18,7 @@ pub struct HeaderSegment {
 }
 
 impl HeaderSegment {
-    /// Makes one of zeros with its magic number and its own id.
+    /// Creates a header of zeros, with its magic number and its own ID.
     ///
     /// # Errors
     /// As [`Segment::create`].
@@ -37,14 +37,15 @@ impl HeaderSegment {
         Ok(this)
     }
 
-    /// The shared structure.
+    /// Returns the shared structure.
     pub fn get(&self) -> &Header {
         // SAFETY: the segment is as large as the structure, page-aligned, and every bit pattern is
         // a valid value of atomics.
         unsafe { &*self.segment.address().cast::<Header>() }
     }
 
-    /// Where addresses are scarce there are fewer slots. Everybody goes by their number.
+    /// Reduces the number of slots, for processes with a small address space. All code respects the
+    /// limit.
     fn forget_slots(&self, limit: usize) {
         self.get().slot_limit.store(limit as u32, Ordering::Relaxed);
         let slot = std::mem::size_of::<Slot>();
@@ -52,25 +53,25 @@ impl HeaderSegment {
         self.segment.forget(first + limit * slot..first + MAX_SLOTS * slot);
     }
 
-    /// The segment itself.
+    /// Returns the segment itself.
     pub fn segment(&self) -> &Segment {
         &self.segment
     }
 }
 
-/// Stores bytes into an array of atomics, cut at its end.
+/// Stores bytes into an array of atomics. Drops bytes beyond its end.
 pub fn store_bytes(target: &[AtomicU8], bytes: &[u8]) {
     for (to, from) in target.iter().zip(bytes) {
         to.store(*from, Ordering::Relaxed);
     }
 }
 
-/// A content's name, as [`store_bytes`] wrote it.
+/// Returns the hash of a content that [`store_bytes`] stored.
 pub fn load_content(source: &[AtomicU8; 32]) -> [u8; 32] {
     std::array::from_fn(|at| source[at].load(Ordering::Relaxed))
 }
 
-/// Takes the next request out of the queue; `None` if there is none. Several threads may call it.
+/// Takes the next request from the queue; `None` if it is empty. Several threads may call it.
 pub fn take_request(header: &Header) -> Option<usize> {
     loop {
         let taken = header.request_taken.load(Ordering::Acquire);
@@ -94,8 +95,8 @@ pub fn take_request(header: &Header) -> Option<usize> {
     }
 }
 
-/// Takes these slots off the list of ready ones, where they are on it. For a moment others find
-/// none there, and look again.
+/// Removes slots from the list of ready ones. For a moment the list is empty; threads that look for
+/// a slot then try again.
 pub fn withdraw_ready(header: &Header, withdrawn: &[usize]) {
     let taken = header
         .ready_top
@@ -109,7 +110,7 @@ pub fn withdraw_ready(header: &Header, withdrawn: &[usize]) {
     }
 }
 
-/// Puts a slot on the list of ready ones.
+/// Adds a slot to the list of ready ones.
 pub fn push_ready(header: &Header, index: usize) {
     let slot = &header.slots[index];
     slot.state.store(SLOT_READY, Ordering::Release);

@@ -1,14 +1,15 @@
-//! Signals to the supervisor itself: what the terminal sends reaches the program anyway; what
-//! somebody sends to us alone is passed on.
+//! Signals to the supervisor itself. The program gets the terminal's signals anyway; signals sent
+//! to the supervisor alone are passed on to it.
 
 use crate::shared::{self, Header};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 static PASS_TO: AtomicI32 = AtomicI32::new(0);
-/// Where those are listed whose signals are not passed on; only while [`passing_to`] runs.
+/// The header that lists the recorded processes, whose signals are not passed on. Set only while
+/// [`passing_to`] runs.
 static RECORDED: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
-/// The last signal that came and asks to end; 0: none.
+/// The last signal that asked this process to end; 0 if none did.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn pass_on(
@@ -16,16 +17,16 @@ extern "C" fn pass_on(
     info: *mut libc::siginfo_t,
     _context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler; of what it sends itself
-    // the sender's field has another meaning, which does no harm.
+    // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler. For its own signals the
+    // sender's field has another meaning, which does no harm.
     let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
     if ASK_TO_END.contains(&number) {
         ASKED_TO_END.store(number, Ordering::Relaxed);
     }
     let target = PASS_TO.load(Ordering::Relaxed);
-    const FROM_KERNEL: i32 = 0x80; // the terminal sends to the whole group
+    const FROM_KERNEL: i32 = 0x80; // the terminal signals the whole group
     let is_meant = number == libc::SIGALRM || code != FROM_KERNEL;
-    // SAFETY: no arguments. A process that aborts sends to itself.
+    // SAFETY: no arguments. A process that aborts signals itself.
     let is_own = unsafe { libc::getpid() } == sender;
     if target > 0 && is_meant && !is_own && !is_recorded(sender) {
         // SAFETY: kill is safe in a handler.
@@ -33,9 +34,9 @@ extern "C" fn pass_on(
     }
 }
 
-/// Whether a process is one of those that are recorded: what it sends to its parent is not for it.
+/// Whether a process is recorded. Signals that it sends to its parent are not meant for it.
 fn is_recorded(pid: i32) -> bool {
-    // SAFETY: null, or what `passing_to` borrows as long as it is stored here.
+    // SAFETY: null, or the header that `passing_to` borrows while it is stored here.
     let Some(header) = (unsafe { RECORDED.load(Ordering::Acquire).as_ref() }) else { return false };
     header.used_slots().iter().any(|slot| {
         let state = slot.state.load(Ordering::Acquire);
@@ -44,13 +45,14 @@ fn is_recorded(pid: i32) -> bool {
     })
 }
 
-/// As [`pass_to`], while `work` is done; also what asks to stop goes to `pid`. But what the
-/// processes of `recorded` send to their parent goes to nobody.
+/// As [`pass_to`] while `work` runs; signals that ask to stop go to `pid`, too. Signals from the
+/// processes of `recorded` to their parent are not passed on.
 pub fn passing_to<T>(pid: i32, recorded: Option<&Header>, work: impl FnOnce() -> T) -> T {
     struct Passing;
     impl Drop for Passing {
         fn drop(&mut self) {
-            PASS_TO.store(0, Ordering::Relaxed); // it may soon be another process's number
+            // The number may soon belong to another process.
+            PASS_TO.store(0, Ordering::Relaxed);
             RECORDED.store(ptr::null_mut(), Ordering::Release);
         }
     }
@@ -64,10 +66,10 @@ pub fn passing_to<T>(pid: i32, recorded: Option<&Header>, work: impl FnOnce() ->
     work()
 }
 
-/// What asks a process to end.
+/// The signals that ask a process to end.
 const ASK_TO_END: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// What else somebody who sends it to us means for the program; what the program sends to its whole
-/// group would else end us.
+/// Other signals that a sender means for the program. Without this, the program's own signals to
+/// its whole process group would end the supervisor.
 const PASSED_ON: [i32; 13] = [
     libc::SIGTRAP,
     libc::SIGABRT,
@@ -83,17 +85,19 @@ const PASSED_ON: [i32; 13] = [
     libc::SIGSYS,
     libc::SIGURG,
 ];
-/// What asks a process to stop. A program may handle it, and we follow it when it stops.
+/// The signals that ask a process to stop. A program may handle them; the supervisor stops when the
+/// program does.
 const ASK_TO_STOP: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// From now on signals that ask to end, and those of [`PASSED_ON`], go to `pid` when they are sent
-/// to this process, and those of the terminal to nobody twice. Nothing asks it to stop any more.
+/// From now on, signals that ask to end, and those of [`PASSED_ON`], are passed to `pid` if they
+/// are sent to this process alone. Signals from the terminal reach the whole group anyway and are
+/// not passed on. Signals that ask to stop are ignored.
 pub fn pass_to(pid: i32) {
     PASS_TO.store(pid, Ordering::Relaxed);
     let real_time =
         (libc::SIGRTMIN()..=libc::SIGRTMAX()).filter(|&number| number != interruption());
     for number in ASK_TO_END.into_iter().chain(PASSED_ON).chain(real_time) {
-        // The shell's `nohup` and `&` mean us, too.
+        // What the shell's `nohup` or `&` ignores stays ignored, but for SIGINT and SIGTERM.
         if matches!(number, libc::SIGINT | libc::SIGTERM) || !is_ignored(number) {
             handle(number);
         }
@@ -123,18 +127,18 @@ fn is_ignored(number: i32) -> bool {
     }
 }
 
-/// The signal that asked this process to end (SIGINT, SIGTERM, SIGHUP or SIGQUIT), since
-/// [`pass_to`] was called first.
+/// Returns the last signal that asked this process to end (SIGINT, SIGTERM, SIGHUP or SIGQUIT)
+/// since the first call of [`pass_to`].
 pub fn asked_to_end() -> Option<i32> {
     Some(ASKED_TO_END.load(Ordering::Relaxed)).filter(|&number| number != 0)
 }
 
-/// What [`interrupt`] sends; programs have no use for this one.
+/// The signal that [`interrupt`] sends. Programs do not use it.
 fn interruption() -> i32 {
     libc::SIGRTMAX() - 3
 }
 
-/// Makes [`interrupt`] harmless but for the call that it cuts short.
+/// Makes [`interrupt`] only interrupt a call, without other effects.
 pub fn allow_interruption() {
     extern "C" fn nothing(_number: libc::c_int) {}
     // SAFETY: the action is fully initialised, and its handler does nothing. Without SA_RESTART the
@@ -146,26 +150,25 @@ pub fn allow_interruption() {
     }
 }
 
-/// Cuts short the call that a thread of this process waits in. It may be just before it: repeat
-/// this until it shows.
+/// Interrupts the call in which a thread of this process waits. The thread may be just before the
+/// call, so repeat this until it has an effect.
 pub fn interrupt(tid: i32) {
     // SAFETY: plain system calls on ourselves.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, interruption()) };
 }
 
-/// The number of the calling thread.
+/// Returns the ID of the calling thread.
 pub fn own_tid() -> i32 {
     // SAFETY: no arguments.
     unsafe { libc::gettid() }
 }
 
-/// From now on what the terminal sends with Ctrl-C and Ctrl-\ is not for this process, but for the
-/// one it runs in the foreground.
+/// Makes this process survive Ctrl-C and Ctrl-\, which are meant for its foreground child.
 pub fn leave_to_children() {
     extern "C" fn nothing(_number: libc::c_int) {}
     for number in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: the action is fully initialised, and its handler does nothing. A handler, because
-        // ignoring would be inherited.
+        // SAFETY: the action is fully initialised, and its handler does nothing. Children
+        // would inherit an ignored signal, but not a handler.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as *const () as usize;
@@ -175,12 +178,12 @@ pub fn leave_to_children() {
     }
 }
 
-/// From now on writing beyond the limit on file sizes is an error of the write, not the end of this
-/// process. Programs started from here meet the limit as always.
+/// Makes a write beyond the file-size limit return an error instead of ending this process.
+/// Programs started from here meet the limit as usual.
 pub fn survive_file_limit() {
     extern "C" fn nothing(_number: libc::c_int) {}
-    // SAFETY: both structures are fully initialised, and the handler does nothing. A handler,
-    // because ignoring would be inherited.
+    // SAFETY: both structures are fully initialised, and the handler does nothing.
+    // Children would inherit an ignored signal, but not a handler.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &mut action) == 0
@@ -193,9 +196,9 @@ pub fn survive_file_limit() {
     }
 }
 
-/// Which signals this process ignores, and which it blocks, as bit sets (bit n − 1 for signal n):
-/// what a program started from here inherits. SIGPIPE does not count as ignored: the language's
-/// start-up code did that.
+/// Returns the signals that this process ignores and blocks, as bit sets (bit n − 1 for signal n).
+/// A program started from here inherits them. SIGPIPE does not count as ignored: Rust's start-up
+/// code did that.
 pub fn inherited() -> (u64, u64) {
     let mut ignored = 0;
     for number in (1..=64).filter(|&number| number != libc::SIGPIPE && is_ignored(number)) {
@@ -207,11 +210,11 @@ pub fn inherited() -> (u64, u64) {
     (ignored, blocked)
 }
 
-/// Ends this process as a child with this wait status ended.
+/// Ends this process in the way in which a child with this wait status ended.
 pub fn end_as(status: i32) -> ! {
     if libc::WIFSIGNALED(status) {
         let number = libc::WTERMSIG(status);
-        // SAFETY: plain system calls on ourselves; no core, the program has left its own.
+        // SAFETY: plain system calls on ourselves. No core file: the program has left its own.
         unsafe {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);

@@ -2,11 +2,11 @@
 
 use libc::c_uint;
 
-/// TIOCGDEV: asks for the number of the terminal, also where /dev/tty stands for it.
+/// TIOCGDEV: gets the device number of the terminal, even for /dev/tty.
 const GET_DEVICE: libc::c_ulong = 0x8004_5432;
 
-/// The device number of the terminal that a descriptor of ours leads to, as the kernel passes it to
-/// programs; `None` if it leads to something else.
+/// Returns the device number of the terminal that is open at a descriptor, as programs see it;
+/// `None` if it is no terminal.
 pub fn device(descriptor: i32) -> Option<u32> {
     let mut device: c_uint = 0;
     // SAFETY: the kernel writes one number of that type.

@@ -1,9 +1,9 @@
 //! The few moments in which the supervisor is a tracer: from just before an exec to the stop after
 //! it.
 //!
-//! [`Attached`] is a thread that runs under this tracer; [`Stopped`] one that stands still. Only a
-//! stopped one has registers, and resuming it consumes it, so touching a running tracee does not
-//! compile. Both belong to the operating-system thread that attached.
+//! [`Attached`] is a running thread under this tracer; [`Stopped`] is a thread at a stop. Only a
+//! stopped one has registers, and resuming consumes it, so code that touches a running tracee does
+//! not compile. Both belong to the operating-system thread that attached.
 
 use crate::check;
 use std::io;
@@ -29,14 +29,15 @@ pub enum Event {
     Signal(Stopped, i32),
     /// Job control stopped the process.
     GroupStop(Stopped),
-    /// It is gone, with this wait status. Who is its parent too will not get it a second time.
+    /// The tracee is gone, with this wait status. A tracer that is also its parent will not get the
+    /// status again.
     Gone(Option<i32>),
 }
 
 const WNOTHREAD: i32 = 0x2000_0000;
 
-/// Waits until a tracee of this thread that was killed is gone, and returns its wait status; `None`
-/// if it is no tracee of this thread.
+/// Waits for the end of a killed tracee of this thread, and returns its wait status; `None` if it
+/// is not a tracee of this thread.
 pub fn end_of(tid: i32) -> Option<i32> {
     loop {
         let mut status = 0;
@@ -52,11 +53,11 @@ pub fn end_of(tid: i32) -> Option<i32> {
 }
 
 impl Attached {
-    /// Attaches without stopping it. If this process dies, the tracee is killed.
+    /// Attaches without stopping the thread. If this process dies, the tracee is killed.
     ///
     /// # Errors
-    /// EPERM: it is traced already, or the machine forbids it (`kernel.yama.ptrace_scope`,
-    /// seccomp). ESRCH: it is gone.
+    /// EPERM: the thread is already traced, or the machine forbids tracing
+    /// (`kernel.yama.ptrace_scope`, seccomp). ESRCH: it is gone.
     pub fn seize(tid: i32) -> io::Result<Self> {
         let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
         // SAFETY: PTRACE_SEIZE takes no memory of ours.
@@ -64,8 +65,8 @@ impl Attached {
         Ok(Self { tid })
     }
 
-    /// Waits for the next stop or the end. An exec by another thread of the process makes the
-    /// thread take over the process's number.
+    /// Waits for the next stop or the end. After an exec by another thread of the process, the
+    /// thread has the ID of the process.
     pub fn wait(self) -> Event {
         loop {
             let mut status = 0;
@@ -94,15 +95,15 @@ impl Attached {
 }
 
 impl Stopped {
-    /// Its thread number.
+    /// Returns the thread ID.
     pub fn tid(&self) -> i32 {
         self.tid
     }
 
-    /// Its registers.
+    /// Returns the registers.
     ///
     /// # Errors
-    /// It was killed meanwhile.
+    /// The thread was killed meanwhile.
     pub fn registers(&self) -> io::Result<libc::user_regs_struct> {
         // SAFETY: an all-zero structure of integers is valid.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
@@ -111,21 +112,21 @@ impl Stopped {
         Ok(registers)
     }
 
-    /// Changes its registers.
+    /// Sets the registers.
     ///
     /// # Errors
-    /// It was killed meanwhile.
+    /// The thread was killed meanwhile.
     pub fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
         // SAFETY: the kernel reads one structure of exactly this type.
         check(unsafe { libc::ptrace(libc::PTRACE_SETREGS, self.tid, 0, registers) })?;
         Ok(())
     }
 
-    /// Writes into its memory, read-only pages included (they are copied first). What lies behind
-    /// the last byte of the last 8-byte word stays.
+    /// Writes into the tracee's memory, even into read-only pages, which are copied first. The
+    /// bytes after the end within the last 8-byte word stay unchanged.
     ///
     /// # Errors
-    /// It was killed meanwhile, or there is no memory.
+    /// The thread was killed meanwhile, or there is no memory at the address.
     pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         for (at, part) in (address..).step_by(8).zip(bytes.chunks(8)) {
             let mut word = if part.len() == 8 { [0; 8] } else { self.word(at)?.to_ne_bytes() };
@@ -148,30 +149,30 @@ impl Stopped {
         Ok(word)
     }
 
-    /// Lets it go on, with a signal if `signal` is not 0.
+    /// Continues the thread, with a signal if `signal` is not 0.
     ///
     /// # Errors
-    /// It was killed meanwhile.
+    /// The thread was killed meanwhile.
     pub fn resume(self, signal: i32) -> io::Result<Attached> {
         // SAFETY: no memory of ours.
         check(unsafe { libc::ptrace(libc::PTRACE_CONT, self.tid, 0, signal as usize) })?;
         Ok(Attached { tid: self.tid })
     }
 
-    /// Leaves it stopped by job control, but waits for what comes next.
+    /// Leaves the thread in its job-control stop, but reports what happens to it next.
     ///
     /// # Errors
-    /// It was killed meanwhile.
+    /// The thread was killed meanwhile.
     pub fn listen(self) -> io::Result<Attached> {
         // SAFETY: no memory of ours.
         check(unsafe { libc::ptrace(libc::PTRACE_LISTEN, self.tid, 0, 0) })?;
         Ok(Attached { tid: self.tid })
     }
 
-    /// Ends the attachment; it goes on by itself.
+    /// Detaches; the thread continues untraced.
     ///
     /// # Errors
-    /// It was killed meanwhile.
+    /// The thread was killed meanwhile.
     pub fn detach(self) -> io::Result<()> {
         // SAFETY: no memory of ours.
         check(unsafe { libc::ptrace(libc::PTRACE_DETACH, self.tid, 0, 0) })?;

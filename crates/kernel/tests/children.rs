@@ -1,12 +1,12 @@
-//! Whose children are waited for.
+//! Which children are reaped.
 
 use std::process::Command;
 use std::sync::mpsc;
 
 use retake_kernel::process;
 
-/// A debugger is the child of a thread of its own: what ends at the same moment as the replay must
-/// not be taken from that thread.
+/// A debugger is the child of another thread. If it ends at the same moment as the replay, only
+/// that thread may reap it.
 #[test]
 fn children_of_other_threads_are_theirs() {
     let (ended, has_ended) = mpsc::channel();

@@ -1,34 +1,35 @@
-//! What is known of a thread that has ended: an event in the supervisor's stream.
+//! The account of a thread that has ended: an event in the supervisor's stream.
 
 use retake_contract::events::{EventKind, event::LAYOUT_BYTES as HEADER_BYTES};
 
 use crate::bytes::read_u64;
 use crate::ids::StreamId;
 
-/// When a thread ran, what it did, how long it waited. Times are since recording began.
+/// When a thread ran, what it did, how long it waited. Times are in nanoseconds since recording
+/// began.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadAccount {
     pub started_ns: u64,
     pub ended_ns: u64,
-    /// System calls.
+    /// The number of system calls.
     pub calls: u64,
-    /// Of them, those that were caught by dispatch instead of a patched site.
+    /// How many of them came through dispatch instead of a patched site.
     pub dispatched: u64,
     pub signals: u64,
-    /// How often it got the baton from another thread.
+    /// How often the thread got the baton from another thread.
     pub turns: u64,
-    /// How often it was stopped between events.
+    /// How often the thread was stopped between events.
     pub forced: u64,
-    /// How often, and how long in all, it waited for the baton.
+    /// How often the thread waited for the baton, and for how long in total.
     pub waits: u64,
     pub wait_ns: u64,
 }
 
 impl ThreadAccount {
-    /// Bytes of the body.
+    /// The size of the event's body.
     pub const BYTES: usize = 9 * 8;
 
-    /// The event.
+    /// Encodes the account as an event.
     pub fn event(&self, stream: StreamId) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + Self::BYTES);
         bytes.extend(((HEADER_BYTES + Self::BYTES) as u32).to_le_bytes());
@@ -38,7 +39,8 @@ impl ThreadAccount {
         bytes
     }
 
-    /// Adds what another thread did; the times become those from the first start to the last end.
+    /// Adds the account of another thread. The times then span from the first start to the last
+    /// end.
     pub fn add(&mut self, other: &Self) {
         self.started_ns = self.started_ns.min(other.started_ns);
         self.ended_ns = self.ended_ns.max(other.ended_ns);
@@ -66,7 +68,7 @@ impl ThreadAccount {
         [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns]
     }
 
-    /// `body` holds [`Self::BYTES`]: the caller has checked.
+    /// Reads an account. The caller has checked that `body` has [`Self::BYTES`] bytes.
     pub(crate) fn read(body: &[u8]) -> Self {
         let [started_ns, ended_ns, calls, dispatched, signals, turns, forced, waits, wait_ns] =
             std::array::from_fn(|at| read_u64(body, at * 8));

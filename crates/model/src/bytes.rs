@@ -1,13 +1,13 @@
-//! Numbers in bytes whose length was checked.
+//! Reads numbers from bytes of checked length.
 
-/// `bytes` holds 4 bytes at `offset`: the caller has checked.
+/// Reads a little-endian number. The caller has checked that there are 4 bytes at `offset`.
 pub(crate) fn read_u32(bytes: &[u8], offset: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[offset..offset + 4]);
     u32::from_le_bytes(value)
 }
 
-/// `bytes` holds 8 bytes at `offset`: the caller has checked.
+/// Reads a little-endian number. The caller has checked that there are 8 bytes at `offset`.
 pub(crate) fn read_u64(bytes: &[u8], offset: usize) -> u64 {
     let mut value = [0; 8];
     value.copy_from_slice(&bytes[offset..offset + 8]);

@@ -1,4 +1,4 @@
-//! A system call as an event has it: its registers, and the data behind them.
+//! A system call in an event: its registers, and the data to which they refer.
 
 use retake_contract::events::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
 
@@ -7,7 +7,8 @@ use crate::ids::StreamId;
 use crate::item::{Direction, ItemRef, Items};
 use crate::table::{self, CallRow, Row, SubRow};
 
-/// How many arguments a CALL event has: as many as the row, or the sub-row that its selector picks.
+/// Returns how many arguments a CALL event has: those of the row, or of the sub-row that the
+/// selector picks.
 pub(crate) fn argument_count(number: u16, body: &[u8]) -> usize {
     let Some(call) = table::call(number) else {
         return 0;
@@ -23,7 +24,7 @@ pub(crate) fn argument_count(number: u16, body: &[u8]) -> usize {
     sub.map_or(call.row.arguments.len(), |sub| sub.row.arguments.len())
 }
 
-/// A system call.
+/// A system call in the log.
 #[derive(Debug, Clone, Copy)]
 pub struct CallRef<'log> {
     number: u16,
@@ -33,7 +34,7 @@ pub struct CallRef<'log> {
     argument_count: usize,
 }
 
-/// The streams of output that are printed again at replay.
+/// The output streams that replay prints again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Console {
     Out,
@@ -41,7 +42,7 @@ pub enum Console {
 }
 
 impl<'log> CallRef<'log> {
-    /// Of an event whose body was checked.
+    /// Creates the call of an event whose body has been checked.
     pub(crate) fn new(number: u16, flags: u8, result: i64, body: &'log [u8]) -> Self {
         Self { number, flags, result, body, argument_count: argument_count(number, body) }
     }
@@ -50,7 +51,7 @@ impl<'log> CallRef<'log> {
         self.number
     }
 
-    /// What the program got in `rax`: from -4095 to -1 an error.
+    /// Returns the program's result in `rax`. Values from -4095 to -1 are errors.
     pub fn result(&self) -> i64 {
         self.result
     }
@@ -59,33 +60,33 @@ impl<'log> CallRef<'log> {
         self.flags
     }
 
-    /// The table's row of the call; none for a number beyond the table.
+    /// Returns the call's row in the table; `None` for a number beyond the table.
     pub fn call_row(&self) -> Option<&'static CallRow> {
         table::call(self.number)
     }
 
-    /// The row that describes the arguments, and the sub-row if it is one.
+    /// Returns the row that describes the arguments, and the sub-row if it comes from one.
     pub fn row(&self) -> Option<(&'static Row, Option<&'static SubRow>)> {
         let arguments: Vec<u64> = self.arguments().collect();
         self.call_row().map(|call| call.resolve(&arguments))
     }
 
-    /// The argument registers.
+    /// Returns the argument registers.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = u64> + use<'log> {
         self.body[..self.argument_count * 8].chunks_exact(8).map(|bytes| read_u64(bytes, 0))
     }
 
-    /// One argument register.
+    /// Returns an argument register.
     pub fn argument(&self, index: usize) -> Option<u64> {
         self.arguments().nth(index)
     }
 
-    /// What belongs to the call, in the order of recording: inputs first.
+    /// Returns the items of the call in the order of recording: inputs first.
     pub fn items(&self) -> Items<'log> {
         Items::new(&self.body[self.argument_count * 8..])
     }
 
-    /// The items of one argument in one direction.
+    /// Returns the items of an argument in one direction.
     pub fn items_of(
         &self,
         argument: usize,
@@ -95,13 +96,13 @@ impl<'log> CallRef<'log> {
             .filter(move |item| item.argument() == argument && item.direction() == direction)
     }
 
-    /// The stream of the thread that the call made.
+    /// Returns the stream of the thread that the call created.
     pub fn child(&self) -> Option<StreamId> {
         let item = self.items().find(|item| item.direction() == Direction::Child)?;
         item.inline_bytes().first_chunk().map(|bytes| StreamId(u32::from_le_bytes(*bytes)))
     }
 
-    /// Which console the call wrote to, and its place in the global order of output.
+    /// Returns the console to which the call wrote, and its place in the global order of output.
     pub fn console(&self) -> Option<(Console, u64)> {
         let which = match self.flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) {
             0 => return None,

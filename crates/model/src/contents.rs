@@ -1,9 +1,9 @@
-//! Which files events speak of.
+//! The files to which events refer.
 
 use crate::event::Event;
 use crate::ids::ContentId;
 
-/// The files whose contents an event has mapped, or read.
+/// Returns the contents of the files that an event mapped or read.
 pub fn contents_of(event: &Event<'_>) -> Vec<ContentId> {
     let mut contents = Vec::new();
     match event {

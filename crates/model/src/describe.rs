@@ -1,5 +1,5 @@
-//! A CALL event taken apart for people: names, values, texts, and the data behind them. `print`
-//! makes lines of it, other programs may make JSON of it.
+//! Describes a CALL event for people: names, values, texts, and the data to which they refer.
+//! `print` makes lines from the description; other programs may make JSON from it.
 
 use crate::bytes::{read_u32, read_u64};
 use crate::call::CallRef;
@@ -16,7 +16,7 @@ use crate::table::{
 };
 use crate::text::{TextOptions, quote};
 
-/// Takes a call apart.
+/// Describes a call.
 pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallDescription<'log> {
     let result = call.result();
     let error = errno::of_result(result).map(|number| errno::name(number).unwrap_or("error"));
@@ -41,7 +41,7 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
         let outputs: Vec<_> = call.items_of(index, ItemDirection::Output).collect();
         let text = match &argument.kind {
             ArgumentKind::Value(ValueType::Command) => command_text(call_row, sub_row, value),
-            // What a mapping of a descriptor shows belongs to it, but it is not the value.
+            // The data of a mapped descriptor belong to this argument, but are not its value.
             ArgumentKind::Value(value_type @ ValueType::Descriptor) => {
                 value_text(*value_type, value)
             }
@@ -49,7 +49,7 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
                 habits::register_text(call_row.name, argument.name, value)
                     .unwrap_or_else(|| value_text(*value_type, value))
             }
-            // A command without a row: what was recorded follows from the bits of its number.
+            // A command without a row: the bits of its number told what to record.
             ArgumentKind::Value(_) => both(&UNKNOWN, value, &inputs, &outputs, options),
             ArgumentKind::Pointer(pointer) => {
                 habits::memory_text(call_row.name, argument.name, value, &inputs, &outputs, options)
@@ -83,7 +83,7 @@ pub fn describe_call<'log>(call: &CallRef<'log>, options: &TextOptions) -> CallD
     description
 }
 
-/// How to show memory that the table knows nothing about.
+/// Describes memory of which the table says nothing.
 static UNKNOWN: Pointer = Pointer {
     direction: Direction::InOut,
     shape: Shape::Plain,
@@ -104,7 +104,8 @@ fn command_text(call: &CallRow, sub_row: Option<&SubRow>, value: u64) -> String 
     }
 }
 
-/// `_IOC(_IOC_READ, 0x54, 0x30, 0x4)`: direction, type, number, size.
+/// Formats an ioctl command by direction, type, number and size: `_IOC(_IOC_READ, 0x54, 0x30,
+/// 0x4)`.
 fn ioctl_text(command: u32) -> String {
     let direction =
         ["_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE"][(command >> 30) as usize];
@@ -112,7 +113,7 @@ fn ioctl_text(command: u32) -> String {
     format!("_IOC({direction}, {kind:#x}, {number:#x}, {size:#x})")
 }
 
-/// A register as text.
+/// Formats a register.
 pub fn value_text(value_type: ValueType, value: u64) -> String {
     match value_type {
         ValueType::DirectoryDescriptor if value as i32 == -100 => "AT_FDCWD".to_string(),
@@ -124,7 +125,7 @@ pub fn value_text(value_type: ValueType, value: u64) -> String {
         | ValueType::Gid => (value as i32).to_string(),
         ValueType::Uint => (value as u32).to_string(),
         ValueType::Long | ValueType::Offset | ValueType::Time => (value as i64).to_string(),
-        // Sizes are small, addresses and bit sets are not.
+        // Sizes are small; addresses and bit sets are not.
         ValueType::Ulong if value > 0xffff_ffff => format!("{value:#x}"),
         ValueType::Ulong | ValueType::Size => value.to_string(),
         ValueType::Mode => format!("0{:o}", value as u32),
@@ -155,7 +156,7 @@ fn result_text(value_type: ValueType, result: i64) -> String {
     }
 }
 
-/// What was read, what was written, or both with `=>` between them.
+/// Shows what was read, what was written, or both with `=>` between them.
 fn both(
     pointer: &Pointer,
     address: u64,
@@ -164,7 +165,7 @@ fn both(
     options: &TextOptions,
 ) -> String {
     let plain_address = || value_text(ValueType::Address, address);
-    // Before a receive only the structure that says where to put the data has been read.
+    // For a receive, only the structure that says where to put the data has been read.
     let inputs = if pointer.direction == Direction::Out { &[] } else { inputs };
     let text = |items: &[ItemRef<'_>]| items_text(pointer, address, items, options);
     match (text(inputs), text(outputs)) {
@@ -178,7 +179,8 @@ fn both(
     }
 }
 
-/// Of extended attributes: no bytes are wanted, only how many there are.
+/// Whether a call for extended attributes has a zero size and so asks only for the size of the
+/// data.
 fn asks_for_size(call: &CallRef<'_>, pointer: &Pointer) -> bool {
     let is_nothing = |index: u8| call.arguments().nth(usize::from(index)) == Some(0);
     let concerns_attributes = call.call_row().is_some_and(|row| row.name.contains("xattr"));
@@ -190,19 +192,19 @@ fn is_single(pointer: &Pointer) -> bool {
     pointer.length == LengthRule::Constant && pointer.count == 1
 }
 
-/// A length that the kernel replaces by another one.
+/// Whether it points to a length that the kernel replaces with another one.
 fn is_length(pointer: &Pointer) -> bool {
     is_single(pointer) && pointer.element == "u32"
 }
 
-/// Whether the result says how many bytes were written.
+/// Whether the result is the number of bytes written.
 fn returns_bytes(pointer: &Pointer) -> bool {
     pointer.shape == Shape::Plain
         && pointer.element == "u8"
         && matches!(pointer.length, LengthRule::Result | LengthRule::ResultMaxArgument(_))
 }
 
-/// `None` where nothing readable was recorded.
+/// Formats the items of an argument; `None` if nothing readable was recorded.
 fn items_text(
     pointer: &Pointer,
     address: u64,
@@ -219,7 +221,7 @@ fn items_text(
             let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
             let total = first.total_bytes() as usize
                 - (bytes.len() - text.len()).min(first.total_bytes() as usize);
-            // Of a path every part matters.
+            // Paths are always shown in full.
             let string_bytes =
                 if pointer.element == "path" { usize::MAX } else { options.string_bytes };
             Some(quote(text, total, &TextOptions { string_bytes, ..options.clone() }))
@@ -235,7 +237,7 @@ fn items_text(
     }
 }
 
-/// Strings, or the buffers of a vector; the array of pointers to them is left out.
+/// Formats strings, or the buffers of a vector, without the array of pointers to them.
 fn pieces_text(address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> String {
     let pieces = items.iter().filter(|item| item.address() != address);
     list(pieces.map(|item| piece_text(item, options)), options)
@@ -254,7 +256,7 @@ fn piece_text(item: &ItemRef<'_>, options: &TextOptions) -> String {
     )
 }
 
-/// `struct msghdr`: where its name, vector and control data are, and how long.
+/// Formats a `struct msghdr` with its name, vector and control data.
 fn message_text(address: u64, items: &[ItemRef<'_>], options: &TextOptions) -> Option<String> {
     let header =
         items.iter().position(|item| item.address() == address && item.total_bytes() >= 56)?;
@@ -285,7 +287,7 @@ fn address_text(item: &ItemRef<'_>, options: &TextOptions) -> String {
     socket_address(item.inline_bytes(), options).unwrap_or_else(|| piece_text(item, options))
 }
 
-/// Elements without pointers.
+/// Formats elements without pointers.
 fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> Option<String> {
     let bytes = item.inline_bytes();
     let total = item.total_bytes() as usize;
@@ -307,7 +309,7 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
             bytes.chunks_exact(size).map(|bytes| element_text(element, bytes, options)).collect()
         }
     };
-    // All elements have the same type: either each has a text or none has.
+    // All elements have the same type, so either each has a text or none has.
     let elements: Option<Vec<String>> = elements.into_iter().collect();
     match elements {
         Some(elements) if !elements.is_empty() && (single || pointer.shape == Shape::Sigmask) => {
@@ -327,7 +329,7 @@ fn plain_text(pointer: &Pointer, item: &ItemRef<'_>, options: &TextOptions) -> O
     }
 }
 
-/// `[a, b, ...]`.
+/// Formats a list: `[a, b, ...]`.
 fn list(parts: impl Iterator<Item = String>, options: &TextOptions) -> String {
     let mut shown: Vec<String> = parts.take(options.element_count.saturating_add(1)).collect();
     if shown.len() > options.element_count {

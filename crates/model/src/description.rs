@@ -1,41 +1,42 @@
-//! A system call for people: names, values, texts, and the data behind them.
+//! The description of a system call for people: names, values, texts, and the data to which they
+//! refer.
 
 use crate::habits;
 use crate::item::ItemRef;
 
-/// A call and all that was recorded of it.
+/// A call with all that was recorded of it.
 #[derive(Debug, Clone)]
 pub struct CallDescription<'log> {
-    /// `ioctl`; `syscall_1000` for a number that the table does not have.
+    /// The name of the call, such as `ioctl`; `syscall_1000` for a number that is not in the table.
     pub name: String,
-    /// `TCGETS`, where the command has a row.
+    /// The name of the command, such as `TCGETS`, if it has a row.
     pub command: Option<&'static str>,
     pub arguments: Vec<ArgumentDescription<'log>>,
-    /// What stands between the parentheses where that is not the arguments one after another.
+    /// What stands between the parentheses, if not the arguments one after another.
     pub shown: Option<Vec<String>>,
     pub result: i64,
-    /// `ENOENT`, where the result is an error.
+    /// The error, such as `ENOENT`, if the call failed.
     pub error: Option<&'static str>,
-    /// `3`, `0x7f0000000000`, `-1 ENOENT (No such file or directory)`.
+    /// The result as text: `3`, `0x7f0000000000`, `-1 ENOENT (No such file or directory)`.
     pub result_text: String,
 }
 
-/// One argument.
+/// An argument of a call.
 #[derive(Debug, Clone)]
 pub struct ArgumentDescription<'log> {
-    /// As in the table.
+    /// The name in the table.
     pub name: &'static str,
-    /// The register.
+    /// The value of the register.
     pub value: u64,
     pub text: String,
-    /// What the call read there.
+    /// What the call read through the argument.
     pub inputs: Vec<ItemRef<'log>>,
-    /// What the kernel wrote there.
+    /// What the kernel wrote through the argument.
     pub outputs: Vec<ItemRef<'log>>,
 }
 
 impl CallDescription<'_> {
-    /// `read(3, "x", 1)`, without the registers that the call does not look at.
+    /// Formats the call as `read(3, "x", 1)`, without registers that it does not use.
     pub fn head(&self) -> String {
         if let Some(shown) = &self.shown {
             return format!("{}({})", self.name, shown.join(", "));

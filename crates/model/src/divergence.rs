@@ -1,5 +1,5 @@
-//! Divergence: replay does what the log does not say. A value, so that programs can act on it; the
-//! text is for people.
+//! A divergence: replay does something that the log does not say. It is a value, so that programs
+//! can act on it; the text is for people.
 
 use std::fmt;
 
@@ -7,50 +7,51 @@ use crate::event::EventKind;
 use crate::ids::{EventIndex, Pid, StreamId};
 use crate::{errno, signal, table};
 
-/// What did not agree. The numbers are those of the runtime (`WHY_*`).
+/// What did not match. The numbers are those of the runtime (`WHY_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Mismatch {
-    /// Another kind of event; expected and actual are kinds.
+    /// A different kind of event. `expected` and `actual` are kinds.
     Kind = 1,
-    /// Another system call; expected and actual are call numbers.
+    /// A different system call. `expected` and `actual` are call numbers.
     Number = 2,
-    /// Another value in an argument register.
+    /// A different value in an argument register.
     Argument = 3,
-    /// Other data where the call reads; expected and actual are hashes.
+    /// Different data in the input of a call. `expected` and `actual` are hashes.
     Input = 4,
-    /// Another result of a call that replay executes.
+    /// A different result of a call that replay executes.
     Result = 5,
-    /// Other memory; expected and actual are hashes.
+    /// Different memory. `expected` and `actual` are hashes.
     Hash = 6,
-    /// Another signal; expected and actual are signal numbers.
+    /// A different signal. `expected` and `actual` are signal numbers.
     Signal = 7,
     /// The log ends before the program does.
     End = 8,
-    /// A mapping cannot be where it was; expected and actual are addresses.
+    /// A mapping cannot be at its recorded address. `expected` and `actual` are addresses.
     Mapping = 9,
-    /// Memory that a call wrote to is not there; expected is the address, actual how many bytes.
+    /// Memory to which a call wrote is missing. `expected` is its address, `actual` its size.
     Memory = 10,
-    /// A fault that the log does not have; expected is 0, actual the address.
+    /// A fault that is not in the log. `expected` is 0, `actual` the address.
     Fault = 11,
-    /// The log says something impossible.
+    /// The log is contradictory.
     Corrupt = 12,
-    /// Under the sync policy, another number of sections in a turn; expected and actual are
-    /// numbers.
+    /// Under the sync policy, a different number of sections in a turn. `expected` and `actual` are
+    /// these numbers.
     Sections = 13,
-    /// Under the sync policy, a turn does not come; expected is its number, actual how many
-    /// milliseconds it was waited for.
+    /// Under the sync policy, a turn does not come. `expected` is its number, `actual` the time
+    /// waited in milliseconds.
     Stuck = 14,
-    /// A thread has come past the place where it gave the baton away; expected and actual are
+    /// A thread went past the place where it gave the baton away. `expected` and `actual` are
     /// numbers of passages.
     Passage = 15,
-    /// Under the sync policy, a thread made another number of operations before one that comes
-    /// after another thread's; expected and actual are numbers.
+    /// Under the sync policy, a thread performed a different number of operations before one that
+    /// comes after another thread's. `expected` and `actual` are these numbers.
     Operations = 16,
-    /// Under the sync policy, threads wait for one another; expected is the stream for whose
-    /// operation this one waits, actual the operation's number.
+    /// Under the sync policy, threads wait for one another. `expected` is the stream whose
+    /// operation this thread waits for, `actual` the number of that operation.
     Deadlock = 17,
-    /// Under the sync policy, another thread's operation does not come; as for a deadlock.
+    /// Under the sync policy, another thread's operation does not come. The values are those of a
+    /// deadlock.
     Late = 18,
 }
 
@@ -76,12 +77,12 @@ impl Mismatch {
         Self::Late,
     ];
 
-    /// From the runtime's number.
+    /// Converts from the runtime's number.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|mismatch| *mismatch as u32 == number)
     }
 
-    /// What it most often means.
+    /// Returns the most likely cause.
     fn likely(self) -> &'static str {
         match self {
             Self::Kind | Self::Number | Self::Passage => {
@@ -114,15 +115,15 @@ impl Mismatch {
     }
 }
 
-/// One divergence. `expected` and `actual` mean what [`Mismatch`] says.
+/// A divergence. [`Mismatch`] says what `expected` and `actual` mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
     pub mismatch: Mismatch,
     pub stream: StreamId,
     pub tid: Pid,
-    /// The event that did not agree.
+    /// The event that did not match.
     pub event: EventIndex,
-    /// The call being made, if one was.
+    /// The call in progress, if there was one.
     pub call: Option<u16>,
     pub expected: u64,
     pub actual: u64,
@@ -142,7 +143,7 @@ impl fmt::Display for Divergence {
 impl std::error::Error for Divergence {}
 
 impl Divergence {
-    /// Both sides as text.
+    /// Formats the expected and the actual side.
     pub fn sides(&self) -> (String, String) {
         match self.mismatch {
             Mismatch::End => ("the end of the log".to_string(), self.place()),
@@ -191,7 +192,7 @@ impl Divergence {
         }
     }
 
-    /// The call, or that there is none.
+    /// Returns the call, or says that there is none.
     fn place(&self) -> String {
         self.call.map_or("the program".to_string(), |number| call_text(u64::from(number)))
     }

@@ -1,4 +1,4 @@
-//! What was left out of a recording while it was made, to bound its size: a note in the
+//! What was dropped from a recording while it was made, to bound its size: a note in the
 //! supervisor's own stream.
 
 use retake_contract::events::{EventKind, event::LAYOUT_BYTES as HEADER_BYTES};
@@ -6,13 +6,13 @@ use retake_contract::events::{EventKind, event::LAYOUT_BYTES as HEADER_BYTES};
 use crate::bytes::read_u64;
 use crate::ids::StreamId;
 
-/// Numbers that lie apart, as ranges without their ends. Adding and asking take the logarithm of
-/// their number.
+/// A set of numbers, stored as disjoint half-open ranges. Adding and searching take logarithmic
+/// time in the number of ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Ranges that may overlap and come in any order, as a hostile list does.
+    /// Builds a set from ranges that may overlap and be in any order, as in a hostile recording.
     fn of(mut list: Vec<(u64, u64)>) -> Self {
         list.sort_unstable();
         let mut ranges = Self::default();
@@ -20,7 +20,7 @@ impl Ranges {
         ranges
     }
 
-    /// Adds the numbers from `first` up to, not including, `end`. Ranges that touch become one.
+    /// Adds the numbers from `first` up to, but not including, `end`. Adjacent ranges are joined.
     pub fn add(&mut self, first: u64, end: u64) {
         if first >= end {
             return;
@@ -33,48 +33,49 @@ impl Ranges {
         self.0.splice(from..to, [joined]);
     }
 
-    /// Adds all numbers of others.
+    /// Adds all numbers of another set.
     pub fn add_all(&mut self, others: &Self) {
         others.0.iter().for_each(|&(first, end)| self.add(first, end));
     }
 
-    /// Whether this number is there.
+    /// Whether the set has this number.
     pub fn contains(&self, number: u64) -> bool {
         self.from(number).is_some_and(|range| range.0 <= number)
     }
 
-    /// The first range that does not end before `number`, or at it.
+    /// Returns the first range that ends after `number`.
     pub fn from(&self, number: u64) -> Option<(u64, u64)> {
         self.0.get(self.0.partition_point(|range| range.1 <= number)).copied()
     }
 
-    /// How many numbers there are.
+    /// Returns how many numbers the set has.
     pub fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum, range| sum.saturating_add(range.1 - range.0))
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
 }
 
-/// What was dropped of a recording: everything else can be replayed without it.
+/// What was dropped from a recording. Everything else can be replayed without it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Processes of which nothing is left, or only what came before the program that they executed.
+    /// The number of processes that are gone entirely, or up to the program that they executed.
     pub processes: u64,
-    /// Events.
+    /// The number of dropped events.
     pub events: u64,
-    /// Bytes of streams.
+    /// The number of dropped bytes of streams.
     pub bytes: u64,
-    /// When the last of these processes had ended, since recording began.
+    /// When the last of these processes had ended, in nanoseconds since recording began.
     pub until_ns: u64,
-    /// Streams that are gone.
+    /// The streams that are gone.
     pub streams: Ranges,
-    /// Streams of which the beginning is left: it was played in the memory of another process.
+    /// The streams with only their beginning left, which replay plays in the memory of another
+    /// process.
     pub cut: Ranges,
-    /// Numbers of output to the console that will not be printed at replay.
+    /// The numbers of console output that replay will not print.
     pub console: Ranges,
 }
 
@@ -82,7 +83,7 @@ const FIXED_BYTES: usize = 7 * 8;
 const RANGE_BYTES: usize = 16;
 
 impl Dropped {
-    /// Whether nothing was.
+    /// Whether nothing was dropped.
     pub fn is_nothing(&self) -> bool {
         self.processes == 0
     }
@@ -97,7 +98,7 @@ impl Dropped {
         self.cut.contains(u64::from(stream.0))
     }
 
-    /// The event.
+    /// Encodes the note as an event.
     pub fn event(&self) -> Vec<u8> {
         let ranges = [&self.streams, &self.cut, &self.console];
         let count: usize = ranges.iter().map(|ranges| ranges.0.len()).sum();
@@ -122,8 +123,8 @@ impl Dropped {
         bytes
     }
 
-    /// What the body of an event says, which has [`Self::body_bytes`] at least: the caller has
-    /// checked.
+    /// Reads the body of an event. The caller has checked that it has at least
+    /// [`Self::body_bytes`].
     pub(crate) fn read(body: &[u8]) -> Self {
         let fixed: [u64; 7] = std::array::from_fn(|at| read_u64(body, at * 8));
         let [processes, events, bytes, until_ns, counts @ ..] = fixed;
@@ -139,8 +140,8 @@ impl Dropped {
         Self { processes, events, bytes, until_ns, streams, cut, console }
     }
 
-    /// How many bytes a body must have that begins like this one. Too large for any body if its
-    /// counts are.
+    /// Returns the size that a body with this beginning must have. The size is larger than any body
+    /// if the counts are too large.
     pub(crate) fn body_bytes(body: &[u8]) -> usize {
         if body.len() < FIXED_BYTES {
             return FIXED_BYTES;

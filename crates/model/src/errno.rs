@@ -1,6 +1,6 @@
 //! Error numbers of x86-64 Linux.
 
-/// Number, name and the usual sentence.
+/// The number, name and usual description of each error.
 const ERRORS: &[(u16, &str, &str)] = &[
     (1, "EPERM", "Operation not permitted"),
     (2, "ENOENT", "No such file or directory"),
@@ -140,22 +140,22 @@ const ERRORS: &[(u16, &str, &str)] = &[
     (524, "ENOTSUPP", "Operation not supported by the kernel"),
 ];
 
-/// `ENOENT` for 2.
+/// Returns the name of an error number: `ENOENT` for 2.
 pub fn name(number: u16) -> Option<&'static str> {
     find(number).map(|error| error.1)
 }
 
-/// `No such file or directory` for 2.
+/// Returns the description of an error number: `No such file or directory` for 2.
 pub fn description(number: u16) -> Option<&'static str> {
     find(number).map(|error| error.2)
 }
 
-/// 2 for `ENOENT`.
+/// Returns the error number with this name: 2 for `ENOENT`.
 pub fn by_name(name: &str) -> Option<u16> {
     ERRORS.iter().find(|error| error.1 == name).map(|error| error.0)
 }
 
-/// The error number in the result of a system call, if it is one.
+/// Returns the error number in the result of a system call, if the call failed.
 pub fn of_result(result: i64) -> Option<u16> {
     (-4095..0).contains(&result).then(|| result.unsigned_abs() as u16)
 }

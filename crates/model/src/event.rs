@@ -1,8 +1,8 @@
-//! Events, as docs/DESIGN.md lays them out, read from bytes that nobody vouches for.
+//! Reads events, in the layout of docs/DESIGN.md, from untrusted bytes.
 //!
-//! [`parse_event`] checks one event completely: its size, its body by kind, and every argument and
-//! item of a call. What it returns can be walked without further errors. It does not judge meaning:
-//! a call with a result that no kernel gives is an event like any other.
+//! [`parse_event`] checks an event completely: its size, its body by kind, and every argument and
+//! item of a call. The returned event can be walked without further errors. Its meaning is not
+//! checked: a call with a result that no kernel returns is an event like any other.
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
@@ -29,13 +29,13 @@ pub use retake_contract::events::{
     CALL_CONSOLE_ERR, CALL_CONSOLE_OUT, EXEC_COMMITTED, EventKind, SIGNAL_BEFORE_CALL,
 };
 
-/// Bytes of the header; the smallest event.
+/// The size of an event's header, which is also the smallest event.
 pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
-/// Bytes of a stamp, behind the body.
+/// The size of a stamp, after the body.
 const STAMP_BYTES: usize = 8;
 
-/// One event, checked.
+/// A checked event.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRef<'log> {
     kind: EventKind,
@@ -43,34 +43,34 @@ pub struct EventRef<'log> {
     number: u16,
     value: i64,
     bytes: &'log [u8],
-    /// Where in `bytes` the body ends.
+    /// The offset of the body's end in `bytes`.
     body_end: usize,
 }
 
-/// An event by kind.
+/// The contents of an event, by kind.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'log> {
     Call(CallRef<'log>),
     /// A signal was delivered to a handler.
     Signal(SignalRef<'log>),
-    /// A signal ended the process; `hash` is of its memory.
+    /// A signal ended the process. `hash` is the hash of its memory.
     Fatal {
         signal: SignalRef<'log>,
         hash: u64,
     },
-    /// `exit` or `exit_group`.
+    /// The thread called `exit` or `exit_group`.
     Exit {
         call: u16,
         status: i64,
         hash: u64,
         pages: u64,
     },
-    /// A time-stamp counter was read; `aux` by RDTSCP.
+    /// The program read the time-stamp counter. `aux` is set for RDTSCP.
     Tsc {
         counter: u64,
         aux: Option<u64>,
     },
-    /// Another instruction was answered, by its name.
+    /// The runtime answered another instruction, which is given by name.
     Answer {
         instruction: &'static str,
         value: u64,
@@ -78,7 +78,7 @@ pub enum Event<'log> {
     Exec(ExecRef<'log>),
     /// The first event of a stream.
     Start {
-        /// `None` for the first process.
+        /// The stream of the thread that created this one; `None` for the first process.
         parent: Option<StreamId>,
         pid: Pid,
         tid: Pid,
@@ -89,19 +89,19 @@ pub enum Event<'log> {
         turn: u64,
         how: TurnKind,
     },
-    /// The thread gives the baton away where a function begins that locks. Its turn follows.
+    /// The thread gives the baton away at the beginning of a function that locks. Its turn follows.
     Passage {
-        /// How many such functions it has begun, this one included.
+        /// How many such functions the thread has begun, including this one.
         count: u64,
     },
-    /// The thread was stopped between events; `state` is its registers and the hash of its stack
-    /// window. Stopped between events, to deliver a signal or to give up the baton.
+    /// The thread was stopped between events, for a signal or to give up the baton. `state` has its
+    /// registers and the hash of its stack window.
     Forced {
         signal: u16,
         hash: u64,
         state: &'log [u8],
     },
-    /// Memory compared here.
+    /// Memory is compared here.
     Hash {
         hash: u64,
         pages: u64,
@@ -110,45 +110,46 @@ pub enum Event<'log> {
     End {
         status: u64,
     },
-    /// In the supervisor's stream: what is known of a thread that has ended.
+    /// In the supervisor's stream: the account of a thread that has ended.
     Thread {
         stream: StreamId,
         account: ThreadAccount,
     },
-    /// In the supervisor's stream: what counter and clocks showed at a moment.
+    /// In the supervisor's stream: a reading of the counter and the clocks.
     Time(TimePoint),
-    /// In traces: what a process starts with, as the tracer writes it.
+    /// In traces: the initial state of a process, written by the tracer.
     State {
         text: &'log [u8],
     },
-    /// In the supervisor's stream: what was left out. See [`crate::Dropped`].
+    /// In the supervisor's stream: what was dropped. See [`crate::Dropped`].
     Dropped {
         body: &'log [u8],
     },
-    /// Under the sync policy: a compare-and-exchange failed; what it saw.
+    /// Under the sync policy: a compare-and-exchange failed. The fields are the value that it saw.
     Compare {
         low: u64,
         high: u64,
     },
-    /// Under the sync policy: signals come behind an operation of the thread, which had ended so
-    /// many.
+    /// Under the sync policy: signals come after an operation of the thread. `operations` is how
+    /// many it had ended.
     Behind {
         operations: u64,
     },
-    /// Under the sync policy: the thread's next operation comes after so many of another thread's.
+    /// Under the sync policy: the thread's next operation comes after so many operations of another
+    /// thread.
     After {
         operations: u64,
         of: StreamId,
-        /// How many the thread itself had ended.
+        /// How many operations the thread itself had ended.
         own: u64,
         clock: u32,
     },
 }
 
-/// Number of a stream in place of a parent's, where there is none.
+/// Stands in place of a parent's stream number if there is no parent.
 pub const NO_PARENT: u32 = u32::MAX;
 
-/// The parent that this number stands for.
+/// Returns the parent for a stored stream number.
 pub fn parent_stream(number: u32) -> Option<StreamId> {
     (number != NO_PARENT).then_some(StreamId(number))
 }
@@ -156,15 +157,15 @@ pub fn parent_stream(number: u32) -> Option<StreamId> {
 /// Why a thread waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnKind {
-    /// Before the event that follows.
+    /// The thread takes the turn before the event that follows.
     Again,
-    /// The process makes its first thread.
+    /// The process creates its first thread.
     FirstThread,
-    /// The same among all processes that share memory, which the process joins if it has not yet.
+    /// As `Again`, among all processes that share memory. The process joins them if it has not yet.
     Shared,
-    /// None yet: the thread gives the baton away before it goes back to its code. Its turn follows.
+    /// The thread gives the baton away before it returns to its code. Its turn follows.
     Given,
-    /// No runtime writes such a one.
+    /// A number that no runtime writes.
     Unknown(u16),
 }
 
@@ -180,11 +181,12 @@ impl TurnKind {
     }
 }
 
-/// Checks the event at the beginning of `bytes`. Returns it and its size; the next event begins
-/// there.
+/// Checks the event at the beginning of `bytes`. Returns the event and its size; the next event
+/// begins after it.
 ///
 /// # Errors
-/// [`EventError::Truncated`] when `bytes` ends inside the event, other errors when it is malformed.
+/// [`EventError::Truncated`] if `bytes` ends within the event; other errors if the event is
+/// malformed.
 pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
     let available = bytes.len();
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
@@ -208,7 +210,7 @@ pub fn parse_event(bytes: &[u8]) -> Result<(EventRef<'_>, usize), EventError> {
     Ok((event, needed))
 }
 
-/// How many bytes the event at the beginning of `bytes` has, from its first four bytes alone.
+/// Returns the size of the event at the beginning of `bytes`. Needs only its first four bytes.
 ///
 /// # Errors
 /// [`EventError::Truncated`] or [`EventError::Size`].
@@ -224,8 +226,8 @@ pub fn event_size(bytes: &[u8]) -> Result<usize, EventError> {
 }
 
 impl<'log> EventRef<'log> {
-    /// Whether this is a call that executes a program and has not failed yet. What became of it is
-    /// the next event: an exec, or the call once more with its result.
+    /// Whether this is a call that is about to execute a program. The next event gives the outcome:
+    /// an exec, or the call again with its result.
     pub fn is_begun_exec(&self) -> bool {
         self.kind == EventKind::Call
             && matches!(self.number, number::EXECVE | number::EXECVEAT)
@@ -236,39 +238,39 @@ impl<'log> EventRef<'log> {
         self.kind
     }
 
-    /// Those of its kind.
+    /// Returns the flags, whose meaning depends on the kind.
     pub fn flags(&self) -> u8 {
         self.flags
     }
 
-    /// Ticks of the time-stamp counter since the stream's stamp before, if the event has one. The
-    /// first stamp of a stream counts from 0.
+    /// Returns the ticks of the time-stamp counter since the previous stamp in the stream, if the
+    /// event has a stamp. The first stamp of a stream counts from 0.
     pub fn stamp(&self) -> Option<u64> {
         let stamp = self.bytes.get(self.body_end..).filter(|bytes| !bytes.is_empty())?;
         Some(read_u64(stamp, 0) << STAMP_SHIFT)
     }
 
-    /// System call number or signal number.
+    /// Returns the system-call number or the signal number.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// Result, time-stamp counter, memory hash or sequence number.
+    /// Returns the result, time-stamp counter, memory hash or sequence number.
     pub fn value(&self) -> i64 {
         self.value
     }
 
-    /// All bytes, with the header.
+    /// Returns all bytes, including the header.
     pub fn bytes(&self) -> &'log [u8] {
         self.bytes
     }
 
-    /// What comes behind the header, without the stamp.
+    /// Returns the bytes after the header, without the stamp.
     pub fn body(&self) -> &'log [u8] {
         &self.bytes[HEADER_BYTES..self.body_end]
     }
 
-    /// The event by kind.
+    /// Decodes the event by kind.
     pub fn decode(&self) -> Event<'log> {
         let body = self.body();
         let value = self.value as u64;
@@ -323,14 +325,14 @@ impl<'log> EventRef<'log> {
         }
     }
 
-    /// Where a FORCED event found the thread; `None` for other events.
+    /// Returns where a FORCED event stopped the thread; `None` for other events.
     pub fn forced_at(&self) -> Option<u64> {
         const PROGRAM_COUNTER: usize = forced_body::REGS + registers::RIP;
         let bytes = self.body().get(PROGRAM_COUNTER..PROGRAM_COUNTER + 8)?;
         (self.kind == EventKind::Forced).then(|| read_u64(bytes, 0))
     }
 
-    /// The call, if it is one.
+    /// Returns the call, if the event is one.
     pub fn as_call(&self) -> Option<CallRef<'log>> {
         match self.decode() {
             Event::Call(call) => Some(call),
@@ -338,7 +340,7 @@ impl<'log> EventRef<'log> {
         }
     }
 
-    /// What was dropped of the recording, if it is a note of that.
+    /// Returns what was dropped from the recording, if the event is such a note.
     pub fn as_dropped(&self) -> Option<Dropped> {
         (self.kind == EventKind::Dropped).then(|| Dropped::read(self.body()))
     }

@@ -1,11 +1,11 @@
-//! What can be wrong with the bytes of an event.
+//! Errors in the bytes of an event.
 
 use retake_contract::events::EventKind;
 
-/// Why bytes are not an event. Offsets are from the beginning of the event.
+/// Why bytes are not a valid event. Offsets count from the beginning of the event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// More bytes are needed to know; at the end of a stream this is damage.
+    /// More bytes are needed. At the end of a stream this means damage.
     #[error("the event needs {needed} bytes, {available} are there")]
     Truncated { needed: usize, available: usize },
     #[error("an event of {size} bytes: sizes are multiples of 8 from 16 on")]

@@ -1,5 +1,4 @@
-//! The body of an EXEC event: the address space that a new program begins with, as the supervisor
-//! saw it.
+//! The body of an EXEC event: the initial address space of a new program, as the supervisor saw it.
 
 use retake_contract::events::{exec_area, exec_body, exec_mapping};
 
@@ -15,13 +14,13 @@ const HEAD_BYTES: usize = exec_body::LAYOUT_BYTES;
 const MAPPING_BYTES: usize = exec_mapping::LAYOUT_BYTES;
 const AREA_HEAD_BYTES: usize = exec_area::LAYOUT_BYTES;
 
-/// The body, checked by `parse_event`.
+/// The body of an EXEC event that `parse_event` has checked.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecRef<'log> {
     body: &'log [u8],
 }
 
-/// One mapping of the new address space; addresses in bytes.
+/// A mapping of the new address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecMapping {
     pub start: u64,
@@ -29,12 +28,12 @@ pub struct ExecMapping {
     /// `PROT_*`.
     pub protection: u32,
     pub flags: u32,
-    /// Where in the content it begins.
+    /// The offset in the content at which the mapping begins.
     pub offset: u64,
     pub content: ContentId,
 }
 
-/// Memory that comes with the event.
+/// A memory area whose contents are in the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryArea<'log> {
     pub address: u64,
@@ -46,7 +45,7 @@ impl<'log> ExecRef<'log> {
         Self { body }
     }
 
-    /// What is wrong with `body`, if anything.
+    /// Checks a body. The error says what is wrong.
     pub(crate) fn check(body: &[u8]) -> Result<(), &'static str> {
         if body.len() < HEAD_BYTES {
             return Err("the head is cut off");
@@ -73,22 +72,22 @@ impl<'log> ExecRef<'log> {
         read_u64(self.body, exec_body::STACK_POINTER)
     }
 
-    /// Where the program break begins.
+    /// Returns the start of the program break.
     pub fn break_start(&self) -> u64 {
         read_u64(self.body, exec_body::BREAK_START)
     }
 
-    /// Signals that are ignored; bit 0 is signal 1.
+    /// Returns the ignored signals; bit 0 is signal 1.
     pub fn ignored_signals(&self) -> u64 {
         read_u64(self.body, exec_body::IGNORED)
     }
 
-    /// Signals that are blocked; bit 0 is signal 1.
+    /// Returns the blocked signals; bit 0 is signal 1.
     pub fn blocked_signals(&self) -> u64 {
         read_u64(self.body, exec_body::MASK)
     }
 
-    /// Soft limit of the stack's growth, in bytes.
+    /// Returns the soft limit of the stack size in bytes.
     pub fn stack_limit(&self) -> u64 {
         read_u64(self.body, exec_body::STACK_LIMIT)
     }
@@ -115,13 +114,13 @@ impl<'log> ExecRef<'log> {
         })
     }
 
-    /// `check` has seen that so many are there.
+    /// Returns the number of mappings, which `check` has verified.
     fn mapping_count(&self) -> usize {
         read_u64(self.body, exec_body::MAPPING_COUNT) as usize
     }
 }
 
-/// The area at the beginning of `bytes`, and what comes behind it.
+/// Returns the area at the beginning of `bytes`, and the bytes after it.
 fn next_area(bytes: &[u8]) -> Option<(MemoryArea<'_>, &[u8])> {
     let (head, behind) = bytes.split_at_checked(AREA_HEAD_BYTES)?;
     let count = usize::try_from(read_u64(head, exec_area::BYTES)).ok()?;

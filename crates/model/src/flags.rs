@@ -1,13 +1,13 @@
-//! Names for the bits of flag arguments and for the values of enumerations. `flag_sets.rs` holds
-//! the data.
+//! Names for the bits of flag arguments and the values of enumerations. `flag_sets.rs` has the
+//! data.
 
 pub use crate::flag_sets::*;
 
 /// The names of one kind of argument.
 ///
-/// The bits of `field_mask` hold one of `fields`; the other bits each have a meaning of their own.
-/// For an enumeration the field is the whole number and `bits` is empty. A name in `bits` for 0 is
-/// that of no flag at all.
+/// The bits of `field_mask` hold one of `fields`. Each other bit has its own meaning. For an
+/// enumeration, the field is the whole number and `bits` is empty. A name for 0 in `bits` stands
+/// for no flags at all.
 #[derive(Debug)]
 pub struct FlagSet {
     pub field_mask: u32,
@@ -16,8 +16,8 @@ pub struct FlagSet {
 }
 
 impl FlagSet {
-    /// `O_RDWR|O_CREAT`: the names, and what has no name in hexadecimal. Kernel flags of this kind
-    /// are 32 bits wide.
+    /// Formats a value as names, such as `O_RDWR|O_CREAT`, followed by unnamed bits in hexadecimal.
+    /// Kernel flags of this kind have 32 bits.
     pub fn format(&self, value: u32) -> String {
         let mut parts = Vec::new();
         let field = value & self.field_mask;
@@ -25,7 +25,7 @@ impl FlagSet {
         if self.field_mask != 0 {
             match self.fields.iter().find(|(number, _)| *number == field) {
                 Some((_, name)) => parts.push((*name).to_string()),
-                // An enumeration without a name for the value: the number says more than nothing.
+                // An enumeration without a name for the value: show the number.
                 None if self.field_mask == u32::MAX => return (field as i32).to_string(),
                 None => rest |= field,
             }
@@ -56,7 +56,7 @@ mod tests {
         let cases: [(&FlagSet, u32, &str); 12] = [
             (&OPEN, 0, "O_RDONLY"),
             (&OPEN, 0o2000102, "O_RDWR|O_CREAT|O_CLOEXEC"),
-            // Two bits, one of which has a name of its own.
+            // Two bits that have a common name.
             (&OPEN, 0o4210000, "O_RDONLY|O_SYNC|O_DIRECTORY"),
             (&PROTECTION, 0, "PROT_NONE"),
             (&PROTECTION, 5, "PROT_READ|PROT_EXEC"),

@@ -1,5 +1,5 @@
-//! Calls that strace writes otherwise than register by register: what they wait for and what came,
-//! and how processes are made.
+//! Calls that strace does not write register by register: calls that wait, with what came, and
+//! calls that create processes.
 
 use crate::bytes::{read_u32, read_u64};
 use crate::description::{ArgumentDescription, CallDescription};
@@ -15,11 +15,11 @@ const CLONE_SETTLS: u64 = 0x8_0000;
 const CLONE_PARENT_SETTID: u64 = 0x10_0000;
 /// CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID.
 const CLONE_CHILD_TID: u64 = 0x120_0000;
-/// Bits of `clone3` beyond 32.
+/// The bits of `clone3` beyond the low 32.
 const CLONE_HIGH: [(u64, &str); 2] =
     [(1 << 32, "CLONE_CLEAR_SIGHAND"), (1 << 33, "CLONE_INTO_CGROUP")];
 
-/// Gives a described call the form that strace has for it, if it has one of its own.
+/// Gives a described call the special form that strace has for it, if it has one.
 pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions) {
     match (description.name.as_str(), description.command) {
         ("poll" | "ppoll", _) => poll(description, options),
@@ -45,7 +45,7 @@ pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions
         ("getdents64", _) if description.error.is_some() => {
             description.arguments[1].text = address(description.arguments[1].value)
         }
-        // Known by two names.
+        // These commands have two names.
         ("ioctl", Some("FICLONE")) => {
             description.arguments[1].text = "BTRFS_IOC_CLONE or FICLONE".to_owned()
         }
@@ -53,7 +53,7 @@ pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions
             description.arguments[1].text = "BTRFS_IOC_CLONE_RANGE or FICLONERANGE".to_owned()
         }
         ("utimensat", _) => file_times(description, options),
-        // Of places in files only where the call began.
+        // For offsets in files, shows only the initial value.
         ("copy_file_range" | "splice", _) => {
             for index in [1, 3] {
                 if let Some(place) =
@@ -67,7 +67,7 @@ pub(crate) fn apply(description: &mut CallDescription<'_>, options: &TextOptions
     }
 }
 
-/// What was asked, or what the kernel answered. Who holds a lock is only in an answer.
+/// Shows what was asked, or what the kernel answered. Only an answer has the holder of a lock.
 fn lock(description: &mut CallDescription<'_>, is_answered: bool, options: &TextOptions) {
     let Some(argument) = description.arguments.get_mut(2) else { return };
     let bytes = output(argument).filter(|_| is_answered).or_else(|| input(argument));
@@ -112,7 +112,7 @@ fn socket_option(description: &mut CallDescription<'_>) {
     }
 }
 
-/// With dates, and the two that stand for something else.
+/// Shows file times with dates, and the two special values by name.
 fn file_times(description: &mut CallDescription<'_>, options: &TextOptions) {
     const UTIME_NOW: u64 = 0x3fff_ffff;
     const UTIME_OMIT: u64 = 0x3fff_fffe;
@@ -137,15 +137,14 @@ fn output<'log>(argument: &ArgumentDescription<'log>) -> Option<&'log [u8]> {
     argument.outputs.first().filter(|item| !item.faulted()).map(|item| item.inline_bytes())
 }
 
-/// Of a time that the kernel counts down only what it was.
+/// For a time that the kernel counts down, shows only the initial value.
 fn show_timeout(argument: &mut ArgumentDescription<'_>, element: &str, options: &TextOptions) {
     if let Some(text) = input(argument).and_then(|bytes| element_text(element, bytes, options)) {
         argument.text = text;
     }
 }
 
-/// Behind the result: what came, and how much time was left; nothing but that there was no more of
-/// it.
+/// Adds to the result what came and how much time was left, or that the time was up.
 fn add_outcome(
     description: &mut CallDescription<'_>,
     mut parts: Vec<String>,
@@ -193,7 +192,7 @@ fn poll(description: &mut CallDescription<'_>, options: &TextOptions) {
     if description.error.is_some() {
         return;
     }
-    // What is as it was before is not told again.
+    // Without an output, the kernel left the structure unchanged.
     let answered = output(&description.arguments[0]).unwrap_or(asked);
     let answer = |entry: &[u8]| {
         format!(
@@ -209,7 +208,7 @@ fn poll(description: &mut CallDescription<'_>, options: &TextOptions) {
     add_outcome(description, vec![answers], timeout, options);
 }
 
-/// `[3 4]`.
+/// Formats a set of descriptors: `[3 4]`.
 fn descriptor_set(bytes: &[u8], count: u64) -> String {
     let is_set = |number: &usize| bytes[number / 8] >> (number % 8) & 1 == 1;
     let numbers =
@@ -252,7 +251,7 @@ fn select(description: &mut CallDescription<'_>, options: &TextOptions) {
     add_outcome(description, parts, Some((4, element)), options);
 }
 
-/// `CLONE_VM|CLONE_FS|SIGCHLD`.
+/// Formats the flags of a clone: `CLONE_VM|CLONE_FS|SIGCHLD`.
 fn clone_flags(flags: u64, exit_signal: u64) -> String {
     let low = (flags & 0xffff_ffff & !0xff) as u32;
     let mut parts: Vec<String> = (low != 0).then(|| flags::CLONE.format(low)).into_iter().collect();
@@ -285,7 +284,7 @@ fn clone(description: &CallDescription<'_>) -> Vec<String> {
     parts
 }
 
-/// As far as the structure was kept.
+/// Formats the arguments of `clone3`, as far as the structure was recorded.
 fn clone3(description: &CallDescription<'_>) -> Option<Vec<String>> {
     let [arguments, size] = description.arguments.as_slice() else { return None };
     let bytes = input(arguments)?;

@@ -1,5 +1,5 @@
-//! How strace writes what the type of an argument does not tell: which registers a command does not
-//! use, and texts of single arguments.
+//! Habits of strace that do not follow from the type of an argument: registers that a command does
+//! not use, and the texts of single arguments.
 
 use crate::bytes::read_u64;
 use crate::flags;
@@ -7,7 +7,7 @@ use crate::item::ItemRef;
 use crate::text::{Hexadecimal, TextOptions, quote};
 use std::borrow::Cow;
 
-/// How many of a call's arguments mean something; `None`: all.
+/// Returns how many of a call's arguments have a meaning; `None` for all.
 pub(crate) fn meaningful(
     call: &str,
     command: Option<&str>,
@@ -21,11 +21,11 @@ pub(crate) fn meaningful(
         command.split('|').next().unwrap_or(command).trim_end_matches("_PRIVATE")
     });
     match (call, command) {
-        // The mode of a file that is not made, whatever the register holds.
+        // The mode has no meaning if no file is created.
         ("open" | "openat", _) if value("flags") & O_CREAT_OR_TMPFILE == 0 => {
             Some(arguments.len() - 1)
         }
-        // Without MREMAP_FIXED and MREMAP_DONTUNMAP.
+        // Neither MREMAP_FIXED nor MREMAP_DONTUNMAP is set.
         ("mremap", _) if value("flags") & 6 == 0 => Some(4),
         (
             "fcntl",
@@ -38,7 +38,7 @@ pub(crate) fn meaningful(
     }
 }
 
-/// How texts of a call look: what is random is never text.
+/// Returns how to format the texts of a call. Random bytes are never shown as text.
 pub(crate) fn text_options<'a>(call: &str, options: &'a TextOptions) -> Cow<'a, TextOptions> {
     match call {
         "getrandom" => {
@@ -48,7 +48,7 @@ pub(crate) fn text_options<'a>(call: &str, options: &'a TextOptions) -> Cow<'a, 
     }
 }
 
-/// The text of an argument that is no more than a register.
+/// Formats an argument that is only a register.
 pub(crate) fn register_text(call: &str, argument: &str, value: u64) -> Option<String> {
     match (call, argument) {
         ("mmap", "offset") if value != 0 => Some(format!("{value:#x}")),
@@ -71,7 +71,7 @@ fn named(value: u64, names: &[(i32, &str)]) -> Option<String> {
     names.iter().find(|(number, _)| *number == value as i32).map(|(_, name)| (*name).to_owned())
 }
 
-/// The text of an argument that points to memory.
+/// Formats an argument that points to memory.
 pub(crate) fn memory_text(
     call: &str,
     argument: &str,
@@ -116,7 +116,7 @@ pub(crate) fn memory_text(
     }
 }
 
-/// What a listing tells, entry by entry; `None` if not all of it was kept.
+/// Formats the entries of a directory listing; `None` if not all of it was recorded.
 fn entries(listing: Option<&ItemRef<'_>>, options: &TextOptions) -> Option<Vec<String>> {
     const KINDS: [(u8, &str); 7] =
         [(1, "FIFO"), (2, "CHR"), (4, "DIR"), (6, "BLK"), (8, "REG"), (10, "LNK"), (12, "SOCK")];
@@ -143,7 +143,7 @@ fn entries(listing: Option<&ItemRef<'_>>, options: &TextOptions) -> Option<Vec<S
     Some(entries)
 }
 
-/// `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`.
+/// Formats a wait status: `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`.
 fn wait_status(status: u32) -> String {
     use crate::signal::name;
     let (signal, code) = ((status & 0x7f) as u16, (status >> 8 & 0xff) as u16);

@@ -1,22 +1,23 @@
-//! Names for things, each with a type of its own.
+//! Identifiers, each with its own type.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The events of one thread. Numbered from 0 in the order in which threads began.
+/// Identifies the stream of events of one thread. Streams are numbered from 0 in the order in which
+/// threads began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
-/// Position of an event in its stream; 0 is the first.
+/// The position of an event in its stream; the first is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventIndex(pub u64);
 
-/// A process or thread id as the program saw it while recording.
+/// A process or thread ID as the program saw it while recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub i32);
 
-/// BLAKE3 of the bytes of a file. Its text is also the only file name ever derived from one:
-/// whatever a recording says, it cannot name a file outside its folder.
+/// The BLAKE3 hash of a file's bytes. File names are derived only from its text, so a recording
+/// cannot name a file outside its folder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(pub [u8; 32]);
 
@@ -39,12 +40,12 @@ impl fmt::Display for Pid {
 }
 
 impl ContentId {
-    /// The content of these bytes.
+    /// Returns the ID of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// All zero: no content. BLAKE3 gives this to no input anybody can find.
+    /// All zero: no content. Finding an input with this BLAKE3 hash is infeasible.
     pub const NONE: Self = Self([0; 32]);
 
     pub fn is_none(&self) -> bool {
@@ -52,7 +53,7 @@ impl ContentId {
     }
 }
 
-/// 64 lower-case hexadecimal digits.
+/// Writes 64 lower-case hexadecimal digits.
 impl fmt::Display for ContentId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
@@ -65,7 +66,7 @@ impl fmt::Debug for ContentId {
     }
 }
 
-/// The text is not 64 lower-case hexadecimal digits.
+/// The error for a text that is not 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a content id is 64 lower-case hexadecimal digits")]
 pub struct ContentIdError;
@@ -86,7 +87,7 @@ impl FromStr for ContentId {
     }
 }
 
-/// Upper case is refused: a content has exactly one name.
+/// Parses a digit. Refuses upper case, so that a content has exactly one name.
 fn hexadecimal(digit: u8) -> Result<u8, ContentIdError> {
     match digit {
         b'0'..=b'9' => Ok(digit - b'0'),

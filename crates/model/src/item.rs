@@ -1,4 +1,4 @@
-//! Items: the pieces of data behind the arguments of a CALL event.
+//! Items: the pieces of data that belong to a CALL event.
 
 use retake_contract::events::{
     ITEM_FAULTED, call_times, item as layout, mapping_body, mapping_overlay, reference_body,
@@ -10,10 +10,10 @@ use crate::ids::ContentId;
 
 pub use retake_contract::events::Direction;
 
-/// Bytes of an item's header.
+/// The size of an item's header.
 pub const HEADER_BYTES: usize = layout::LAYOUT_BYTES;
 
-/// One item, checked.
+/// A checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemRef<'log> {
     direction: Direction,
@@ -22,7 +22,7 @@ pub struct ItemRef<'log> {
 }
 
 impl<'log> ItemRef<'log> {
-    /// Which argument it belongs to.
+    /// Returns the number of the argument to which the item belongs.
     pub fn argument(&self) -> usize {
         usize::from(self.header[layout::ARGUMENT])
     }
@@ -31,42 +31,42 @@ impl<'log> ItemRef<'log> {
         self.direction
     }
 
-    /// 1 on an input: the memory could not be read.
+    /// Returns the flags. Bit 0 of an input means that its memory could not be read.
     pub fn flags(&self) -> u16 {
         u16::from_le_bytes([self.header[layout::FLAGS], self.header[layout::FLAGS + 1]])
     }
 
-    /// An input that the program had not mapped.
+    /// Whether this is an input whose memory could not be read.
     pub fn faulted(&self) -> bool {
         self.direction == Direction::Input && self.flags() & ITEM_FAULTED != 0
     }
 
-    /// Its head, as it is in the event.
+    /// Returns the item's header as it is in the event.
     pub(crate) fn head(&self) -> &'log [u8] {
         self.header
     }
 
-    /// The data that were kept: all of an output, at most the beginning of an input.
+    /// Returns the data in the event: all of an output, at most the beginning of an input.
     pub fn inline_bytes(&self) -> &'log [u8] {
         self.data
     }
 
-    /// How long the data are in the program's memory.
+    /// Returns the size of the data in the program's memory.
     pub fn total_bytes(&self) -> u32 {
         read_u32(self.header, layout::TOTAL_BYTES)
     }
 
-    /// Of all data of an input; 0 for others.
+    /// Returns the hash of all data of an input; 0 for other items.
     pub fn hash(&self) -> u32 {
         read_u32(self.header, layout::HASH)
     }
 
-    /// Where the data are in the program's memory.
+    /// Returns the address of the data in the program's memory.
     pub fn address(&self) -> u64 {
         read_u64(self.header, layout::ADDRESS)
     }
 
-    /// Entered, returned, processor; if it is the item that says so.
+    /// Returns the times of entry and return and the processor, if the item holds them.
     pub fn times(&self) -> Option<(u64, u64, u64)> {
         let is_times =
             self.direction == Direction::Times && self.data.len() >= call_times::LAYOUT_BYTES;
@@ -80,7 +80,7 @@ impl<'log> ItemRef<'log> {
         })
     }
 
-    /// Where its bytes are, if they are those of a stored file.
+    /// Returns the place of the data, if they are in a stored file.
     pub fn reference(&self) -> Option<Reference> {
         let is_reference = self.direction == Direction::Reference
             && self.data.len() >= reference_body::LAYOUT_BYTES;
@@ -90,7 +90,7 @@ impl<'log> ItemRef<'log> {
         })
     }
 
-    /// The mapping, if it is one that is whole.
+    /// Returns the mapping, if the item is a complete one.
     pub fn mapping(&self) -> Option<Mapping> {
         if self.direction != Direction::Mapping || self.data.len() < MAPPING_BYTES {
             return None;
@@ -125,25 +125,26 @@ impl<'log> ItemRef<'log> {
 const OVERLAY_BYTES: usize = mapping_overlay::LAYOUT_BYTES;
 const MAPPING_BYTES: usize = mapping_body::OVERLAYS;
 
-/// Which file a mapping shows, and the patched text over it.
+/// The file that a mapping shows, and the patched text over it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     pub content: ContentId,
     pub device: u64,
     pub inode: u64,
-    /// A private mapping of a file that the program could write to: it may see what is written.
+    /// Whether this is a writable private mapping of a file, which may see later writes to the
+    /// file.
     pub may_change: bool,
     pub overlays: Vec<Overlay>,
 }
 
-/// Bytes of a stored file: from where on.
+/// A place in a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference {
     pub content: ContentId,
     pub offset: u64,
 }
 
-/// Patched text over a part of a mapping.
+/// Patched text that covers a part of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overlay {
     pub address: u64,
@@ -151,14 +152,14 @@ pub struct Overlay {
     pub content: ContentId,
 }
 
-/// `bytes` holds 32 bytes: the caller has checked.
+/// Reads a content ID. The caller has checked that `bytes` has 32 bytes.
 pub(crate) fn read_content(bytes: &[u8]) -> ContentId {
     let mut content = [0; 32];
     content.copy_from_slice(&bytes[..32]);
     ContentId(content)
 }
 
-/// Walks items that [`check`] has found whole.
+/// Iterates over items that [`check`] has verified.
 #[derive(Debug, Clone)]
 pub struct Items<'log> {
     rest: &'log [u8],
@@ -183,8 +184,8 @@ impl<'log> Iterator for Items<'log> {
     }
 }
 
-/// Checks that `bytes` is a sequence of whole items. `offset` is where it begins in the event,
-/// `arguments` how many arguments the call has.
+/// Checks that `bytes` is a sequence of complete items. `offset` is its place in the event,
+/// `arguments` the number of the call's arguments.
 pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(), EventError> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -202,7 +203,7 @@ pub(crate) fn check(bytes: &[u8], offset: usize, arguments: usize) -> Result<(),
         if of_argument && usize::from(argument) >= arguments {
             return Err(EventError::ItemArgument { offset, argument, count: arguments });
         }
-        // In 64 bits, so that the padding of 4 GB cannot overflow.
+        // Computed in 64 bits, so that padding up to 4 GB cannot overflow.
         let padded = u64::from(read_u32(header, layout::INLINE_BYTES)).next_multiple_of(8);
         let next = usize::try_from(padded).ok().and_then(|padded| behind.get(padded..));
         let needed = HEADER_BYTES as u64 + padded;

@@ -1,6 +1,6 @@
-//! Kernel structures as text: which fields are worth reading, and where they are.
+//! Formats kernel structures: says which fields are worth reading, and where they are.
 //!
-//! Only what helps a reader is listed; a structure without fields here is shown as bytes.
+//! Only fields that help a reader are listed. A structure without fields here is shown as bytes.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::signal::{self, SiginfoRef};
 use crate::status;
 use crate::text::{TextOptions, quote};
 
-/// How to read a field.
+/// The type of a field.
 #[derive(Debug, Clone, Copy)]
 enum Type {
     U8,
@@ -22,15 +22,15 @@ enum Type {
     U64,
     Hex32,
     Hex64,
-    /// `8192*1024`, `RLIM64_INFINITY`.
+    /// A resource limit: `8192*1024`, `RLIM64_INFINITY`.
     Limit,
-    /// `[1, 2, 3]`.
+    /// An array: `[1, 2, 3]`.
     U64s(usize),
-    /// `{val=[0x1, 0x2]}`.
+    /// The ID of a file system: `{val=[0x1, 0x2]}`.
     FileSystemId,
-    /// From here on only where nothing is abbreviated: else `...`.
+    /// The fields from here on are shown only without abbreviation, otherwise as `...`.
     Rest,
-    /// `SIG_DFL`, or an address.
+    /// A signal handler: `SIG_DFL`, or an address.
     Handler,
     Signal,
     Set,
@@ -44,10 +44,10 @@ const SA_RESTORER: u32 = 0x400_0000;
 
 type Field = (&'static str, usize, Type);
 
-/// Structure, its size in bytes, its fields.
+/// A structure's name, its size in bytes, and its fields.
 type Fields = (&'static str, usize, &'static [Field]);
 
-/// What follows is shown where nothing is abbreviated.
+/// The fields after this one are shown only without abbreviation.
 const REST: Field = ("", 0, Type::Rest);
 
 const TIME: Type = Type::Layout("timespec");
@@ -258,8 +258,7 @@ const LAYOUTS: &[Fields] = &[
     ),
 ];
 
-/// One element as text; `None` when the element has no text of its own or `bytes` is too short for
-/// it.
+/// Formats an element; `None` if the element has no text of its own or `bytes` is too short.
 pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Option<String> {
     let number =
         |count: usize| bytes.first_chunk::<8>().filter(|_| count == 8).map(|_| read_u64(bytes, 0));
@@ -282,7 +281,8 @@ pub fn element_text(element: &str, bytes: &[u8], options: &TextOptions) -> Optio
     }
 }
 
-/// `[SIGINT SIGTERM]`, or `~[SIGKILL]` where most are set; bit 0 is signal 1.
+/// Formats a signal set as `[INT TERM]`, or as `~[KILL]` if most signals are set; bit 0 is signal
+/// 1.
 pub fn signal_set(set: u64) -> String {
     let inverted = set.count_ones() > 32;
     let shown = if inverted { !set } else { set };
@@ -291,11 +291,11 @@ pub fn signal_set(set: u64) -> String {
     format!("{}[{}]", if inverted { "~" } else { "" }, names.join(" "))
 }
 
-/// `bytes` is as long as the structure.
+/// Formats the fields of a structure. `bytes` must be as long as the structure.
 fn fields_text(fields: &[Field], bytes: &[u8], options: &TextOptions) -> String {
     let mut text = String::from("{");
     for (index, (name, offset, field_type)) in fields.iter().enumerate() {
-        // It means something only if the kernel was told so.
+        // The restorer has a meaning only with this flag.
         if *name == "sa_restorer" && read_u32(bytes, 8) & SA_RESTORER == 0 {
             continue;
         }
@@ -315,7 +315,8 @@ fn fields_text(fields: &[Field], bytes: &[u8], options: &TextOptions) -> String 
     text
 }
 
-/// `bytes` begins with the field; the tests know that every field lies in its structure.
+/// Formats a field at the beginning of `bytes`. Tests check that every field lies within its
+/// structure.
 fn field_text(field_type: Type, bytes: &[u8], options: &TextOptions) -> String {
     let short = || u16::from_le_bytes([bytes[0], bytes[1]]);
     match field_type {
@@ -367,8 +368,8 @@ fn handler_text(handler: u64) -> String {
     }
 }
 
-/// A socket address by family; `None` for families shown as bytes and for addresses that are cut
-/// off.
+/// Formats a socket address by family; `None` for families shown as bytes and for truncated
+/// addresses.
 pub fn socket_address(bytes: &[u8], options: &TextOptions) -> Option<String> {
     let family = u16::from_le_bytes(*bytes.first_chunk()?);
     let name = flags::SOCKET_FAMILY.format(u32::from(family));

@@ -1,8 +1,9 @@
-//! What a recording is made of, as pure data: the system-call table, ids, events, divergences, and
+//! The parts of a recording as pure data: the system-call table, IDs, events, divergences, and
 //! their text.
 //!
-//! Nothing here does I/O or reads a clock. Every byte that comes from a recording is hostile:
-//! [`event::parse_event`] checks all lengths once, so that the accessors behind it cannot fail.
+//! Nothing here does I/O or reads a clock. All bytes from a recording are untrusted:
+//! [`event::parse_event`] checks all lengths once, so that the accessors of the returned event
+//! cannot fail.
 
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written.
@@ -24,7 +25,7 @@ pub mod exec;
 mod flag_sets;
 pub mod flags;
 mod forms;
-// `gen` is a keyword of edition 2024. The generator decides how the file looks.
+// `gen` is a keyword in edition 2024. The generator formats the file.
 #[rustfmt::skip]
 mod r#gen;
 mod habits;

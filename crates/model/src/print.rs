@@ -1,4 +1,4 @@
-//! Events as text, a line each, in the manner of strace.
+//! Formats events as text, one line each, in the style of strace.
 
 use crate::describe::describe_call;
 use crate::event::{CallRef, Event, EventRef, ThreadAccount, TurnKind};
@@ -7,13 +7,13 @@ use crate::signal;
 pub use crate::text::{Hexadecimal, TextOptions};
 use crate::{Dropped, StreamId, TimePoint};
 
-/// `read(3, "\177ELF"..., 832) = 832`.
+/// Formats a call: `read(3, "\177ELF"..., 832) = 832`.
 pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
     let description = describe_call(call, options);
     format!("{} = {}", description.head(), description.result_text)
 }
 
-/// Any event.
+/// Formats any event.
 pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
     match event.decode() {
         Event::Call(call) if event.is_begun_exec() => {
@@ -79,7 +79,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
     }
 }
 
-/// A hash of the memory, unless none was taken.
+/// Formats a memory hash; empty if none was taken.
 fn memory(hash: u64) -> String {
     if hash == 0 { String::new() } else { format!(" memory {hash:016x}") }
 }

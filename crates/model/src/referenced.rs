@@ -1,15 +1,15 @@
-//! Events that refer to bytes of stored files, as they would be with these bytes.
+//! Completes events that refer to bytes of stored files with these bytes.
 
 use retake_contract::events::{event as event_layout, item as layout};
 
 use crate::event::parse_event;
 use crate::item::{Direction, HEADER_BYTES, ItemRef, Reference};
 
-/// Gives bytes of a stored file, if it has them.
+/// A callback that returns bytes of a stored file, if it has them.
 pub type Read<'a> = &'a mut dyn FnMut(&Reference, u64) -> Option<Vec<u8>>;
 
-/// The event with the bytes to which it refers, as if they were outputs: of each at most `most`
-/// bytes. `None`: it is as well as it is.
+/// Returns the event with the bytes to which it refers, as if they were outputs: at most `most`
+/// bytes for each. Returns `None` if the event needs no change.
 pub fn with_referenced(event: &[u8], most: usize, read: Read<'_>) -> Option<Vec<u8>> {
     let (parsed, size) = parse_event(event).ok()?;
     let call = parsed.as_call()?;
@@ -44,5 +44,5 @@ pub fn with_referenced(event: &[u8], most: usize, read: Read<'_>) -> Option<Vec<
 }
 
 const STAMP_BYTES: usize = 8;
-/// No call reads more.
+/// The most bytes that one call reads.
 const MOST_READ_BYTES: u64 = 0x7fff_f000;

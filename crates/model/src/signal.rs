@@ -1,16 +1,16 @@
-//! Signal numbers of x86-64 Linux, and what a siginfo says.
+//! Signal numbers of x86-64 Linux, and the contents of a siginfo.
 
 use std::borrow::Cow;
 
 use crate::ids::Pid;
 
-/// Bytes of the kernel's siginfo.
+/// The size of the kernel's siginfo.
 pub const SIGINFO_BYTES: usize = 128;
 
 /// The highest signal number.
 pub const MAXIMUM: u16 = 64;
 
-/// Signals are numbered from 1.
+/// The names of signals from number 1 on.
 const NAMES: [&str; 31] = [
     "SIGHUP",
     "SIGINT",
@@ -45,10 +45,11 @@ const NAMES: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// The first real-time signal as the kernel counts.
+/// The first real-time signal in the kernel's numbering.
 const FIRST_REAL_TIME: u16 = 32;
 
-/// `SIGTERM` for 15, `SIGRT_2` for 34, the number where there is no such signal.
+/// Returns a signal's name: `SIGTERM` for 15, `SIGRT_2` for 34; the number if there is no such
+/// signal.
 pub fn name(number: u16) -> Cow<'static, str> {
     match number {
         1..FIRST_REAL_TIME => Cow::Borrowed(NAMES[usize::from(number - 1)]),
@@ -60,7 +61,7 @@ pub fn name(number: u16) -> Cow<'static, str> {
     }
 }
 
-/// 15 for `SIGTERM` or `TERM`, whatever the case.
+/// Returns the number of a signal: 15 for `SIGTERM` or `TERM`, in upper or lower case.
 pub fn by_name(text: &str) -> Option<u16> {
     let upper = text.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
@@ -71,8 +72,8 @@ pub fn by_name(text: &str) -> Option<u16> {
     (1..=MAXIMUM).find(|number| name(*number)[3..] == *short)
 }
 
-/// A siginfo as the kernel lays it out: number, error and code, 4 bytes each, then a union from
-/// byte 16 on.
+/// A siginfo in the kernel's layout: number, error and code of 4 bytes each, then a union from byte
+/// 16 on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SiginfoRef<'log>(&'log [u8; SIGINFO_BYTES]);
 
@@ -83,7 +84,7 @@ impl std::fmt::Debug for SiginfoRef<'_> {
 }
 
 impl<'log> SiginfoRef<'log> {
-    /// Takes the first [`SIGINFO_BYTES`] bytes.
+    /// Uses the first [`SIGINFO_BYTES`] bytes.
     pub fn new(bytes: &'log [u8]) -> Option<Self> {
         bytes.first_chunk().map(Self)
     }
@@ -100,27 +101,28 @@ impl<'log> SiginfoRef<'log> {
         self.word(4) as i32
     }
 
-    /// Who sent it: 0 `kill`, -6 `tkill`, above 0 the kernel.
+    /// Returns the code, which tells the source: 0 for `kill`, -6 for `tkill`, above 0 for the
+    /// kernel.
     pub fn code(&self) -> i32 {
         self.word(8) as i32
     }
 
-    /// The sender, or the child of a SIGCHLD.
+    /// Returns the process ID of the sender, or of the child for SIGCHLD.
     pub fn pid(&self) -> Pid {
         Pid(self.word(16) as i32)
     }
 
-    /// The sender's, or the child's, user.
+    /// Returns the user ID of the sender, or of the child for SIGCHLD.
     pub fn uid(&self) -> u32 {
         self.word(20)
     }
 
-    /// SIGCHLD: exit status or signal of the child.
+    /// For SIGCHLD: returns the exit status or signal of the child.
     pub fn status(&self) -> i32 {
         self.word(24) as i32
     }
 
-    /// As [`SiginfoRef::status`], by name where a signal did it.
+    /// As [`SiginfoRef::status`], by name if a signal ended or stopped the child.
     fn child_status(&self) -> Cow<'static, str> {
         const CLD_EXITED: i32 = 1;
         match u16::try_from(self.status()) {
@@ -129,23 +131,23 @@ impl<'log> SiginfoRef<'log> {
         }
     }
 
-    /// Faults: the address.
+    /// For faults: returns the address.
     pub fn address(&self) -> u64 {
         u64::from(self.word(16)) | u64::from(self.word(20)) << 32
     }
 
-    /// Timers and queued signals: the value that came with it.
+    /// For timers and queued signals: returns their value.
     pub fn value(&self) -> u64 {
         u64::from(self.word(24)) | u64::from(self.word(28)) << 32
     }
 
-    /// Whether the processor caused it, so that the union holds an address.
+    /// Whether the processor caused the signal, so that the union holds an address.
     pub fn is_fault(&self) -> bool {
         let synchronous = matches!(self.signal(), 4 | 5 | 7 | 8 | 11);
         synchronous && self.code() > 0 && self.code() != 0x80
     }
 
-    /// `{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}`.
+    /// Formats the siginfo: `{si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10}`.
     pub fn describe(&self) -> String {
         let number = u16::try_from(self.signal()).unwrap_or(0);
         let head = format!("si_signo={}, si_code={}", name(number), self.code_name());
@@ -173,7 +175,8 @@ impl<'log> SiginfoRef<'log> {
         format!("{{{head}, {tail}}}")
     }
 
-    /// `SI_USER`, `SEGV_MAPERR`, `CLD_EXITED`; else the number.
+    /// Returns the name of the code, such as `SI_USER`, `SEGV_MAPERR` or `CLD_EXITED`, or else its
+    /// number.
     pub fn code_name(&self) -> Cow<'static, str> {
         let general = match self.code() {
             0 => "SI_USER",
@@ -235,7 +238,7 @@ impl<'log> SiginfoRef<'log> {
         names.get(index).copied().unwrap_or("")
     }
 
-    /// `offset` is a constant below 124.
+    /// Reads a word. `offset` must be a constant below 124.
     fn word(&self, offset: usize) -> u32 {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(&self.0[offset..offset + 4]);
@@ -243,7 +246,7 @@ impl<'log> SiginfoRef<'log> {
     }
 }
 
-/// Of the kernel's clock, of which a second has a hundred: `5 /* 0.05 s */`.
+/// Formats a count of clock ticks, a hundred per second: `5 /* 0.05 s */`.
 fn ticks(count: u32) -> String {
     if count == 0 {
         "0".to_owned()

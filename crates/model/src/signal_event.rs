@@ -1,4 +1,4 @@
-//! A signal as an event has it.
+//! A signal in an event.
 
 use retake_contract::context::{deferred_signal, fault};
 use retake_contract::events::SIGNAL_BEFORE_CALL;
@@ -6,7 +6,7 @@ use retake_contract::events::SIGNAL_BEFORE_CALL;
 use crate::bytes::read_u64;
 use crate::signal::SiginfoRef;
 
-/// A signal that was delivered or was fatal.
+/// A delivered or fatal signal.
 #[derive(Debug, Clone, Copy)]
 pub struct SignalRef<'log> {
     pub(crate) number: u16,
@@ -14,7 +14,7 @@ pub struct SignalRef<'log> {
     pub(crate) body: &'log [u8],
 }
 
-/// What the machine said about a fault, for the signal frame.
+/// The processor's data about a fault, for the signal frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     pub error_code: u64,
@@ -27,18 +27,18 @@ impl<'log> SignalRef<'log> {
         self.number
     }
 
-    /// Whether it came in place of the call that the thread was about to make.
+    /// Whether the signal came in place of the call that the thread was about to make.
     pub fn before_call(&self) -> bool {
         self.flags & SIGNAL_BEFORE_CALL != 0
     }
 
-    /// The siginfo that the handler saw.
+    /// Returns the siginfo that the handler saw.
     pub fn siginfo(&self) -> SiginfoRef<'log> {
         // parse_event has checked the length.
         SiginfoRef::new(self.body).expect("the body of a signal event holds a siginfo")
     }
 
-    /// What follows the siginfo, if it was recorded.
+    /// Returns the data about the fault, if they were recorded.
     pub fn fault(&self) -> Option<Fault> {
         let body = self.body.get(deferred_signal::FAULT..deferred_signal::LAYOUT_BYTES)?;
         Some(Fault {

@@ -1,4 +1,5 @@
-//! What `stat` and `statx` tell of a file, as text: what matters of its kind, or all of it.
+//! Formats the results of `stat` and `statx`: the important fields for the kind of file, or all
+//! fields.
 
 use crate::bytes::{read_u32, read_u64};
 use crate::calendar;
@@ -14,12 +15,12 @@ const STATX_ATIME: u32 = 0x20;
 const STATX_MTIME: u32 = 0x40;
 const STATX_CTIME: u32 = 0x80;
 
-/// Zero needs no sign of what it is written in.
+/// Formats a number in hexadecimal; zero has no prefix.
 pub(crate) fn hexadecimal(value: u64) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
 }
 
-/// `makedev(0xfe, 0)`.
+/// Formats a device number: `makedev(0xfe, 0)`.
 fn device(number: u64) -> String {
     let (major, minor) = (
         (number >> 8 & 0xfff) | (number >> 32 & !0xfff),
@@ -28,7 +29,7 @@ fn device(number: u64) -> String {
     format!("makedev({}, {})", hexadecimal(major), hexadecimal(minor))
 }
 
-/// A kind of file and its permissions: `S_IFDIR|0755`.
+/// Formats a file's kind and permissions: `S_IFDIR|0755`.
 pub(crate) fn file_mode(mode: u32) -> String {
     let kind = match mode >> 12 & 0xf {
         0o1 => "S_IFIFO|",
@@ -50,7 +51,7 @@ fn is_device(mode: u32) -> bool {
     matches!(mode & KIND, CHARACTER_DEVICE | BLOCK_DEVICE)
 }
 
-/// `struct stat`, whole.
+/// Formats a complete `struct stat`.
 pub(crate) fn stat(bytes: &[u8], options: &TextOptions) -> String {
     let mode = read_u32(bytes, 24);
     let extent = match is_device(mode) {
@@ -91,7 +92,7 @@ pub(crate) fn stat(bytes: &[u8], options: &TextOptions) -> String {
     text + "}"
 }
 
-/// `struct statx`, whole.
+/// Formats a complete `struct statx`.
 pub(crate) fn statx(bytes: &[u8], options: &TextOptions) -> String {
     let mode = u32::from(u16::from_le_bytes([bytes[28], bytes[29]]));
     let mask = read_u32(bytes, 0);
@@ -152,9 +153,9 @@ pub(crate) fn statx(bytes: &[u8], options: &TextOptions) -> String {
     text + "}"
 }
 
-/// ` /* 2026-11-23T03:30:23.858274177+0000 */`; nothing for the beginning of time.
+/// Formats a date: ` /* 2026-11-23T03:30:23.858274177+0000 */`; empty for time 0.
 pub(crate) fn date(seconds: i64, nanoseconds: u64, options: &TextOptions) -> String {
-    // Beyond the year 9999 a date says nothing.
+    // A date after the year 9999 is meaningless.
     const LATEST: i64 = 253_402_300_799;
     if (seconds == 0 && nanoseconds == 0) || !(-LATEST..=LATEST).contains(&seconds) {
         return String::new();

@@ -3,21 +3,21 @@
 use crate::flags::FlagSet;
 pub use crate::r#gen::{CALLS, REFUSED_RANGES, TABLE_HASH, number};
 
-/// One system call.
+/// A system call.
 #[derive(Debug)]
 pub struct CallRow {
     pub number: u16,
     pub name: &'static str,
-    /// False for numbers that the kernel has no call for.
+    /// Whether the kernel has a call with this number.
     pub named: bool,
     pub row: Row,
-    /// Index of the argument whose low 32 bits pick a sub-row.
+    /// The index of the argument whose low 32 bits pick a sub-row.
     pub selector: Option<u8>,
-    /// Sorted by command.
+    /// The sub-rows, sorted by command.
     pub sub_rows: &'static [SubRow],
 }
 
-/// One command of a multiplexing call.
+/// A command of a multiplexing call.
 #[derive(Debug)]
 pub struct SubRow {
     pub command: u32,
@@ -25,11 +25,11 @@ pub struct SubRow {
     pub row: Row,
 }
 
-/// What a call or a command does.
+/// The effects of a call or a command.
 #[derive(Debug)]
 pub struct Row {
     pub policy: Policy,
-    /// The call can block while other threads run.
+    /// Whether the call can block while other threads run.
     pub waits: bool,
     pub arguments: &'static [Argument],
     pub result: ValueType,
@@ -40,11 +40,11 @@ pub struct Row {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Executed when recording, answered from the log when replaying.
+    /// Executed while recording, and answered from the log in replay.
     Emulate,
-    /// The runtime has a function for it.
+    /// Handled by a function of the runtime.
     Custom,
-    /// Never executed; the program sees this error number.
+    /// Never executed. The program gets this error number.
     Refuse(u16),
 }
 
@@ -60,13 +60,13 @@ pub enum ArgumentKind {
     Pointer(Pointer),
 }
 
-/// How to read a register.
+/// The type of a value in a register.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueType {
     /// A result that is 0 or an error.
     None,
     Descriptor,
-    /// A descriptor, or `AT_FDCWD`.
+    /// A descriptor or `AT_FDCWD`.
     DirectoryDescriptor,
     Int,
     Uint,
@@ -82,7 +82,7 @@ pub enum ValueType {
     Signal,
     Address,
     Clock,
-    /// Picks a sub-row.
+    /// A command, which picks a sub-row.
     Command,
     /// Seconds since 1970.
     Time,
@@ -94,13 +94,13 @@ pub enum ValueType {
 pub struct Pointer {
     pub direction: Direction,
     pub shape: Shape,
-    /// The element as the table names it: an integer type, a structure, or the shape.
+    /// The name of the element in the table: an integer type, a structure, or the shape.
     pub element: &'static str,
     pub element_bytes: u16,
     pub length: LengthRule,
-    /// The number of elements for [`LengthRule::Constant`], else bytes to add.
+    /// The number of elements for [`LengthRule::Constant`]; otherwise a number of bytes to add.
     pub count: u32,
-    /// Written when the call fails, too.
+    /// Whether the kernel writes the memory even if the call fails.
     pub always: bool,
 }
 
@@ -115,24 +115,24 @@ pub enum Direction {
 pub enum Shape {
     /// Elements without pointers.
     Plain,
-    /// Bytes up to and with a NUL.
+    /// Bytes up to and including a NUL.
     String,
-    /// Pointers to strings, up to a null pointer.
+    /// Pointers to strings, ending with a null pointer.
     Strings,
     Iovec,
     Msghdr,
     Mmsghdr,
     Fdset,
-    /// A signal mask for the time of the call.
+    /// A signal mask that holds during the call.
     Sigmask,
-    /// Address and size of such a mask.
+    /// The address and size of such a mask.
     SigmaskPair,
     Ifconf,
     /// 16 bits for each semaphore of the set.
     Semarray,
 }
 
-/// Where the number of elements comes from. Indexes are positions of arguments.
+/// How the number of elements is determined. Indexes are positions of arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthRule {
     Constant,
@@ -151,27 +151,27 @@ pub enum LengthRule {
     },
 }
 
-/// What a call does to the table of descriptors when it succeeds.
+/// The effect of a successful call on the table of descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DescriptorEffect {
     Unchanged,
-    /// The result is new.
+    /// The result is a new descriptor.
     Makes,
-    /// Two new ones are written.
+    /// The call writes two new descriptors.
     MakesPair,
-    /// Argument 0.
+    /// Closes argument 0.
     Closes,
-    /// Argument 0 to argument 1.
+    /// Closes the descriptors from argument 0 to argument 1.
     ClosesRange,
-    /// The result is another name for argument 0.
+    /// The result is a duplicate of argument 0.
     Dups,
-    /// Argument 1 becomes another name for argument 0.
+    /// Argument 1 becomes a duplicate of argument 0.
     DupsOnto,
-    /// Control messages may carry some.
+    /// Control messages may bring descriptors.
     Receives,
 }
 
-/// Groups of calls for filters.
+/// The classes of a call, for filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Classes(pub u16);
 
@@ -186,7 +186,7 @@ impl Classes {
     pub const PROCESS: Self = Self(128);
     pub const SIGNAL: Self = Self(256);
 
-    /// Every class with the name that filters use.
+    /// All classes with their names in filters.
     pub const ALL: [(Self, &'static str); 9] = [
         (Self::CLOCK, "clock"),
         (Self::CREDS, "creds"),
@@ -199,19 +199,19 @@ impl Classes {
         (Self::SIGNAL, "signal"),
     ];
 
-    /// The class of that name, without `%`.
+    /// Returns the class with this name, which has no `%`.
     pub fn by_name(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(_, other)| *other == name);
         found.map(|(class, _)| *class)
     }
 
-    /// Whether the two have a class in common.
+    /// Whether the two sets have a class in common.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// What a call orders on: Paper: [SCRIBE §5, Table 2].
+/// The resources that order a call. Paper: [SCRIBE §5, Table 2].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resources(pub u8);
 
@@ -224,13 +224,13 @@ impl Resources {
     pub const MOUNT: Self = Self(32);
     pub const PROCESS: Self = Self(64);
 
-    /// Whether the two have a resource in common.
+    /// Whether the two sets have a resource in common.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// ioctl commands, by their low 16 bits, that are refused.
+/// A range of refused ioctl commands, by their low 16 bits.
 #[derive(Debug)]
 pub struct RefusedRange {
     pub first: u16,
@@ -239,26 +239,26 @@ pub struct RefusedRange {
     pub errno: u16,
 }
 
-/// The call of that number.
+/// Returns the call with this number.
 pub fn call(number: u16) -> Option<&'static CallRow> {
     CALLS.get(usize::from(number))
 }
 
-/// The call of that name.
+/// Returns the call with this name.
 pub fn call_by_name(name: &str) -> Option<&'static CallRow> {
     CALLS.iter().find(|call| call.named && call.name == name)
 }
 
 impl CallRow {
-    /// The sub-row for a command.
+    /// Returns the sub-row for a command.
     pub fn sub_row(&self, command: u32) -> Option<&'static SubRow> {
         let index = self.sub_rows.binary_search_by_key(&command, |sub| sub.command);
         index.ok().map(|index| &self.sub_rows[index])
     }
 
-    /// The row that holds for these argument registers, and the sub-row if it is one.
+    /// Returns the row for these argument registers, and the sub-row if it comes from one.
     ///
-    /// Registers that are not given count as 0. The runtime makes the same choice.
+    /// Missing registers count as 0. The runtime makes the same choice.
     pub fn resolve(&'static self, arguments: &[u64]) -> (&'static Row, Option<&'static SubRow>) {
         let Some(selector) = self.selector else {
             return (&self.row, None);
@@ -270,9 +270,9 @@ impl CallRow {
         }
     }
 
-    /// What to call an ioctl command without a row: the range it is refused by.
+    /// Returns the range that refuses an ioctl command without a row, for its name.
     pub fn refused_range(&self, command: u32) -> Option<&'static RefusedRange> {
-        // No other call's unknown commands explain themselves.
+        // Only ioctl has such ranges.
         if self.number != number::IOCTL {
             return None;
         }
@@ -346,7 +346,7 @@ mod tests {
         assert!(call_by_name("reserved_337").is_none());
         let ioctl = call_by_name("ioctl").unwrap();
         assert_eq!(ioctl.resolve(&[0, 0x5401, 0]).1.unwrap().name, "TCGETS");
-        // Commands are 32 bits wide, whatever is in the register above them.
+        // Commands have 32 bits, whatever the upper half of the register holds.
         assert_eq!(ioctl.resolve(&[0, 0xffff_ffff_0000_5401, 0]).1.unwrap().name, "TCGETS");
         assert!(ioctl.resolve(&[0, 0x1234_5678, 0]).1.is_none());
         assert!(ioctl.resolve(&[]).1.is_none());

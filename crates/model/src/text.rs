@@ -1,31 +1,32 @@
-//! Strings between quotes, and how much of data is shown.
+//! Quoted strings, and options that limit how much is shown.
 
-/// How much to show.
+/// How texts are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Bytes of a string or buffer; the rest becomes `...`.
+    /// The most bytes shown of a string or buffer; the rest becomes `...`.
     pub string_bytes: usize,
-    /// Elements of an array; the rest becomes `...`.
+    /// The most elements shown of an array; the rest becomes `...`.
     pub element_count: usize,
-    /// Which strings are written in hexadecimal, `\x41`.
+    /// Which strings are shown in hexadecimal, as in `\x41`.
     pub hexadecimal: Hexadecimal,
-    /// All fields of structures, all elements and strings of lists.
+    /// Whether all fields of structures and all elements and strings of lists are shown.
     pub unabbreviated: bool,
-    /// The variables of an executed program, which may be secrets, in place of their number.
+    /// Whether the environment of an executed program, which may have secrets, is shown instead of
+    /// its size.
     pub environment: bool,
-    /// Seconds that the time of dates is ahead of UTC.
+    /// The offset of local time from UTC in seconds, for dates.
     pub utc_offset_s: i32,
 }
 
-/// Which strings are written in hexadecimal.
+/// Which strings are shown in hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hexadecimal {
     /// None.
     #[default]
     Never,
-    /// Those with bytes that are no ASCII text.
+    /// Strings with bytes that are not ASCII text.
     Binary,
-    /// All.
+    /// All strings.
     Always,
 }
 
@@ -42,8 +43,8 @@ impl Default for TextOptions {
     }
 }
 
-/// Bytes between quotes with the escapes of C. `total` is how many there are in the program; where
-/// more than are shown, `...` follows the closing quote.
+/// Quotes bytes with the escapes of C. `total` is their number in the program; if not all are
+/// shown, `...` follows the closing quote.
 pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
     let shown = &bytes[..bytes.len().min(options.string_bytes)];
     let mut text = String::with_capacity(shown.len() + 2);
@@ -64,7 +65,7 @@ pub fn quote(bytes: &[u8], total: usize, options: &TextOptions) -> String {
             0x0b => text.push_str("\\v"),
             0x0c => text.push_str("\\f"),
             b' '..=b'~' => text.push(char::from(*byte)),
-            // Octal digits that follow would be read as part of a short escape.
+            // A following octal digit would be read as part of a shorter escape.
             _ if shown.get(index + 1).is_some_and(u8::is_ascii_digit) => {
                 text.push_str(&format!("\\{byte:03o}"))
             }

@@ -1,5 +1,5 @@
-//! Moments at which the time-stamp counter and the kernel's clocks were read together. They are
-//! events in the supervisor's stream.
+//! Readings of the time-stamp counter together with the kernel's clocks. They are events in the
+//! supervisor's stream.
 
 use retake_contract::events::{
     EventKind, event::LAYOUT_BYTES as HEADER_BYTES, time_body as layout,
@@ -7,22 +7,22 @@ use retake_contract::events::{
 
 use crate::bytes::read_u64;
 
-/// What counter and clocks showed at one moment.
+/// The counter and the clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimePoint {
-    /// Ticks of the time-stamp counter.
+    /// The ticks of the time-stamp counter.
     pub counter: u64,
     /// Nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Nanoseconds on the monotonic clock.
+    /// Nanoseconds of the monotonic clock.
     pub monotonic_ns: u64,
 }
 
 impl TimePoint {
-    /// Bytes of the event.
+    /// The size of the event.
     pub const BYTES: usize = HEADER_BYTES + layout::LAYOUT_BYTES;
 
-    /// The event.
+    /// Encodes the reading as an event.
     pub fn event(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES);
         bytes.extend((Self::BYTES as u32).to_le_bytes());
@@ -33,7 +33,7 @@ impl TimePoint {
         bytes
     }
 
-    /// `body` holds [`layout::LAYOUT_BYTES`]: the caller has checked.
+    /// Reads a body. The caller has checked that it has [`layout::LAYOUT_BYTES`] bytes.
     pub(crate) fn read(counter: u64, body: &[u8]) -> Self {
         let unix_ns = read_u64(body, layout::UNIX_NS);
         Self { counter, unix_ns, monotonic_ns: read_u64(body, layout::MONOTONIC_NS) }

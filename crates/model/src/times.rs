@@ -1,8 +1,8 @@
-//! When events happened: times of stamps, and of what the program itself read from clocks.
+//! The times of events, from stamps and from clocks that the program itself read.
 //!
 //! A recording has points at which the time-stamp counter and the kernel's clocks were read
-//! together. Between two of them all clocks are taken to run evenly. Times are nanoseconds of the
-//! monotonic clock since recording began, so they go on evenly where somebody sets the time of day.
+//! together. Between two points, all clocks are assumed to run evenly. Times are nanoseconds of the
+//! monotonic clock since recording began, so they stay even if the time of day is set.
 
 use retake_contract::events::{EventKind, TSC_RDTSC, TSC_RDTSCP};
 
@@ -12,7 +12,7 @@ use crate::item::Direction;
 use crate::table::number::{CLOCK_GETTIME, GETTIMEOFDAY};
 use crate::time_point::TimePoint;
 
-/// Which number of a point is meant.
+/// One of the clocks of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hand {
     Counter,
@@ -30,40 +30,40 @@ impl Hand {
     }
 }
 
-/// What makes times of stamps: the points that a recording has.
+/// Converts stamps to times, by the points of a recording.
 #[derive(Debug, Clone)]
 pub struct TimeScale {
-    /// In order of the monotonic clock; one at least.
+    /// The points in order of the monotonic clock; at least one.
     points: Vec<TimePoint>,
     ticks_per_second: u64,
 }
 
 impl TimeScale {
-    /// Of these points, and of the rate that the counter is said to have: it counts where there is
-    /// one point only. 0: the counter does not run evenly, and there are no stamps. `None` without
-    /// a point.
+    /// Creates the time scale; `None` without points. The nominal rate of the counter is used if
+    /// there is only one point. A rate of 0 means that the counter does not run evenly and that
+    /// there are no stamps.
     pub fn new(mut points: Vec<TimePoint>, ticks_per_second: u64) -> Option<Self> {
         points.sort_by_key(|point| point.monotonic_ns);
         points.dedup_by_key(|point| point.monotonic_ns);
         (!points.is_empty()).then_some(Self { points, ticks_per_second })
     }
 
-    /// Whether events have stamps. Else nothing but clocks that the program read tells the time.
+    /// Whether events have stamps. If not, only clocks that the program read give times.
     pub fn has_stamps(&self) -> bool {
         self.ticks_per_second != 0
     }
 
-    /// When recording began, in nanoseconds since 1970.
+    /// Returns when recording began, in nanoseconds since 1970.
     pub fn began_unix_ns(&self) -> u64 {
         self.points[0].unix_ns
     }
 
-    /// From the first point to the last one.
+    /// Returns the time from the first point to the last one.
     pub fn span_ns(&self) -> u64 {
         self.points[self.points.len() - 1].monotonic_ns - self.points[0].monotonic_ns
     }
 
-    /// The time of day at a time.
+    /// Returns the time of day, in nanoseconds since 1970, at a time of the recording.
     pub fn unix_ns(&self, time_ns: u64) -> u64 {
         let monotonic_ns = self.points[0].monotonic_ns.saturating_add(time_ns);
         self.convert((Hand::Monotonic, Hand::Unix), monotonic_ns)
@@ -77,8 +77,8 @@ impl TimeScale {
         monotonic_ns.saturating_sub(self.points[0].monotonic_ns)
     }
 
-    /// What the one hand shows when the other one shows this. Outside of the points it goes on as
-    /// between the two that are nearest.
+    /// Converts a reading of one clock to another. Beyond the points, extrapolates from the nearest
+    /// two.
     fn convert(&self, (from, to): (Hand, Hand), at: u64) -> u64 {
         let behind = self.points.partition_point(|point| from.of(point) <= at);
         let last = self.points.len() - 1;
@@ -87,7 +87,7 @@ impl TimeScale {
         let mut run = from.of(other).saturating_sub(from.of(one));
         let mut rise = to.of(other).saturating_sub(to.of(one));
         if run == 0 || rise == 0 {
-            // One point, or a clock that was set back.
+            // There is only one point, or a clock was set back.
             (run, rise) = match from {
                 Hand::Counter => (self.ticks_per_second.max(1), 1_000_000_000),
                 Hand::Unix | Hand::Monotonic => (1, 1),
@@ -98,7 +98,7 @@ impl TimeScale {
         u64::try_from(shown.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// What the program read from a clock with this event, as a time.
+    /// Returns the time that the program read from a clock in this event.
     fn reading(&self, event: &EventRef<'_>) -> Option<u64> {
         let call = event.as_call()?;
         let (argument, is_monotonic, scale) = match (call.number(), call.argument(0)?) {
@@ -120,17 +120,16 @@ impl TimeScale {
     }
 }
 
-/// When an event happened.
+/// The time of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTime {
-    /// Since recording began.
+    /// Nanoseconds since recording began.
     pub ns: u64,
-    /// Otherwise it happened then or later, up to the time of the next event.
+    /// If false, the event happened at this time or later, up to the time of the next event.
     pub is_exact: bool,
 }
 
-/// Goes along a stream from its first event on, and tells when its events happened. Times never go
-/// back.
+/// Follows a stream from its first event and returns the times of its events. Times never decrease.
 #[derive(Debug, Clone)]
 pub struct StreamTimes<'scale> {
     scale: &'scale TimeScale,
@@ -138,17 +137,17 @@ pub struct StreamTimes<'scale> {
     last_ns: u64,
 }
 
-/// Clocks that the program reads lie so far beyond the end of the recording at most. Others are
-/// those of a time namespace, or were set.
+/// The largest distance beyond the end of the recording at which a clock that the program read is
+/// believed. Beyond that, it is the clock of a time namespace, or was set.
 const SLACK_NS: u64 = 1_000_000;
 
 impl<'scale> StreamTimes<'scale> {
-    /// Before the first event.
+    /// Starts before the first event.
     pub fn new(scale: &'scale TimeScale) -> Self {
         Self { scale, counter: 0, last_ns: 0 }
     }
 
-    /// The time of the next event of the stream. A call has it when it has returned.
+    /// Returns the time of the next event in the stream. For a call, this is its return.
     pub fn pass(&mut self, event: &EventRef<'_>) -> EventTime {
         let told = if let Some(ticks) = event.stamp() {
             self.counter = self.counter.wrapping_add(ticks);
@@ -176,7 +175,7 @@ mod tests {
     use crate::parse_event;
     use retake_contract::events::{EVENT_STAMPED, STAMP_SHIFT};
 
-    /// Two ticks a nanosecond; the time of day is set forward by a second in the middle.
+    /// Two ticks per nanosecond; the time of day is set forward by a second in the middle.
     fn scale() -> TimeScale {
         let point = |counter, unix_ns, monotonic_ns| TimePoint { counter, unix_ns, monotonic_ns };
         let points = vec![
@@ -191,7 +190,7 @@ mod tests {
         let scale = scale();
         assert_eq!(scale.began_unix_ns(), 2_000_000);
         assert_eq!(scale.span_ns(), 2_000_000);
-        // Before the first point, at points, between them, behind the last one.
+        // Before the first point, at the points, between them, and after the last one.
         for (counter, ns) in
             [(0, 0), (1_000_000, 0), (3_000_000, 1_000_000), (7_000_000, 3_000_000)]
         {
@@ -224,7 +223,7 @@ mod tests {
             (event(EventKind::Turn, Some(1000), 0), Some((1000 * unit - 1_000_000) / 2)),
             (event(EventKind::Turn, None, 0), None),
             (event(EventKind::Turn, Some(10), 0), Some((1010 * unit - 1_000_000) / 2)),
-            // The counter itself; one that is far beyond the recording is not believed.
+            // The counter itself. A value far beyond the recording is not believed.
             (event(EventKind::Tsc, None, 1_100_000), Some(50_000)),
             (event(EventKind::Tsc, None, u64::MAX), None),
             // The counters of two processors may differ a little.

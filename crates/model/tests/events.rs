@@ -1,4 +1,5 @@
-//! The event parser: what is whole is read, what is not is an error, and nothing panics.
+//! Tests of the event parser: it reads complete events, reports errors for others, and never
+//! panics.
 
 mod common;
 
@@ -27,7 +28,7 @@ fn a_call_is_read_back() {
 
 #[test]
 fn the_sub_row_decides_how_many_arguments_there_are() {
-    // prctl has five arguments, PR_GET_NAME (16) has two.
+    // prctl has five arguments; PR_GET_NAME (16) has two.
     let bytes = call("prctl", &[16, 0x1000], 0, &[output(1, 0x1000, b"name\0")]);
     let (event, _) = parse_event(&bytes).unwrap();
     let call = event.as_call().unwrap();
@@ -58,7 +59,7 @@ fn children_and_console_output_are_found() {
     let console = parse_event(&bytes).unwrap().0.as_call().unwrap().console();
     assert_eq!(console, Some((Console::Err, 99)));
 
-    // Too short to say anything: not a child, not console output.
+    // Too short for a child or console output.
     let short = [TestItem { data: vec![1], ..sequence }];
     let mut bytes = call("write", &[1, 0x1000, 2], 2, &short);
     bytes[5] = 1;
@@ -89,7 +90,7 @@ fn mappings_are_read() {
     assert_eq!(event.as_call().unwrap().items().next().unwrap().mapping(), None);
 }
 
-/// Kind, flags, number, value, body, and the line.
+/// Kind, flags, number, value, body, and the expected line.
 type Case = (EventKind, u8, u16, i64, Vec<u8>, &'static str);
 
 fn words(words: &[u64]) -> Vec<u8> {
@@ -167,7 +168,7 @@ fn of_the_program() -> Vec<Case> {
     ]
 }
 
-/// Where no hash of the memory was taken, none is shown.
+/// If no memory hash was taken, none is shown.
 fn without_a_hash() -> [Case; 3] {
     [
         (EventKind::Fatal, 0, 11, 0, vec![0; 128], "+++ killed by SIGSEGV +++"),
@@ -255,7 +256,7 @@ fn every_kind_is_decoded_and_has_a_line() {
             };
             assert_eq!((parent, pid, tid, how), expected);
         }
-        // A body that is one word short is noticed.
+        // A body that lacks one word is refused.
         if !body.is_empty() && !matches!(kind, EventKind::Signal | EventKind::State) {
             let bytes = event(kind, flags, number, value, &body[8..]);
             assert!(parse_event(&bytes).is_err(), "{kind:?}");
@@ -263,7 +264,7 @@ fn every_kind_is_decoded_and_has_a_line() {
     }
 }
 
-/// A stamp is the last word, and belongs neither to the body nor to the items of a call.
+/// A stamp is the last word, and belongs neither to the body nor to a call's items.
 #[test]
 fn stamps_lie_behind_the_body() {
     const STAMPED: u8 = 0x80;
@@ -285,7 +286,7 @@ fn stamps_lie_behind_the_body() {
     let options = TextOptions::default();
     assert_eq!(event_line(&event, &options), event_line(&without, &options));
     assert!(parse_event(&stamped(1)).is_err(), "without the flag it would be an item");
-    // There must be room for it.
+    // There must be room for the stamp.
     let mut short = event_of_turn();
     short[5] = STAMPED;
     assert_eq!(parse_event(&short).unwrap_err(), EventError::Size { size: 16 });
@@ -326,7 +327,7 @@ fn malformed_events_name_what_is_wrong() {
     );
 }
 
-/// Walks everything there is to walk.
+/// Calls all accessors on all data.
 fn exercise(bytes: &[u8]) {
     let Ok((event, size)) = parse_event(bytes) else {
         return;

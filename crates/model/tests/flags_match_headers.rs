@@ -1,4 +1,4 @@
-//! The numbers of flags are those of the installed headers, as far as these know the names.
+//! The values of flags match the installed headers, as far as these define the names.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use retake_model::flags::{self, FlagSet};
 use retake_model::table::{ArgumentKind, CALLS, Row, ValueType};
 use retake_testing::c::check_numbers;
 
-/// The headers of Debian 12 know 383.
+/// The headers of Debian 12 define 383.
 const LEAST_CHECKED: usize = 370;
 
 const HEADERS: &str = "\
@@ -36,7 +36,7 @@ const HEADERS: &str = "\
 #include <unistd.h>
 ";
 
-/// glibc says 0, since its calls need not ask for what the kernel always does on 64-bit machines.
+/// glibc defines it as 0, because the kernel always does this on 64-bit machines.
 const DIFFERENT_IN_LIBC: [&str; 1] = ["O_LARGEFILE"];
 
 fn collect(names: &mut BTreeMap<&'static str, u32>, set: &FlagSet) {

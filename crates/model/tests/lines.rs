@@ -1,4 +1,4 @@
-//! What calls look like as text.
+//! The text of calls.
 
 mod common;
 
@@ -112,7 +112,7 @@ fn waiting_is_told_as_what_was_asked_and_what_came() {
         "pselect6(0, NULL, NULL, NULL, NULL, {sigmask=[INT], sigsetsize=8}) = -1 EINTR \
         (Interrupted system call)"
     );
-    // Nothing of it was kept.
+    // Nothing was recorded of the sets.
     assert_eq!(
         line("select", &[5, 0x10, 0, 0, 0], 1, &[]),
         "select(5, 0x10, NULL, NULL, NULL) = 1"
@@ -259,7 +259,7 @@ fn listings_are_counted_and_told_whole_if_asked() {
         line("getdents64", &[3, 0x1000, 100], -20, &[]),
         "getdents64(3, 0x1000, 100) = -1 ENOTDIR (Not a directory)"
     );
-    // One that says it is longer than there is, or has no length.
+    // An entry that claims to be longer than the data, or has no length.
     for size in [0, 255] {
         let mut bad = listing.clone();
         bad[16] = size;

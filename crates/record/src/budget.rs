@@ -1,5 +1,5 @@
-//! How large a recording may become: when it is so large, the program is ended. It is ended from
-//! outside, so all that it did until then is recorded, and can be replayed.
+//! The limit for the size of a recording. At the limit the supervisor kills the program from
+//! outside, so everything that it did until then is recorded and can be replayed.
 
 use retake_kernel::shared::Header;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ impl Budget {
         Self { bytes, is_used_up: AtomicBool::new(false) }
     }
 
-    /// Ends all that lives once there are so many bytes.
+    /// Ends all live processes once `kept_bytes` reaches the limit.
     pub fn enforce(&self, kept_bytes: u64, header: &Header) {
         if kept_bytes < self.bytes || self.is_used_up.swap(true, Relaxed) {
             return;

@@ -1,12 +1,12 @@
-//! Chaos: disturbing what is recorded, so that rare interleavings show up.
+//! Chaos: disturbs the recorded program so that rare interleavings show up.
 //!
-//! Everything that is random comes from one seed. The runtime does what depends on nothing but the
-//! seed and the thread: who has the baton next, where a thread gives it up, how long it sleeps
-//! before it wants it again (`runtime/order/chaos.c`). This side decides how often, and stops
-//! threads that compute at random moments: slices of random length.
+//! All randomness comes from one seed. The runtime decides what depends only on the seed and the
+//! thread: which thread gets the baton next, where a thread yields it, how long a thread sleeps
+//! before it takes it again (`runtime/order/chaos.c`). This module decides how often that happens.
+//! It also stops computing threads at random moments, after slices of random length.
 //!
-//! No mixture finds every bug: a rare preemption shows what frequent ones hide. So each seed has a
-//! mixture of its own.
+//! No single mixture finds every bug: frequent preemptions hide what a rare one shows. So each seed
+//! has its own mixture.
 
 use crate::random::Random;
 use crate::shared_state::Recorder;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Slices of threads that compute.
+/// The shortest slice of a computing thread.
 const SHORTEST_SLICE: Duration = Duration::from_micros(40);
-/// A slice is the shortest one times a power of two up to this, times a random number from one to
-/// two.
+/// The number of scales. A slice is the shortest one, times a power of two below this exponent,
+/// times a random number from one to two.
 const SLICE_SCALES: u64 = 9;
 
-/// How often what happens; 0 is never.
+/// How often each disturbance happens, as one in so many; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mixture {
     yield_one_in: u32,
@@ -35,7 +35,7 @@ struct Mixture {
 impl Mixture {
     fn of_seed(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        // Long delays are rare ones.
+        // Long delays are rare.
         let (delay_one_in, delay_most_us) =
             random.choice([(0, 0), (2, 100), (4, 1_000), (8, 5_000), (32, 40_000)]);
         Self {
@@ -47,7 +47,8 @@ impl Mixture {
     }
 }
 
-/// Tells the runtime. A seed of 0 stands for another one: there it means no chaos.
+/// Tells the runtime the seed and the mixture. The runtime takes a seed of 0 as "no chaos", so
+/// another seed replaces it.
 pub(crate) fn announce(header: &Header, seed: u64) {
     let seed = if seed == 0 { u64::MAX } else { seed };
     let mixture = Mixture::of_seed(seed);
@@ -56,11 +57,11 @@ pub(crate) fn announce(header: &Header, seed: u64) {
     header.chaos.delay_one_in.store(mixture.delay_one_in, Relaxed);
     header.chaos.delay_most_us.store(mixture.delay_most_us, Relaxed);
     header.chaos.seed.store(seed, Relaxed);
-    // processes without a baton, too, ask at each call what they shall do
+    // Processes without a baton also check for chaos at each call.
     header.yield_tick.store(1, Relaxed);
 }
 
-/// The thread that ends slices.
+/// The thread that ends slices at random moments.
 pub(crate) struct Slicer(Worker);
 
 impl Slicer {

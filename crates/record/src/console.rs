@@ -1,5 +1,5 @@
-//! Where the program's output goes: which of the descriptors that it inherits lead to our standard
-//! output and error, and by what the runtime knows others that do.
+//! Finds where the program's output goes: which inherited descriptors lead to our standard output
+//! and error, and how the runtime recognizes other descriptors that lead there.
 
 use retake_kernel::inheritance;
 use retake_kernel::shared::{self, Header, Slot};
@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What is open, whatever name it was opened by.
+/// An open file, identified independently of the name by which it was opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     Terminal(u32),
@@ -16,7 +16,8 @@ enum Open {
     File(u64, u64),
 }
 
-/// Of other devices than terminals nobody looks at the output.
+/// Identifies what is open at a descriptor. A character device other than a terminal does not
+/// count, because its output is not read.
 fn open_as(descriptor: i32) -> Option<Open> {
     let metadata =
         std::fs::metadata(Path::new("/proc/self/fd").join(descriptor.to_string())).ok()?;
@@ -26,9 +27,10 @@ fn open_as(descriptor: i32) -> Option<Open> {
     Some(Open::File(metadata.dev(), metadata.ino()))
 }
 
-/// Tells the runtime, for the first process.
+/// Describes the console to the runtime, in the header and in the first process's slot.
 pub fn describe(header: &Header, slot: &Slot) {
-    // What was closed is closed for the program; what we have there is not its console.
+    // A descriptor that was closed when we started is closed for the program, too. What we have
+    // opened there since is not its console.
     let outputs =
         [1, 2].map(|output| (!inheritance::was_closed(output)).then(|| open_as(output))?);
     for (console, output) in header.consoles.iter().zip(outputs) {

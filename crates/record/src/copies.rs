@@ -1,28 +1,28 @@
-//! Copies of recorded processes, on their way from those who made them to who writes them down.
+//! The queue of process copies, from the threads that receive them to the thread that writes them.
 
 use retake_kernel::{clock, process};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// So many milliseconds a copy that was killed may take to end.
+/// How many milliseconds a killed copy may take to end.
 const REAPS: u32 = 1000;
 
-/// A copy that waits to be written down.
+/// A copy of a process that waits to be written.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    /// Its number.
+    /// Its process ID.
     pub pid: i32,
-    /// The stream with which its program began, and events of it before.
+    /// Where its program began: a stream, and the number of events before that point.
     pub program: (u32, u64),
     /// When it was made, on the monotonic clock.
     pub made_ns: u64,
 }
 
-/// Where copies go. A recording without images has none.
+/// The sending end. A recording without images has none.
 #[derive(Debug)]
 pub(crate) struct Inbox(Sender<Copy>);
 
-/// The other end.
+/// The receiving end.
 #[derive(Debug)]
 pub(crate) struct Outbox(Receiver<Copy>);
 
@@ -34,7 +34,8 @@ pub(crate) fn boxes() -> (Inbox, Outbox) {
 impl Inbox {
     pub fn put(&self, copy: Copy) {
         if let Err(error) = self.0.send(copy) {
-            error.0.end(); // nobody writes any more
+            // The writer has ended.
+            error.0.end();
         }
     }
 }
@@ -46,13 +47,14 @@ impl Outbox {
 }
 
 impl Copy {
-    /// Of a program that began in a stream behind so many events.
+    /// Describes a copy made now. `program` is a stream and the number of events before the
+    /// program.
     pub fn made_now(pid: i32, program: (u32, u64)) -> Self {
         Self { pid, program, made_ns: clock::monotonic_ns() }
     }
 
-    /// Ends it. One that is no child of ours ends by itself: the number comes from memory that the
-    /// program can write to.
+    /// Kills and reaps the copy if it is our child. Any other process ends by itself: the number
+    /// comes from memory that the program can write to, so it must not be trusted.
     pub fn end(&self) {
         if process::parent(self.pid) != Some(std::process::id() as i32) {
             return;

@@ -1,17 +1,17 @@
-//! What is counted while a program is recorded.
+//! Counters of a recording in progress.
 
 use std::sync::atomic::AtomicU64;
 
-/// Counts for `retake info`.
+/// The counts that `retake info` shows.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Times a tracee stood still for us.
+    /// How often a tracee stopped for the supervisor.
     pub stops: AtomicU64,
     /// Successful execs.
     pub execs: AtomicU64,
-    /// Files that were mapped and could not be stored.
+    /// Mapped files that could not be stored.
     pub unstored: AtomicU64,
-    /// Images that were written, and those that could not be.
+    /// Images that were written, and images that could not be written.
     pub images: AtomicU64,
     pub images_refused: AtomicU64,
 }

@@ -1,5 +1,5 @@
-//! Ending a tree. One that runs too long is asked politely first, so that its recording says how
-//! each process ended.
+//! Ending a process tree. A tree that exceeds its time gets SIGTERM first, so that its recording
+//! shows how each process ended.
 
 use retake_kernel::process;
 use retake_kernel::shared::{self, Header};
@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// Between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Who has not stopped within this time is in a call that cannot be interrupted.
+/// A process that has not stopped within this time is in a call that cannot be interrupted.
 const LONGEST_TO_STOP: Duration = Duration::from_millis(500);
 
-/// When a tree must have ended.
+/// The time at which a tree must have ended.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     at: Cell<Option<Instant>>,
-    /// Whether it is the user's, and not one that somebody set who asked us to end.
+    /// Whether this is the user's timeout, rather than a request to end.
     is_timeout: Cell<bool>,
     passed: Cell<bool>,
 }
@@ -30,12 +30,12 @@ impl Deadline {
         Self { at: Cell::new(at), is_timeout, passed: Cell::new(false) }
     }
 
-    /// Whether somebody was ended because the time was up.
+    /// Whether processes were ended because the user's timeout expired.
     pub fn has_passed(&self) -> bool {
         self.passed.get() && self.is_timeout.get()
     }
 
-    /// The time is up now, if it was not before.
+    /// Sets the deadline to now, unless it has already passed.
     pub fn end_now(&self) {
         if !self.is_over() {
             self.at.set(Some(Instant::now()));
@@ -43,19 +43,20 @@ impl Deadline {
         }
     }
 
-    /// How long to wait for something until the next look, `most` at most.
+    /// Returns how many milliseconds to wait until the next look: until the deadline, `most` at
+    /// most.
     pub fn wait_ms(&self, most: i32) -> i32 {
         let Some(at) = self.at.get().filter(|_| !self.passed.get()) else { return most };
         let left = at.saturating_duration_since(Instant::now()).as_millis();
         i32::try_from(left).unwrap_or(most).clamp(1, most)
     }
 
-    /// Whether the time is up.
+    /// Whether the deadline has passed.
     pub fn is_over(&self) -> bool {
         self.at.get().is_some_and(|at| Instant::now() >= at)
     }
 
-    /// Ends all that lives if it is time to.
+    /// Ends all live processes if the deadline has passed: SIGTERM first, SIGKILL after [`GRACE`].
     pub fn enforce(&self, header: &Header) {
         let Some(at) = self.at.get() else { return };
         let now = Instant::now();
@@ -70,9 +71,9 @@ impl Deadline {
     }
 }
 
-/// All of them at once: those that wait for others shall not see first that these are gone. Who is
-/// stopped in a call has left it; when he is continued, he finds the signal before he makes the
-/// call again.
+/// Sends a signal to all live processes while all of them are stopped, so that no process sees
+/// another one end before it gets the signal itself. A process stopped in a call has left the call.
+/// When it continues, it gets the signal before it repeats the call.
 fn end_all(header: &Header, signal: i32) {
     let living = live_processes(header);
     let send = |signal| {
@@ -97,22 +98,22 @@ pub(crate) fn live_processes(header: &Header) -> BTreeSet<i32> {
     live.map(|slot| slot.pid.load(Relaxed) as i32).collect()
 }
 
-/// How often the guardian looks whether somebody lives, at most.
+/// The guardian checks at most this often whether a process still lives.
 const GUARDIAN_LOOKS: u32 = 500;
-/// For so many of those it waits for children that have not named themselves yet: some were killed
-/// before.
+/// For this many checks it waits for children that have not named themselves yet. Some of them may
+/// have been killed before they could.
 const UNBORN_LOOKS: u32 = 50;
 
-/// Kills what is still alive: the guardian does it when the supervisor was killed, the drain when
-/// it can write no more.
+/// Kills all live processes and marks the session as stopping. The guardian calls this when the
+/// supervisor was killed; the drain calls it when it can no longer write.
 pub(crate) fn end_everything(header: &Header) {
     kill_everything(header);
     header.stopping.store(1, Release);
 }
 
-/// Kills what is still alive, and waits until nobody is.
+/// Kills all live processes, and waits until they are gone.
 pub(crate) fn kill_everything(header: &Header) {
-    // Nobody shall see that others were killed before him.
+    // Stop all first: no process may see that another one was killed before it.
     for pid in live_processes(header) {
         process::kill(pid, libc::SIGSTOP);
     }

@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// Without being called, the drain looks this often.
+/// How often the drain looks at the rings without its bell.
 const PERIOD: Duration = Duration::from_millis(25);
-/// While threads wait for a baton, or for the end of their process, this often.
+/// How often it looks while threads wait for a baton, or for the end of their process.
 const BUSY_PERIOD: Duration = Duration::from_millis(3);
-/// How often it looks whether threads are still there.
+/// How often it checks whether threads are still alive.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(300);
-/// How long after the last time the clocks are read again. The first time is sooner: where the
-/// recorder is killed, nothing else may say how fast the time-stamp counter runs.
+/// How often it reads the clocks. The first reading comes sooner: if the recorder is killed,
+/// nothing else may tell how fast the time-stamp counter runs.
 const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(200);
-/// It keeps at least this many slots ready.
+/// The drain keeps at least this many slots ready.
 const READY_SLOTS: usize = 8;
 
 pub(crate) struct Drain(Worker<retake_recording::Result<()>>);
@@ -35,7 +35,7 @@ impl Drain {
             process::let_waking_threads_go_first();
             let result = run(&for_thread, stop);
             if result.is_err() {
-                // With nobody to empty the rings the programs would wait for ever.
+                // Without a drain, programs would wait forever for room in their rings.
                 crate::deadline::end_everything(for_thread.header());
             }
             result
@@ -72,7 +72,7 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
             budget.enforce(recorder.log.kept_bytes(), header);
         }
         if header.mode.load(Relaxed) == shared::MODE_RECORD && Instant::now() >= next_clock {
-            // what fails here fails where rings are drained
+            // If this fails, draining rings fails too, and reports it.
             let _ = recorder.accounts.note_time();
             next_clock = Instant::now() + CLOCK_PERIOD;
         }
@@ -107,7 +107,7 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
     }
 }
 
-/// Sees to it that the next threads find a slot each.
+/// Makes sure that new threads find a slot.
 fn make_room(recorder: &Recorder) -> io::Result<()> {
     if recorder.header().ready_low.load(Acquire) == shared::READY_ENOUGH
         && ready_slots(recorder) >= READY_SLOTS
@@ -117,7 +117,7 @@ fn make_room(recorder: &Recorder) -> io::Result<()> {
     recorder.add_pool()
 }
 
-/// Tells a thread that waits for a slot that there is none, unless one has become free meanwhile.
+/// Tells threads that wait for a slot that there is none, unless a slot has become free meanwhile.
 fn refuse_threads(recorder: &Recorder, error: &io::Error, was_said: &mut bool) {
     let header = recorder.header();
     let (wanted, none) = (shared::READY_WANTED, shared::READY_NONE);
@@ -144,17 +144,17 @@ fn ready_slots(recorder: &Recorder) -> usize {
         .count()
 }
 
-/// What came of draining all rings.
+/// The result of draining all rings.
 #[derive(PartialEq, Eq)]
 enum Drained {
     Everything,
-    /// The disk is full, and nobody waits until it is not.
+    /// The disk is full, and recording no longer waits for space.
     WhatFits,
 }
 
 fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<Drained> {
     let header = recorder.header();
-    // A trace is merged from what all rings hold at one time.
+    // A trace merges what all rings hold at one time.
     let everything = last || header.mode.load(Relaxed) == shared::MODE_TRACE;
     let mut drained = Drained::Everything;
     for index in 0..recorder.slot_count() {
@@ -171,7 +171,7 @@ fn drain_all(recorder: &Recorder, last: bool) -> retake_recording::Result<Draine
             recorder.drain_lazily(index)
         };
         match result {
-            // What is in other rings may be small enough.
+            // The contents of other rings may be small enough to fit.
             Err(error) if error.is_no_space() && recorder.space.has_given_up() => {
                 drained = Drained::WhatFits;
                 continue;
@@ -193,7 +193,7 @@ fn somebody_waits(recorder: &Recorder) -> bool {
         .any(|slot| slot.state.load(Relaxed) == shared::SLOT_LIVE && slices::waits(slot))
 }
 
-/// Threads whose process ended: each stream gets its end once the thread is gone.
+/// Ends the streams of threads whose process ended, once each thread is gone.
 fn end_dying(recorder: &Recorder) {
     let header = recorder.header();
     header.dying.store(0, Release);
@@ -210,7 +210,7 @@ fn end_dying(recorder: &Recorder) {
     }
 }
 
-/// Threads that were killed have not said so.
+/// Finds threads that were killed and could not log their end.
 fn find_dead(recorder: &Recorder) {
     let header = recorder.header();
     for index in 0..recorder.slot_count() {
@@ -218,7 +218,8 @@ fn find_dead(recorder: &Recorder) {
         if slot.state.load(Acquire) != shared::SLOT_LIVE
             || slot.parent_stream.load(Relaxed) == NO_PARENT
         {
-            continue; // the first process is waited for
+            // The main thread waits for the first process.
+            continue;
         }
         if is_over(slot) && slot.state.load(Acquire) == shared::SLOT_LIVE {
             recorder.note_death(index, libc::SIGKILL);
@@ -226,12 +227,13 @@ fn find_dead(recorder: &Recorder) {
     }
 }
 
-/// Whether the thread of a slot has ended. One that execs takes over the number of its process at
-/// some moment, and its own vanishes: it has ended only if both are gone, asked for in this order.
+/// Whether the thread of a slot has ended. A thread that calls exec takes over the ID of its
+/// process at some moment, and its own ID vanishes. So it has ended only if both are gone, checked
+/// in this order.
 fn is_over(slot: &shared::Slot) -> bool {
     let (pid, tid) = (slot.pid.load(Relaxed), slot.tid.load(Relaxed));
     let is_gone = process::is_thread_gone(pid as i32, tid as i32)
         && (slot.exec_pending.load(Acquire) == 0 || process::is_gone(pid as i32));
-    // The new program may have begun meanwhile.
+    // The new program may have started meanwhile.
     is_gone && slot.tid.load(Acquire) == tid
 }

@@ -1,4 +1,4 @@
-//! Where events go: into a recording, or wherever a tracer wants them.
+//! The destination of events: a recording, or a tracer.
 
 use std::io;
 
@@ -6,77 +6,77 @@ use retake_recording::{
     ChunkEvents, Codec, ContentId, Outcome, RecordingWriter, Result, Store, StreamId, StreamInfo,
 };
 
-/// Where a traced thread stands when it is looked at.
+/// Where a traced thread is when the supervisor inspects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Before a call that moves data inside the kernel.
     BeforeMove,
-    /// Behind it.
+    /// After such a call.
     AfterMove,
-    /// A file was mapped.
+    /// After a file was mapped.
     Mapped,
-    /// Before something after which mapped memory cannot be looked at any more, or no longer be
+    /// Before an operation after which mapped memory can no longer be read, or can no longer be
     /// told from what others write.
     BeforeUnmap,
-    /// Before a call on a file that somebody has mapped for writing.
+    /// Before a call on a file that a process has mapped for writing.
     UsesMappedFile,
 }
 
-/// A traced thread at a call, standing still.
+/// A traced thread stopped at a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// Why.
+    /// Where in the call the thread is.
     pub stage: Stage,
-    /// Process.
+    /// Process ID.
     pub pid: i32,
-    /// Thread.
+    /// Thread ID.
     pub tid: i32,
     /// When the call was entered: nanoseconds since 1970.
     pub time_ns: u64,
-    /// Which call.
+    /// The system-call number.
     pub number: u64,
-    /// Its arguments.
+    /// The arguments of the call.
     pub arguments: [u64; 6],
-    /// What it returned, if it did.
+    /// The result of the call, if it has returned.
     pub result: i64,
 }
 
-/// Takes what the recorded or traced threads log. Its methods are called from several threads, but
-/// never for one stream from two at once. One that fails for want of space is called again with the
-/// same arguments until it succeeds; the program waits meanwhile.
+/// Takes what recorded or traced threads log. Several threads call its methods, but never two at
+/// once for the same stream. A call that fails because the disk is full is repeated with the same
+/// arguments until it succeeds; the program waits meanwhile.
 pub trait EventLog: std::fmt::Debug + Send + Sync {
-    /// A thread begins. Comes before its first events.
+    /// Declares a thread's stream, before its first events.
     ///
     /// # Errors
-    /// It cannot be noted.
+    /// The declaration cannot be written.
     fn declare_stream(&self, info: &StreamInfo) -> Result<()>;
 
-    /// The next bytes of a stream; `events` says where in them events begin.
+    /// Appends the next bytes of a stream; `events` says where in them events begin.
     ///
     /// # Errors
-    /// They cannot be kept.
+    /// The bytes cannot be kept.
     fn append(&self, stream: StreamId, bytes: &[u8], events: ChunkEvents) -> Result<()>;
 
-    /// A file that the program mapped; its content is in the store.
+    /// Keeps a file that the program mapped; its content is in the store.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// The file cannot be kept.
     fn keep_file(&self, store: &Store, content: ContentId) -> Result<()>;
 
-    /// A file that was kept, and that nobody needs after all.
+    /// Drops a file that was kept but is not needed after all.
     fn drop_file(&self, _content: ContentId) {}
 
-    /// What to add to the stream of a process that has executed a program and stands before its
-    /// first instruction: whole events.
+    /// Returns whole events to add to the stream of a process that has executed a program and has
+    /// not run its first instruction yet.
     fn at_exec(&self, _pid: i32) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Traces: a thread asks to be looked at. What is found goes to `sink` as whole events for its
-    /// stream; the answer is the thread's.
+    /// Traces: inspects a thread that asked for it. The findings go to `sink` as whole events for
+    /// the thread's stream; the return value is the answer to the thread.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// Those of `sink`.
     fn at_call(
         &self,
         _moment: &Moment,
@@ -85,10 +85,10 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
         Ok(0)
     }
 
-    /// Traces: a process ended in whatever way.
+    /// Traces: notes that a process ended, in whatever way.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// Those of `sink`.
     fn at_death(
         &self,
         _pid: i32,
@@ -97,28 +97,29 @@ pub trait EventLog: std::fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Something is missing from here on: says what and why.
+    /// Notes that the log is incomplete from here on; `reason` says what is missing and why.
     fn incomplete(&self, _reason: &str) {}
 
-    /// Bytes of what was kept of events so far; 0 if nobody counts them.
+    /// Returns the bytes of events kept so far; 0 if they are not counted.
     fn kept_bytes(&self) -> u64 {
         0
     }
 
-    /// All rings have been looked at once since the last time.
+    /// Notes that the drain has visited all rings since the last call.
     fn drained(&self) {}
 
-    /// The last process has ended.
+    /// Completes the log after the last process has ended.
     ///
     /// # Errors
-    /// What is kept cannot be completed.
+    /// The log cannot be completed.
     fn finish(&self, outcome: &Outcome) -> Result<()>;
 }
 
-/// Events that are smaller than this on average are mostly calls, not the data that they read.
+/// Events smaller than this on average are mostly calls, not data that calls read.
 const SMALL_EVENT_BYTES: usize = 1 << 10;
 
-/// What suits a chunk: calls are much alike, data are not, and must not hold the program up.
+/// Chooses the codec for a chunk. Calls compress well. Data compress badly, and compressing them
+/// must not delay the program.
 fn codec_for(bytes: usize, events: ChunkEvents) -> Codec {
     if bytes / SMALL_EVENT_BYTES < events.count as usize { Codec::Small } else { Codec::Fast }
 }

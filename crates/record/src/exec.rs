@@ -1,6 +1,6 @@
-//! The exec stop: the one moment in which a recorded process stands still for the supervisor. Its
-//! address space is described in its stream, nine bytes of bootstrap are written into the padding
-//! of its vDSO, and it is let go for good.
+//! The exec stop: the one moment in which the supervisor stops a recorded process. The supervisor
+//! describes the address space in the process's stream, writes nine bytes of bootstrap code into
+//! the padding of its vDSO, and lets it go for good.
 
 use crate::exec_event::{ExecEvent, stamped, start_event};
 use crate::shared_state::Recorder;
@@ -21,16 +21,17 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 const BOOTSTRAP: [u8; 9] = [0xb8, 0x1e, 0, 0, 0, 0x0f, 0x05, 0xff, 0xe3];
 const SHM_RDONLY_EXEC: u64 = 0o110_000;
 
-/// How [`attend`] ended.
+/// The result of [`attend`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Attended {
     Executed,
     NotExecuted,
-    /// It ended, with this wait status, which nobody else can ask for any more.
+    /// The process ended with this wait status. The status has been consumed, so no other wait
+    /// returns it.
     Ended(i32),
 }
 
-/// Follows a thread from the attach to the other side of its exec.
+/// Follows an attached thread through its exec.
 pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> Attended {
     let shared_slot = &recorder.header().slots[slot];
     let mut attached = attached;
@@ -44,7 +45,7 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
                 let Err(error) = inject(recorder, slot, stopped) else {
                     return Attended::Executed;
                 };
-                // One that was killed meanwhile needs no word.
+                // A process that was killed meanwhile needs no message.
                 if error.raw_os_error() != Some(libc::ESRCH) && process::has_memory(tid) {
                     retake_kernel::tell!(
                         "retake: cannot record the program that process {tid} executed: {error}"
@@ -66,13 +67,14 @@ pub(crate) fn attend(recorder: &Recorder, slot: usize, attached: Attached) -> At
         };
         match next {
             (_, Ok(again)) => attached = again,
-            (tid, Err(_)) => return end(tid), // killed meanwhile
+            // The tracee was killed meanwhile.
+            (tid, Err(_)) => return end(tid),
         }
     }
 }
 
-/// Ends a tracee that is not let go. Its parent, who waits for it, is told only when its tracer
-/// knows.
+/// Kills a tracee that cannot be let go, and reaps it. The kernel tells a waiting parent about the
+/// death only after the tracer has reaped the tracee.
 fn end(tid: i32) -> Attended {
     process::kill(tid, libc::SIGKILL);
     tracee::end_of(tid).map_or(Attended::NotExecuted, Attended::Ended)
@@ -83,7 +85,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     let mut registers = stopped.registers()?;
     let mappings = maps::of_process(pid)?;
     let shared_slot = &recorder.header().slots[slot];
-    // A thread that was about to end the process has marked this one, and lost against the exec.
+    // A thread that was about to end the process marked this one as dying, but the exec came first.
     let _ =
         shared_slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_LIVE, AcqRel, Acquire);
     recorder.siblings_died(slot, pid);
@@ -140,14 +142,14 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     stopped.detach()
 }
 
-/// What the runtime must know of the first mappings: header index plus one and load bias of program
-/// and interpreter, and the vDSO.
+/// What the runtime must know about the first mappings: the address of the vDSO, and for program
+/// and interpreter the index in the header's file list plus one and the load bias.
 #[derive(Default)]
 struct First {
     program: (u64, u64),
     interpreter: (u64, u64),
     vdso: u64,
-    /// Whether some of the text may call the kernel where nothing is patched.
+    /// Whether some text may make system calls at sites that are not patched.
     unknown_calls: bool,
 }
 
@@ -187,7 +189,7 @@ fn add_mappings(
         };
         event.add_file(recorder.header(), mapping, index);
         if mapping.writable {
-            // The kernel zeroed what lies behind the file's bytes on the last page.
+            // The kernel zeroed the rest of the last page, after the file's bytes.
             let page = mapping.end - 4096;
             event.add_area(page, &memory::read_vec(pid, page, 4096)?);
         }
@@ -199,7 +201,8 @@ fn add_mappings(
         if stubs_fit(recorder.header(), *place, mappings) {
             event.add_overlays(recorder.header(), place.0 as usize - 1, place.1);
         } else {
-            place.0 = 0; // its own text stays; dispatch catches its calls
+            // The file keeps its own text, and dispatch catches its calls.
+            place.0 = 0;
             first.unknown_calls = true;
         }
     }
@@ -216,7 +219,8 @@ impl First {
     }
 }
 
-/// Memory that shows no file, the vDSO, and the stack with what the kernel put there.
+/// Adds a mapping without a file: anonymous memory, the vDSO, or the stack with what the kernel put
+/// there.
 fn add_anonymous(
     recorder: &Recorder,
     pid: i32,
@@ -279,7 +283,7 @@ impl Program {
     }
 }
 
-/// The index of the interpreter's file, as the process sees it, whatever its root directory is.
+/// Returns the index of the interpreter's file. The path is resolved below the process's own root.
 fn interpreter_index(recorder: &Recorder, pid: i32, mapping: &Mapping) -> io::Result<usize> {
     let path = format!("/proc/{pid}/root{}", mapping.name);
     let metadata = std::fs::metadata(&path)?;
@@ -294,8 +298,9 @@ fn interpreter_index(recorder: &Recorder, pid: i32, mapping: &Mapping) -> io::Re
         .wait(|| recorder.files.index_of(&recorder.session, &File::open(&path)?, Placement::After))
 }
 
-/// Heaps follow programs, so stubs go before them; except where programs lie among the libraries,
-/// right behind the vDSO (static position-independent ones).
+/// Chooses where the program's stubs go. The heap follows the program, so stubs go before it. A
+/// static position-independent program lies among the libraries, right after the vDSO; its stubs go
+/// after it.
 fn program_placement(first: &Mapping, mappings: &[Mapping]) -> Placement {
     if mappings.iter().any(|mapping| mapping.end == first.start) {
         Placement::After
@@ -304,7 +309,7 @@ fn program_placement(first: &Mapping, mappings: &[Mapping]) -> Placement {
     }
 }
 
-/// Whether the place of a file's stubs is free.
+/// Whether the address range of a file's stubs is free.
 fn stubs_fit(header: &shared::Header, (index, bias): (u64, u64), mappings: &[Mapping]) -> bool {
     let stubs = &header.files[index as usize - 1].stubs;
     let start = bias.wrapping_add(stubs.address.load(Relaxed));
@@ -325,7 +330,7 @@ fn check_class(program: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the kernel placed the program break: field 47 of /proc/PID/stat.
+/// Returns where the kernel placed the program break: field 47 of /proc/PID/stat.
 fn break_start(pid: i32) -> Option<u64> {
     let text = String::from_utf8(process::read_proc(pid, "stat").ok()?).ok()?;
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(44)?.parse().ok()

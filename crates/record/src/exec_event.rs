@@ -1,4 +1,4 @@
-//! The bodies of the events that the supervisor writes itself.
+//! The events that the supervisor itself writes into streams.
 
 use retake_contract::events::{
     END_ANYWHERE, END_IN_TURN, EVENT_CALL, EVENT_END, EVENT_EXEC, EVENT_STAMPED, EVENT_START,
@@ -24,7 +24,7 @@ fn encode(kind: u8, number: u16, value: u64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Gives an event a stamp, as that of a thread that stands still.
+/// Adds a stamp to an event, on behalf of a thread that stands still.
 pub(crate) fn stamped(mut bytes: Vec<u8>, header: &Header, slot: &Slot) -> Vec<u8> {
     if header.options.load(Relaxed) & OPTION_STAMPS == 0 {
         return bytes;
@@ -38,15 +38,17 @@ pub(crate) fn stamped(mut bytes: Vec<u8>, header: &Header, slot: &Slot) -> Vec<u
     bytes
 }
 
-/// The first event of the first process.
+/// Encodes the first event of the first process.
 pub(crate) fn start_event(pid: i32) -> Vec<u8> {
     let mut body = [pid.to_le_bytes(), pid.to_le_bytes()].concat();
-    body.extend([0; 16]); // how, and the time, which an exec event says
+    // Start kind and time. The exec event that follows gives them.
+    body.extend([0; 16]);
     encode(EVENT_START, 0, u64::MAX, &body)
 }
 
-/// A thread ended without saying so. `in_turn`: it had the baton. `counts`: under the sync policy,
-/// how many sections it ended in its last turn, and how many operations it ended.
+/// Encodes the end of a thread that did not log it. `in_turn`: the thread held the baton. `counts`:
+/// under the sync policy, the sections that it ended in its last turn and the operations that it
+/// ended.
 pub(crate) fn end_event(status: i32, in_turn: bool, counts: Option<[u64; 2]>) -> Vec<u8> {
     encode(
         EVENT_END,
@@ -56,13 +58,13 @@ pub(crate) fn end_event(status: i32, in_turn: bool, counts: Option<[u64; 2]>) ->
     )
 }
 
-/// A turn among processes that share memory, taken by a thread that was killed before it could say
-/// so.
+/// Encodes a turn of the domain that several processes share, for a thread that was killed before
+/// it logged the turn.
 pub(crate) fn turn_event(turn: u64) -> Vec<u8> {
     encode(EVENT_TURN, TURN_SHARED, turn, &[])
 }
 
-/// While tracing: the call in which a thread was when it died, without a time at which it returned.
+/// While tracing: encodes the call in which a thread died, without a return time.
 pub(crate) fn unfinished_call(slot: &Slot) -> Vec<u8> {
     let entered = slot.traced.entered_ns.swap(0, Relaxed);
     let number = slot.traced.number.load(Relaxed) as u16;
@@ -83,7 +85,7 @@ pub(crate) fn unfinished_call(slot: &Slot) -> Vec<u8> {
     encode(EVENT_CALL, number, 0, &body)
 }
 
-/// An address space right after exec.
+/// The exec event: an address space right after exec.
 pub(crate) struct ExecEvent {
     head: [u8; exec_body::LAYOUT_BYTES],
     program_counter: u64,
@@ -166,7 +168,7 @@ impl ExecEvent {
         );
     }
 
-    /// The patched text over a file's own, and its stubs.
+    /// Adds the patched text that overlays a file's own text, and the stubs.
     pub fn add_overlays(&mut self, header: &Header, index: usize, bias: u64) {
         let file = &header.files[index];
         let parts = file.part_count.load(Relaxed) as usize;

@@ -1,9 +1,9 @@
-//! Stopping threads that run on in user code while signals wait for them, or others for the baton.
-//! `docs/FORCED.md` tells the whole story.
+//! Stops threads that keep running user code while signals are pending for them, or while other
+//! threads wait for the baton. `docs/FORCED.md` explains the design.
 //!
-//! One thread watches the slots that asked for it. It sends a signal that the runtime keeps
-//! unblocked; the runtime traces a few instructions and asks what they were (`answer`), then stops
-//! the thread where replay can find it again.
+//! One thread watches the slots that asked for this. It sends a signal that the runtime keeps
+//! unblocked. The runtime traces a few instructions and asks the supervisor about them (`answer`).
+//! Then it stops the thread at a point that replay can find again.
 
 use crate::random::Random;
 use crate::shared_state::Recorder;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// A signal waits this long for the thread to come to a sync point by itself.
+/// How long a signal waits for the thread to reach a sync point by itself.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// The same under the sync policy, where replay does not find the place again: there it is the last
-/// resort.
+/// The same under the sync policy, where replay does not find the point again. There, forcing is
+/// the last resort.
 const PATIENCE_IN_PARALLEL: Duration = Duration::from_millis(100);
-/// Between two looks while somebody waits, and between two attempts.
+/// The time between two looks while a thread waits, and between two attempts.
 const PERIOD: Duration = Duration::from_millis(1);
-/// Between two looks without being called: for signals that were put off inside the runtime, just
-/// before it was left.
+/// The time between two looks without a bell, for signals deferred inside the runtime just before
+/// the thread left it.
 const IDLE_PERIOD: Duration = Duration::from_millis(25);
 
-/// So much of a trace is looked at.
+/// The most traced instructions that are examined.
 const MOST_STEPS: u64 = 4096;
 
 pub(crate) struct Forcer(Worker);
@@ -47,18 +47,18 @@ impl Forcer {
         Self(Worker::start(bell, move |stop| run(&for_thread, stop)))
     }
 
-    /// Asks the thread to end.
+    /// Tells the thread to end.
     pub fn stop(&self) {
         self.0.tell();
     }
 
-    /// Waits until it has.
+    /// Waits until the thread has ended.
     pub fn join(self) {
         let _ = self.0.end();
     }
 }
 
-/// Slots seen waiting: which of their requests, and since when.
+/// Slots seen waiting, each with the sequence number of its request and the time since when.
 type Waiting = HashMap<usize, (u32, Instant)>;
 
 fn run(recorder: &Recorder, stop: &Stop) {
@@ -103,7 +103,7 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
     }
 }
 
-/// Answers REQUEST_FORCE: 0, or -1 when the process cannot be looked at.
+/// Answers REQUEST_FORCE: 0, or -1 if the process cannot be examined.
 pub(crate) fn answer(slot: &shared::Slot) -> i64 {
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     let pid = slot.pid.load(Relaxed) as i32;
@@ -118,11 +118,12 @@ pub(crate) fn answer(slot: &shared::Slot) -> i64 {
             }
             0
         }
-        Err(_) => -1, // the runtime stops where it is: slower to find again, no less right
+        // The runtime then stops the thread where it is: slower to find again, but just as correct.
+        Err(_) => -1,
     }
 }
 
-/// The bytes of a `struct force_answer`, and whether the thread only waits for another one.
+/// Returns the bytes of a `struct force_answer`, and whether the thread only waits for another one.
 fn examine(
     pid: i32,
     trace: u64,

@@ -1,5 +1,5 @@
-//! What a program's processes mapped the last time it was recorded is entered into the list of
-//! files while it starts. They find it there, and need not wait.
+//! Foresight: while a program starts, enters the files that its processes mapped the last time it
+//! was recorded into the list of files. The processes then find them there and need not wait.
 
 use crate::shared_state::Recorder;
 use retake_kernel::process;
@@ -12,9 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// In the store's cache.
+/// The kind of cache entry in the store.
 const KIND: &str = "foresight";
-/// So many files are remembered, the first ones.
+/// The most files that are remembered: the first ones.
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 1 << 20;
 const AFTER: u8 = b'a';
@@ -38,8 +38,8 @@ impl Foresight {
         Self { recorder: Arc::clone(recorder), key, before, worker }
     }
 
-    /// The last process has ended: takes away what was expected in vain, and remembers what was
-    /// not.
+    /// Removes files that were entered but not mapped, and remembers the files that were. Called
+    /// after the last process has ended.
     pub fn finish(self) {
         let Self { recorder, key, before, worker } = self;
         let _ = worker.map(Worker::end);
@@ -53,7 +53,7 @@ impl Foresight {
         now.truncate(MOST_FILES);
         if now != before {
             let bytes = now.iter().map(to_bytes).collect::<Vec<_>>().join(&0);
-            // the next recording starts slower
+            // On failure, the next recording only starts more slowly.
             let _ = recorder.files.store().put_named_hint(KIND, &key, &bytes);
         }
     }
@@ -65,12 +65,12 @@ fn enter(recorder: &Recorder, files: &[Foreseen], stop: &Stop) {
         if stop.is_told() {
             return;
         }
-        // An error is met again, and told, when the file is mapped.
+        // If this fails, the same error appears and is reported when the file is mapped.
         let _ = recorder.files.foresee(&recorder.session, file);
     }
 }
 
-/// Whatever the file holds, these are only expectations.
+/// Reads the remembered files. The cache may hold anything: its contents are only expectations.
 fn remembered(recorder: &Recorder, key: &str) -> Vec<Foreseen> {
     let mut bytes = Vec::new();
     if let Ok(Some(file)) = recorder.files.store().named_cache(KIND, key) {
@@ -79,7 +79,7 @@ fn remembered(recorder: &Recorder, key: &str) -> Vec<Foreseen> {
     bytes.split(|&byte| byte == 0).filter_map(from_bytes).take(MOST_FILES).collect()
 }
 
-/// A letter for the placement, and the path.
+/// Encodes a file as a letter for the placement, then the path.
 fn to_bytes(file: &Foreseen) -> Vec<u8> {
     let letter = if file.placement == Placement::Before { BEFORE } else { AFTER };
     [&[letter], file.path.as_os_str().as_bytes()].concat()

@@ -1,4 +1,4 @@
-//! The threads that work for a recording while it goes on.
+//! The threads that work for a recording in progress.
 
 use crate::drain::Drain;
 use crate::images::Images;
@@ -7,7 +7,7 @@ use crate::shared_state::Recorder;
 use crate::{RecordError, chaos, forced, service};
 use std::sync::Arc;
 
-/// All of them.
+/// All helper threads.
 pub(crate) struct Helpers {
     recorder: Arc<Recorder>,
     drain: Drain,
@@ -38,12 +38,12 @@ impl Helpers {
         }
     }
 
-    /// Waits until all have ended, once nobody is left to be forced or served.
+    /// Ends all threads and waits for them. No recorded process may be left to be forced or served.
     pub fn stop(self) -> Result<(), RecordError> {
         if let Some(slicer) = self.slicer {
             slicer.stop();
         }
-        // They end beside one another.
+        // Forcer and service end in parallel.
         if let Some(images) = self.images {
             images.stop();
         }

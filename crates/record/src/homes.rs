@@ -1,12 +1,12 @@
-//! Threads are bound to a core while they take turns often (`runtime/order/home.c`). Two things are
-//! left to the supervisor.
+//! The runtime binds threads to a core while they take turns often (`runtime/order/home.c`). Two
+//! tasks are left to the supervisor.
 //!
-//! A thread that takes no turns any more would stay on that core, next to others that are bound to
-//! it, until it took one: it is set free.
+//! A thread that takes no more turns would stay bound to that core, next to other bound threads,
+//! until its next turn. The supervisor unbinds it.
 //!
-//! And the kernel cannot move a bound thread. When a client is woken on the core of the server that
-//! answers it, the kernel takes tens of milliseconds to move it away again, although another core
-//! is idle. So threads move when another process computes where they are bound.
+//! And the kernel cannot move a bound thread. When a client wakes on the core of the server that
+//! answers it, the kernel takes tens of milliseconds to move it away again, even if another core is
+//! idle. So the supervisor moves bound threads when another process computes on their core.
 
 use crate::idle::{IdleTimes, MOST_CORES};
 use crate::shared_state::Recorder;
@@ -16,20 +16,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// Without a turn for so long, twice that at most, a thread is set free.
+/// A thread without a turn for this time, or at most twice this time, is unbound.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// While threads are bound, it is looked this often who else is on their core.
+/// How often the supervisor checks what else runs on the core of bound threads.
 pub(crate) const PERIOD: Duration = Duration::from_millis(4);
 const SHORTEST_PERIOD: Duration = Duration::from_millis(3);
-/// Reading the clock of each process costs as much as a short call.
+/// The most processes to watch: reading the clock of one costs as much as a short system call.
 const MOST_PROCESSES: usize = 64;
-/// After a move others must have time to find their places.
+/// After a move, the scheduler needs time to place the other threads.
 const REST: Duration = Duration::from_millis(10);
 const LONGEST_REST: Duration = Duration::from_millis(640);
 
 pub(crate) struct Homes {
     freed: Instant,
-    /// The last turns of those that were bound then, by the numbers of their slots.
+    /// The last turn of each thread bound at that time, by slot.
     turns: HashMap<usize, u64>,
     idle: IdleTimes,
     seen: Option<Seen>,
@@ -37,7 +37,7 @@ pub(crate) struct Homes {
     rest: Duration,
 }
 
-/// What had happened until some time.
+/// The counters at one time.
 struct Seen {
     at: Instant,
     idle: Vec<(u32, Duration)>,
@@ -51,7 +51,7 @@ struct Bound {
     domain: u32,
 }
 
-/// Their processes, and for how long those have computed, on any core.
+/// The processes of these threads, and how long they have computed on any core.
 #[derive(Debug, Default, Clone)]
 struct Busy {
     processes: BTreeSet<u32>,
@@ -75,12 +75,12 @@ impl Homes {
         }
     }
 
-    /// Whether somebody is bound, so that [`Homes::look`] shall be called again after [`PERIOD`].
+    /// Whether threads are bound, so that [`Homes::look`] should be called again after [`PERIOD`].
     pub fn are_watched(&self) -> bool {
         self.seen.is_some()
     }
 
-    /// Called as often as may be.
+    /// Unbinds idle threads and moves crowded ones. May be called at any rate.
     pub fn look(&mut self, recorder: &Recorder) {
         if self.freed.elapsed() >= PATIENCE {
             self.free(recorder);
@@ -113,7 +113,7 @@ impl Homes {
         }
     }
 
-    /// `None`: nobody is bound, or too many are.
+    /// Reads the counters. Returns `None` if no threads are bound, or too many.
     fn see(&mut self, recorder: &Recorder) -> Option<Seen> {
         let mut all: BTreeMap<Bound, Busy> = BTreeMap::new();
         for (_, slot, home) in bound(recorder) {
@@ -135,7 +135,7 @@ impl Homes {
         Some(Seen { at: Instant::now(), idle: self.idle.read(), bound: all })
     }
 
-    /// Sets free who took no turn.
+    /// Unbinds the threads that took no turn.
     fn free(&mut self, recorder: &Recorder) {
         self.freed = Instant::now();
         let before = std::mem::take(&mut self.turns);
@@ -144,7 +144,7 @@ impl Homes {
             if before.get(&index) == Some(&turn) {
                 slot.affinity.home.store(0, Relaxed);
                 let cores = slot.affinity.cores.iter().map(|word| word.load(Relaxed));
-                // It may be gone, or not ours to bind any more.
+                // The thread may be gone, or we may no longer have the right to bind it.
                 let _ = Processors::from_words(cores).give(slot.tid.load(Relaxed) as i32);
             } else {
                 self.turns.insert(index, turn);
@@ -153,7 +153,7 @@ impl Homes {
     }
 }
 
-/// The threads that are bound, with the numbers of their slots and their cores, plus 1.
+/// The bound threads, each with its slot number and its core plus 1.
 fn bound(recorder: &Recorder) -> impl Iterator<Item = (usize, &shared::Slot, u32)> {
     let slots = recorder.header().slots[..recorder.slot_count()].iter().enumerate();
     slots.filter_map(|(index, slot)| {
@@ -166,8 +166,8 @@ fn bound(recorder: &Recorder) -> impl Iterator<Item = (usize, &shared::Slot, u32
     })
 }
 
-/// Threads that had their core for a part of the time only, while others used it, and a core that
-/// was idle for most of the time.
+/// Finds threads that had their core only part of the time because others used it, and a core that
+/// was idle most of the time.
 fn roomier(before: &Seen, now: &Seen) -> Option<(Bound, u32)> {
     let passed = now.at - before.at;
     let idle = |core: u32| {
@@ -217,8 +217,8 @@ mod tests {
         }
     }
 
-    /// What is seen after ten milliseconds in which all computed for so many, and each core was
-    /// idle for so many.
+    /// The counters ten milliseconds later, when each process computed for `computed` milliseconds
+    /// and each core was idle for as many as `idle` says.
     fn after(before: &Seen, computed: u64, idle: &[u64]) -> Seen {
         let idle = before
             .idle

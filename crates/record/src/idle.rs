@@ -1,4 +1,4 @@
-//! How long cores have been idle, as the kernel accounts for it.
+//! How long cores have been idle, by the kernel's accounting.
 
 use retake_kernel::call_tracer::Processors;
 use std::collections::BTreeSet;
@@ -6,22 +6,22 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// So many are read at most, since each costs some microseconds.
+/// The most cores to read: each costs some microseconds.
 pub(crate) const MOST_CORES: usize = 8;
 
-/// The accounts of some cores. Not every kernel keeps them.
+/// The idle times of some cores. Not every kernel provides them.
 #[derive(Default)]
 pub(crate) struct IdleTimes {
     cores: Vec<(u32, Vec<File>)>,
 }
 
 impl IdleTimes {
-    /// Whether the kernel keeps one of the core.
+    /// Whether the kernel provides the idle time of a core.
     pub fn exist_for(core: u32) -> bool {
         !open(core).is_empty()
     }
 
-    /// Of these cores and of others that the caller may use.
+    /// Opens the idle times of these cores and of others that the caller may use.
     pub fn around(cores: &BTreeSet<u32>) -> Self {
         let Ok(usable) = Processors::of(0) else { return Self::default() };
         let others = (0..libc::CPU_SETSIZE as u32)
@@ -39,7 +39,7 @@ impl IdleTimes {
         cores.iter().all(|core| self.cores.iter().any(|(known, _)| known == core))
     }
 
-    /// The cores, and how long each has been idle since the machine started.
+    /// Returns the cores, each with its idle time since the machine started.
     pub fn read(&self) -> Vec<(u32, Duration)> {
         self.cores.iter().map(|(core, states)| (*core, states.iter().map(read).sum())).collect()
     }

@@ -1,8 +1,8 @@
-//! Images of the processes that are recorded, from which a replay can begin.
+//! Images of the recorded processes, from which a replay can start.
 //!
-//! The runtime makes copies of its process when it is asked to (runtime/calls/image.c). A thread
-//! here asks for them now and then, and writes them down as kept checkpoints, one after the other.
-//! It asks again when none is left to be written: where the disk is slow there are fewer.
+//! The runtime copies its process on request (runtime/calls/image.c). A thread of the recorder
+//! requests copies from time to time, and writes them one after the other as kept checkpoints. It
+//! makes a new request when no copy is left to write, so a slow disk gets fewer images.
 
 use crate::copies::{Copy, Outbox};
 use crate::shared_state::Recorder;
@@ -20,14 +20,14 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// How long the thread waits before it looks whether it is to end.
+/// How often the thread checks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
-/// So many milliseconds a copy may take to be our child.
+/// How many milliseconds a copy may take to become our child.
 const ADOPTED_LOOKS: u32 = 1000;
-/// In the name of System V shared memory, in the list of mappings.
+/// The beginning of the name that System V shared memory has in the list of mappings.
 const SEGMENT_NAME: &str = "/SYSV";
 
-/// How often images are made, and where they go.
+/// How often images are made, and where they are written.
 pub(crate) struct Plan {
     pub every: Duration,
     pub places: Checkpoints,
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     pub began_ns: u64,
 }
 
-/// The thread that asks for images and writes them.
+/// The thread that requests images and writes them.
 pub(crate) struct Images(Worker);
 
 impl Images {
@@ -46,7 +46,7 @@ impl Images {
         Self(Worker::start(|| {}, move |stop| writer.run(stop, &outbox)))
     }
 
-    /// Waits until what there is has been written.
+    /// Waits until all pending copies have been written.
     pub fn stop(self) {
         let _ = self.0.end();
     }
@@ -76,7 +76,7 @@ impl Writer {
         }
     }
 
-    /// A recording is worth more than its images: what fails here is counted.
+    /// Writes a copy as an image. A failure is only counted: it must not harm the recording.
     fn take(&self, copy: &Copy) {
         let written = self.write(copy);
         copy.end();
@@ -119,8 +119,8 @@ impl Writer {
     }
 }
 
-/// The number comes from the runtime, in memory that the program can write to: only a child of ours
-/// is looked at.
+/// Waits until a copy is our child. The number comes from memory that the program can write to, so
+/// only our own children are inspected.
 fn wait_until_adopted(pid: i32) -> Result<()> {
     let own = Some(std::process::id() as i32);
     for _ in 0..ADOPTED_LOOKS {
@@ -132,7 +132,7 @@ fn wait_until_adopted(pid: i32) -> Result<()> {
     Err(ImageError::Refused("the copy is no child of the recorder".to_owned()))
 }
 
-/// What of the recording's files a mapping of a copy shows; `None`: that is not known.
+/// Returns which of the recording's files a mapping of a copy shows; `None` if that is unknown.
 fn content_of(recorder: &Recorder, pid: i32, mapping: &Mapping) -> Option<ContentId> {
     if mapping.name.starts_with(SEGMENT_NAME) {
         return content_of_segment(recorder.header(), mapping.inode);
@@ -155,7 +155,7 @@ fn content_of(recorder: &Recorder, pid: i32, mapping: &Mapping) -> Option<Conten
     (!is_changed).then(|| ContentId(load_content(&file.content)))
 }
 
-/// Patched text, or stubs.
+/// Returns the content of a segment with patched text or stubs.
 fn content_of_segment(header: &shared::Header, id: u64) -> Option<ContentId> {
     let is_meant = |part: &&ImagePart| part.segment_id.load(Relaxed) as u64 == id;
     let files = &header.files[..header.file_count.load(Relaxed) as usize];

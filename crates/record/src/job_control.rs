@@ -1,9 +1,9 @@
-//! Waiting for the first process, and following it into and out of the stops of job control.
+//! Waits for the first process, and follows it into and out of job-control stops.
 //!
-//! The process that waits for the recorder, a shell for example, shall see it stopped when the
-//! program is stopped, and may continue it in place of the program. Others continue the program
-//! alone, or have work for the recorder while only the first process is stopped: then the guardian
-//! wakes it.
+//! The process that waits for the recorder, such as a shell, must see the recorder stop when the
+//! program stops. It may continue the recorder in place of the program. But other processes may
+//! continue the program directly, or may need the recorder while only the first process is stopped.
+//! Then the guardian wakes the recorder.
 
 use crate::deadline::Deadline;
 use crate::shared_state::Recorder;
@@ -15,24 +15,27 @@ use std::io;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
-/// How often the first process is looked at, in milliseconds.
+/// How often the first process is checked, in milliseconds.
 const LOOK_MS: i32 = 100;
-/// To continue a process group continues the program and the recorder, one after the other.
+/// A signal that continues a process group reaches the program and the recorder one after the
+/// other, within this time.
 const TOGETHER: Duration = Duration::from_millis(20);
 
-/// The number of the first process, and how often the runtimes have called the supervisor so far.
+/// Returns the ID of the first process, and how often the runtimes have called the supervisor so
+/// far, in one word.
 fn seen(header: &Header, pid: i32) -> u64 {
     let bells = [&header.drain_doorbell, &header.request_doorbell, &header.force_doorbell];
     let calls = bells.iter().fold(0u32, |sum, bell| sum.wrapping_add(bell.load(Acquire)));
     u64::from(pid as u32) << 32 | u64::from(calls)
 }
 
-/// A traced stop is none: it is ours, at an exec, and takes as long as the patcher takes.
+/// Whether a process is stopped by job control. A ptrace stop does not count: it is the
+/// supervisor's own, at an exec, and lasts as long as patching does.
 fn is_stopped(pid: i32) -> bool {
     process::state(pid) == Some('T')
 }
 
-/// In the guardian: whether a recorder that had `before` in front of it when it stopped must go on.
+/// For the guardian: whether a recorder that stopped when [`seen`] was `before` must continue.
 pub(crate) fn must_go_on(header: &Header, before: u64) -> bool {
     let pid = (before >> 32) as i32;
     !is_stopped(pid) || seen(header, pid) != before
@@ -41,7 +44,7 @@ pub(crate) fn must_go_on(header: &Header, before: u64) -> bool {
 /// Waits until the first process has ended, and returns its wait status.
 ///
 /// # Errors
-/// There is no descriptor for it.
+/// The first process cannot be watched through a descriptor.
 pub(crate) fn wait_for_first(
     recorder: &Recorder,
     pid: i32,
@@ -60,9 +63,10 @@ pub(crate) fn wait_for_first(
         deadline.enforce(header);
         let now = is_stopped(pid).then(|| seen(header, pid));
         match now {
-            // Nobody had work for us since the last look.
+            // No runtime has called the supervisor since the last look.
             Some(seen) if stopped_with == now => {
-                // Nobody shall wait for a file because of one who is stopped.
+                // A process that waits for a file must not have to wait until a stopped recorder
+                // continues.
                 recorder.leases.give_up(header);
                 guardian.stop_self(seen);
                 pass_on(header, pid, seen);
@@ -79,15 +83,16 @@ pub(crate) fn wait_for_first(
     }
 }
 
-/// Whether a process waits until its child executes a program or ends. Meanwhile the kernel heeds
-/// no signal for which it has a handler, and the runtime has one for each.
+/// Whether a process waits until its child executes a program or ends. Meanwhile the kernel
+/// delivers no signal that has a handler, and the runtime handles every signal.
 fn waits_for_child(pid: i32) -> bool {
     const CALLS: [u16; 3] = [number::VFORK, number::CLONE, number::CLONE3];
     process::state(pid) == Some('D')
         && process::waits_in(pid).is_some_and(|call| CALLS.map(u64::from).contains(&call))
 }
 
-/// We were continued. If the signal reached only us, it was meant for the program.
+/// Continues the program after the recorder was continued, if the signal reached only the recorder:
+/// it was meant for the program.
 fn pass_on(header: &Header, pid: i32, before: u64) {
     std::thread::sleep(TOGETHER);
     if !must_go_on(header, before) {

@@ -1,9 +1,9 @@
-//! Keeping a recording small while it is made: what is finished and not needed any more is left
-//! out.
+//! Keeping a recording small while it is made: finished streams that replay no longer needs are
+//! dropped.
 //!
-//! A thread of its own rewrites the recording now and then, while the drain goes on. With a limit
-//! in bytes the drain waits for it when the file would grow beyond the limit though something could
-//! go.
+//! A thread rewrites the recording from time to time, while the drain goes on. Under a limit in
+//! bytes, the drain waits for a rewrite when the file would exceed the limit and something can be
+//! dropped.
 
 mod plan;
 
@@ -22,27 +22,27 @@ use std::time::{Duration, Instant};
 /// How much of a recording is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepLast {
-    /// So many bytes of events.
+    /// At most this many bytes of events.
     Bytes(u64),
-    /// What ended so long ago at most, and all that has not ended.
+    /// What ended within this time, and all that still runs.
     Time(Duration),
-    /// As many bytes of events as the file system has room for, with those that replace them.
+    /// As many bytes of events as fit on the file system, together with the rewritten file.
     WhatFits,
 }
 
-/// How often it looks by itself.
+/// How often the thread checks without being told.
 const PERIOD: Duration = Duration::from_millis(250);
-/// The drain waits no longer than this for one rewrite.
+/// The longest time that the drain waits for one rewrite.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After a rewrite that failed.
+/// How long the thread pauses after a rewrite that failed.
 const PAUSE: Duration = Duration::from_secs(5);
-/// With a limit of time, less than this is not worth a rewrite before the end.
+/// Under a limit of time, the least saving that is worth a rewrite before the end.
 const SMALL_BYTES: u64 = 1 << 20;
-/// Chunks of the supervisor's stream.
+/// The size of chunks of the supervisor's stream.
 const CHUNK_BYTES: usize = 1 << 20;
 const ACCOUNTS_IN_CHUNK: usize = 4096;
 
-/// What is known of the streams, and what has been dropped.
+/// Knows the streams of the recording and what has been dropped.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     limit: KeepLast,
@@ -50,7 +50,7 @@ pub(crate) struct Keeper {
     base_ns: u64,
     writer: Arc<RecordingWriter>,
     state: Mutex<State>,
-    /// Something ended, a rewrite has ended, or all shall end.
+    /// Signalled when a thread ended, when a rewrite ended, and when the keeper is to stop.
     changed: Condvar,
 }
 
@@ -58,24 +58,25 @@ pub(crate) struct Keeper {
 struct State {
     streams: BTreeMap<u32, Kept>,
     dropped: Dropped,
-    /// Files that streams now gone had mapped.
+    /// Files that dropped streams had mapped.
     dropped_contents: BTreeSet<ContentId>,
-    /// A thread has ended since the last look.
+    /// Whether a thread has ended since the last pass.
     has_ended: bool,
-    /// There was not enough to drop at the last look, and nothing has ended since.
+    /// Whether the last pass found too little to drop. A new end of a thread makes the thread try
+    /// again.
     is_exhausted: bool,
     is_stopping: bool,
     was_told: bool,
 }
 
-/// What is to be dropped, and below how many bytes it is not worth the while.
+/// What is to be dropped, and the least saving in bytes that is worth a rewrite.
 #[derive(Debug, Clone, Copy)]
 struct Demand {
     need: Need,
     least_bytes: u64,
 }
 
-/// The thread that rewrites.
+/// The thread that rewrites the recording.
 pub(crate) struct Keeping {
     keeper: Arc<Keeper>,
     accounts: Arc<Accounts>,
@@ -83,14 +84,14 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// Starts it. It rewrites the accounts with the streams.
+    /// Starts the thread. It rewrites the accounts together with the streams.
     pub fn start(keeper: Arc<Keeper>, accounts: Arc<Accounts>) -> Self {
         let (for_thread, their_accounts) = (Arc::clone(&keeper), Arc::clone(&accounts));
         let thread = std::thread::spawn(move || for_thread.run(&their_accounts));
         Self { keeper, accounts, thread }
     }
 
-    /// Ends the thread, after what is left to be dropped. Everything must be drained.
+    /// Ends the thread, then drops what is left to drop. All rings must have been drained.
     pub fn stop(self) {
         self.keeper.lock().is_stopping = true;
         self.keeper.changed.notify_all();
@@ -114,7 +115,7 @@ impl Keeper {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream begins.
+    /// Notes a new stream.
     pub fn declared(&self, info: &StreamInfo) {
         let kept = Kept {
             parent: info.parent.map(|parent| parent.0),
@@ -124,7 +125,7 @@ impl Keeper {
         self.lock().streams.insert(info.id.0, kept);
     }
 
-    /// A thread has ended, and all that it wrote is on disk.
+    /// Notes that a thread has ended and that its whole stream is on disk.
     pub fn ended(&self, stream: StreamId, ties: u32, scan: StreamScan, account: ThreadAccount) {
         let (findings, size) = scan.finish();
         let end =
@@ -140,13 +141,13 @@ impl Keeper {
         }
     }
 
-    /// So many bytes of events are to be kept at most, if there is such a limit.
+    /// Returns the most bytes of events to keep, if there is such a limit.
     fn limit_bytes(&self) -> Option<u64> {
         match self.limit {
             KeepLast::Bytes(limit) => Some(limit),
             KeepLast::Time(_) => None,
-            // A rewrite needs room beside what it replaces, and each file reserves half as much
-            // again.
+            // A rewrite needs room for the new file next to the old one, and each file reserves
+            // half as much again.
             KeepLast::WhatFits => {
                 let disk = rustix::fs::statvfs(self.writer.directory()).ok()?;
                 let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -155,12 +156,13 @@ impl Keeper {
         }
     }
 
-    /// Whether the file comes near a limit in bytes. That of what fits moves.
+    /// Whether the file comes near a limit in bytes. The limit of [`KeepLast::WhatFits`] moves.
     fn is_nearly_full(&self) -> bool {
         self.limit_bytes().is_some_and(|limit| self.writer.file_bytes() >= limit - limit / 8)
     }
 
-    /// Called before something is appended: with a limit in bytes, waits while room can be made.
+    /// Called before events are appended. Under a limit in bytes, waits as long as room can be
+    /// made.
     pub fn wait_for_room(&self) {
         if !self.is_nearly_full() {
             return;
@@ -216,8 +218,8 @@ impl Keeper {
         }
     }
 
-    /// Until the next look, after one that took so long. With very many streams it takes long in
-    /// vain.
+    /// Returns the pause before the next pass. With very many streams, a pass that finds too little
+    /// still takes long.
     fn pause(&self, result: &retake_recording::Result<bool>, elapsed: Duration) -> Duration {
         match (result, self.limit) {
             (Err(_), _) => PAUSE,
@@ -227,7 +229,8 @@ impl Keeper {
         }
     }
 
-    /// What should go now. Rewriting costs what is kept, so there must be some proportion.
+    /// Returns what should be dropped now. A rewrite costs as much as what is kept, so the saving
+    /// must be in proportion.
     fn demand(&self) -> Option<Demand> {
         let file_bytes = self.writer.file_bytes();
         if let KeepLast::Time(time) = self.limit {
@@ -248,7 +251,7 @@ impl Keeper {
         Need::EndedBy(now.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Drops what the demand says; whether there was enough.
+    /// Drops what the demand asks for. Returns whether there was enough to drop.
     fn pass(&self, accounts: &Accounts, demand: Demand) -> retake_recording::Result<bool> {
         let plan = {
             let state = self.lock();
@@ -279,14 +282,15 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Everything has ended: what remains to be done for the limit, and the files that nothing
-    /// needs any more.
+    /// After everything has ended: drops what still exceeds the limit, and removes files that no
+    /// stream needs.
     fn finish(&self, accounts: &Accounts) {
         let file_bytes = self.writer.file_bytes();
         let need = match self.limit {
             KeepLast::Bytes(limit) => (file_bytes > limit).then(|| Need::Bytes(file_bytes - limit)),
             KeepLast::Time(time) => Some(self.ended_by(time)),
-            KeepLast::WhatFits => None, // it fits
+            // Everything fits already.
+            KeepLast::WhatFits => None,
         };
         let result =
             need.map_or(Ok(false), |need| self.pass(accounts, Demand { need, least_bytes: 1 }));
@@ -298,7 +302,7 @@ impl Keeper {
 }
 
 impl State {
-    /// What will have been dropped.
+    /// Returns what will have been dropped after the plan is carried out.
     fn dropped_after(&self, plan: &Plan) -> Dropped {
         let mut dropped = self.dropped.clone();
         for &stream in &plan.gone {
@@ -319,8 +323,8 @@ impl State {
         dropped
     }
 
-    /// What the supervisor's own stream holds then: the note, the points of the clock, and the
-    /// accounts of threads that are left.
+    /// Returns the supervisor's own stream after the plan: the note of what was dropped, the clock
+    /// readings, and the accounts of the remaining threads.
     fn supervisor_stream(
         &self,
         plan: &Plan,
@@ -367,8 +371,8 @@ impl State {
         }
     }
 
-    /// Files that only what is gone had mapped. None as long as a thread lives: what that one maps
-    /// is not known yet.
+    /// Returns files that only dropped streams had mapped. Returns none while a thread lives,
+    /// because the files that it maps are not known yet.
     fn unneeded_contents(&self) -> Vec<ContentId> {
         let ends: Option<Vec<&End>> = self.streams.values().map(|kept| kept.end.as_ref()).collect();
         let Some(ends) = ends.filter(|ends| ends.iter().all(|end| !end.findings.is_opaque)) else {
@@ -380,7 +384,7 @@ impl State {
     }
 }
 
-/// Counts a stream of which only the part up to `place` is left.
+/// Counts a stream as dropped after `place`.
 fn count(dropped: &mut Dropped, end: &End, place: Place, is_process: bool) {
     dropped.processes += u64::from(is_process);
     dropped.events += end.size.events.saturating_sub(place.events);

@@ -1,6 +1,6 @@
-//! Leases on large files that the recorded processes read: while one lasts the runtime logs what
-//! they read by reference to the stored copy. docs/INPUTS.md says why that is exact. Here is which
-//! files that are, and what the runtime is told of them.
+//! Leases on large files that recorded processes read. While a lease lasts, the runtime logs what
+//! they read by reference to the stored copy. docs/INPUTS.md explains why that is exact. This
+//! module decides which files get a lease, and tells the runtime about them.
 
 use retake_kernel::lease::Lease;
 use retake_kernel::resource;
@@ -12,17 +12,18 @@ use std::io;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A file is copied once so large a part of it was read.
+/// A file is copied once this fraction of it has been read.
 const PART_READ: u64 = 256;
-/// Above this size a larger part.
+/// Above this size, a larger fraction must have been read.
 const LARGE_BYTES: u64 = 4 << 30;
 const LARGE_PART_READ: u64 = 8;
-/// After a refusal so much is logged as it is before the next attempt.
+/// After a refusal, this many bytes are logged directly before the next attempt.
 const REFUSED_BYTES: u64 = 32 << 20;
-/// After somebody has written, so many times the file's size: else a file that is written and read
-/// in turns would be copied each time.
+/// After another process has written to the file, this many times its size is logged directly
+/// before the next attempt. Otherwise a file that is written and read in turns would be copied each
+/// time.
 const WRITTEN_TIMES: u64 = 2;
-/// Of the descriptors that this process may have, leases take no larger part.
+/// The largest fraction of the supervisor's descriptors that leases may take.
 const PART_OF_DESCRIPTORS: u64 = 8;
 /// All leases of a recording.
 #[derive(Debug, Default)]
@@ -31,17 +32,17 @@ pub(crate) struct Leases(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     held: Vec<Held>,
-    /// Device and inode of those that are being taken.
+    /// Device and inode of files whose lease is being taken.
     in_work: HashSet<(u64, u64)>,
-    /// Contents that are in the recording because of us.
+    /// Contents that are in the recording because of a lease.
     kept: HashSet<ContentId>,
-    /// The thread that gives way, and its number.
+    /// The thread that gives leases up, and its ID.
     holder: Option<(Worker, i32)>,
-    /// There are no leases on this machine, or there shall be none any more.
+    /// Whether leases are impossible on this machine, or no longer wanted.
     is_without: bool,
 }
 
-/// A file under a lease, and its place in the header once the runtime knows it.
+/// A file under a lease, and its entry in the header once the runtime knows it.
 #[derive(Debug)]
 struct Held {
     file: (u64, u64),
@@ -49,14 +50,14 @@ struct Held {
     lease: Lease,
 }
 
-/// What the runtime asks about.
+/// The file that the runtime asks about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     /// Device and inode.
     pub file: (u64, u64),
     /// Its size.
     pub bytes: u64,
-    /// How much was read of it.
+    /// How much of it has been read.
     pub read_bytes: u64,
 }
 
@@ -65,10 +66,11 @@ impl Leases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the thread that gives way. `start` starts it, when it is needed first.
+    /// Returns the ID of the thread that gives leases up. The first call starts the thread with
+    /// `start`.
     ///
     /// # Errors
-    /// Those of `start`; then there are no leases in this recording.
+    /// Those of `start`. After an error, this recording takes no leases.
     pub fn holder(&self, start: impl FnOnce() -> io::Result<(Worker, i32)>) -> io::Result<i32> {
         let mut state = self.state();
         if let Some((_, number)) = &state.holder {
@@ -82,17 +84,17 @@ impl Leases {
         Ok(number)
     }
 
-    /// A lease was taken, on a file that is being stored.
+    /// Adds a lease on a file that is about to be stored.
     pub fn add(&self, wanted: Wanted, lease: Lease) {
         self.state().held.push(Held { file: wanted.file, place: None, lease });
     }
 
-    /// A content is in the recording from now on.
+    /// Notes that a content is in the recording from now on.
     pub fn keep(&self, content: ContentId) {
         self.state().kept.insert(content);
     }
 
-    /// There are no recorded processes any more.
+    /// Stops the thread that gives leases up, after the last recorded process has ended.
     pub fn stop(&self) {
         let mut state = self.state();
         state.is_without = true;
@@ -108,14 +110,14 @@ impl Leases {
         self.state().kept.contains(&content)
     }
 
-    /// Gives all up, as before this process is stopped.
+    /// Gives up all leases. Called before the supervisor stops, for example.
     pub fn give_up(&self, header: &Header) {
         let mut state = self.state();
         state.held.iter().for_each(|held| held.take_back(header, 0));
         state.held.clear();
     }
 
-    /// Whether the file is to be stored now.
+    /// Returns whether the file is to be stored now.
     pub fn begin(&self, header: &Header, wanted: Wanted) -> bool {
         let mut state = self.state();
         if state.is_held(wanted.file) || state.in_work.contains(&wanted.file) {
@@ -136,7 +138,7 @@ impl Leases {
         state.in_work.insert(wanted.file)
     }
 
-    /// Tells the runtime of it, unless somebody has wanted to write meanwhile.
+    /// Tells the runtime about the lease, unless another process has asked to write meanwhile.
     pub fn end(&self, header: &Header, wanted: Wanted, content: Option<ContentId>) {
         let mut state = self.state();
         state.in_work.remove(&wanted.file);
@@ -157,7 +159,7 @@ impl Leases {
         state.held[at].place = Some(place);
     }
 
-    /// Ends the leases of all files that somebody wants to write to.
+    /// Gives up the leases on all files that another process wants to write.
     pub fn give_way(&self, header: &Header) {
         let mut state = self.state();
         let (held, wanted): (Vec<_>, Vec<_>) =
@@ -175,8 +177,8 @@ impl State {
         self.held.iter().any(|held| held.file == file)
     }
 
-    /// The file's place in the header, or one that it can have: an empty one, one without a lease,
-    /// or that of the oldest lease there, which ends.
+    /// Returns the file's entry in the header, or one that it may take: an empty entry, an entry
+    /// without a lease, or the entry with the oldest lease, which then ends.
     fn place_for(&mut self, header: &Header, file: (u64, u64)) -> usize {
         let first = file.1 as usize % LEASE_SETS * LEASE_WAYS;
         let places = first..first + LEASE_WAYS;
@@ -207,7 +209,7 @@ impl State {
 }
 
 impl Held {
-    /// What the runtime reads from now on it logs as it is, until so much was read.
+    /// Makes the runtime log this file directly until it has read up to `ask_at`.
     fn take_back(&self, header: &Header, ask_at: u64) {
         let Some(place) = self.place else { return };
         let entry = &header.leased[place];
@@ -221,7 +223,7 @@ fn is_of(entry: &LeasedFile, file: (u64, u64)) -> bool {
     (entry.device.load(Relaxed), entry.inode.load(Relaxed)) == file
 }
 
-/// Of a file that is under no lease: how much of it was read, and at how much we are asked again.
+/// Enters a file without a lease: how much of it was read, and when the runtime is to ask again.
 fn enter(entry: &LeasedFile, wanted: Wanted, read_bytes: u64, ask_at: u64) {
     entry.since.store(0, SeqCst);
     entry.device.store(wanted.file.0, Relaxed);
@@ -236,7 +238,7 @@ fn worth_at(bytes: u64) -> u64 {
     if bytes <= LARGE_BYTES { bytes / PART_READ } else { bytes / LARGE_PART_READ }
 }
 
-/// Whether there may be one more.
+/// Whether there is room for another lease.
 fn has_room(held: usize) -> bool {
     let most = resource::descriptor_limit() / PART_OF_DESCRIPTORS;
     held < MAX_LEASES && (held as u64) < most

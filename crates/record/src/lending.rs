@@ -1,7 +1,8 @@
-//! Taking leases when the runtime asks for them, and giving them up when somebody wants to write.
+//! Takes leases when the runtime asks for them, and gives them up when another process wants to
+//! write.
 //!
-//! A thread of its own waits for those who do. It takes back what the runtime was told, and only
-//! then gives the lease up.
+//! A thread waits for such writers. It first revokes what the runtime was told, and only then gives
+//! the lease up.
 
 use crate::leases::Wanted;
 use crate::shared_state::Recorder;
@@ -18,18 +19,19 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Of the room that is left on the disk, a copy takes no larger part.
+/// A copy may take at most this fraction of the free disk space.
 const PART_OF_DISK: u64 = 2;
-/// Shorter times to give way are not relied on.
+/// If the kernel grants less time than this to give a lease up, leases are not used.
 const LEAST_BREAK_TIME: Duration = Duration::from_secs(4);
-/// Of that time, so much passes at most before we look again. What we have seen is good for half.
+/// The thread looks at least this often within that time. What it has seen holds for half of the
+/// time.
 const LOOKS: u32 = 4;
 
-/// Answers the runtime, which has read so much of a file: takes a lease on it, and stores it, if
-/// that is worth it, and enters it into the header.
+/// Answers the runtime, which has read `read_bytes` of a file: if the file is worth it, takes a
+/// lease, stores the file, and enters it into the header.
 ///
 /// # Errors
-/// It cannot be looked at. All else is not worth a word: the log takes the bytes then.
+/// The file cannot be inspected. Other failures are not reported: the log then takes the bytes.
 pub(crate) fn ask(recorder: &Arc<Recorder>, file: &File, read_bytes: u64) -> io::Result<()> {
     let (leases, header) = (&recorder.leases, recorder.header());
     let metadata = file.metadata()?;
@@ -47,7 +49,7 @@ pub(crate) fn ask(recorder: &Arc<Recorder>, file: &File, read_bytes: u64) -> io:
     Ok(())
 }
 
-/// Takes the lease, and stores the file. `None`: it cannot be referred to.
+/// Takes the lease and stores the file. Returns `None` if the log cannot refer to the file.
 fn store(
     recorder: &Recorder,
     wanted: Wanted,
@@ -71,7 +73,7 @@ fn store(
 
 fn start_holder(recorder: &Arc<Recorder>) -> io::Result<(Worker, i32)> {
     let break_time = lease::break_time().ok().filter(|time| *time >= LEAST_BREAK_TIME);
-    // A recording of which a part is kept would keep each version of each file.
+    // A recording of which only a part is kept would keep each version of each file.
     let Some(break_time) = break_time.filter(|_| recorder.keeper.is_none()) else {
         return Err(io::ErrorKind::Unsupported.into());
     };
@@ -85,7 +87,7 @@ fn start_holder(recorder: &Arc<Recorder>) -> io::Result<(Worker, i32)> {
     Ok((worker, number))
 }
 
-/// The work of the thread that gives way.
+/// The main function of the thread that gives leases up.
 fn hold(recorder: &Recorder, stop: &Stop, break_time: Duration, told: &mpsc::Sender<i32>) {
     let (header, leases) = (recorder.header(), &recorder.leases);
     let holder = Holder::begin(&header.lease_holder);
@@ -96,7 +98,7 @@ fn hold(recorder: &Recorder, stop: &Stop, break_time: Duration, told: &mpsc::Sen
         holder.wait(break_time / LOOKS);
         let now = clock::monotonic_ns();
         leases.give_way(header);
-        // Whoever comes after that waits for at least twice as long.
+        // A process that asks to write after this look waits for at least twice as long.
         header.leases_until_ns.store(now.saturating_add(good_for), Release);
     }
     leases.give_up(header);

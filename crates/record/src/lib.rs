@@ -1,9 +1,10 @@
-//! Recording a program tree: start it, inject the runtime at every exec, drain the rings to disk,
-//! wait for the last process.
+//! Records a process tree: starts it, injects the runtime at every exec, drains the rings to disk,
+//! waits for the last process.
 //!
-//! Threads: the caller's waits for the program; one drains; a few serve requests of the runtime (an
-//! exec to attend, a file to store); at the start one enters the files that the program mapped the
-//! last time. No thread is on the path of an ordinary system call.
+//! The caller's thread waits for the program. One thread drains the rings. A few threads serve
+//! requests of the runtime, such as attending an exec or storing a file. At the start, one thread
+//! enters the files that the program mapped the last time. No thread is on the path of an ordinary
+//! system call.
 
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written.
@@ -81,33 +82,34 @@ use std::time::{Duration, Instant};
 /// What to record.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The program, already found in PATH.
+    /// The path of the program, already resolved through PATH.
     pub program: PathBuf,
-    /// All arguments, the name it is called by first.
+    /// All arguments, beginning with the program's name (`argv[0]`).
     pub arguments: Vec<OsString>,
-    /// Whole environment.
+    /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Those that the program is to have; this process's own may be wider.
+    /// The resource limits of the program; this process's own may be wider.
     pub limits: Limits,
-    /// For the runtime.
+    /// Options for the runtime.
     pub options: Options,
-    /// As the program shall see it: this machine's.
+    /// This machine's processor, as the program is to see it.
     pub processor: Processor,
-    /// Disturb the program, with this seed.
+    /// The seed for chaos, if the program is to be disturbed.
     pub chaos: Option<u64>,
-    /// End the program, and all that it started, when it has run so long.
+    /// After this time the program and all that it started are ended.
     pub timeout: Option<Duration>,
-    /// Make images of its processes so often, from which replay can begin.
+    /// How often to make images of its processes, from which replay can start.
     pub image_every: Option<Duration>,
-    /// Keep only so much of the recording.
+    /// How much of the recording to keep, if not all.
     pub keep_last: Option<KeepLast>,
     /// What to do when the disk is full.
     pub on_full: OnFull,
-    /// End the program, and all that it started, when there are so many bytes of events.
+    /// The most bytes of events. Beyond that, the program and all that it started are ended.
     pub max_size: Option<u64>,
     /// When recording began, on the monotonic clock.
     pub began_ns: u64,
-    /// Whom to tell when the program has ended and left others running, if not to wait for them.
+    /// Set with `--no-wait`: the channel that tells the waiting front process when the program has
+    /// ended and left other processes running.
     pub behind: Option<Arc<Behind>>,
 }
 
@@ -116,7 +118,7 @@ pub struct Request {
 pub struct Ended {
     /// The wait status of the first process.
     pub status: i32,
-    /// Its time was up, and it was ended.
+    /// Whether the program was ended because its time was up.
     pub timed_out: bool,
 }
 
@@ -129,24 +131,24 @@ pub enum RecordError {
     /// The program could not be executed.
     #[error("cannot run {program}: {source}")]
     Exec {
-        /// What was to be run.
+        /// The path of the program.
         program: PathBuf,
-        /// What the kernel said.
+        /// The error from the kernel.
         source: io::Error,
     },
-    /// Attaching to our own child failed.
+    /// Attaching to the child failed.
     #[error(
         "cannot attach to the program: {0}\n  likely    this machine forbids tracing (seccomp \
         profile, kernel.yama.ptrace_scope = 3)\n  try       retake doctor"
     )]
     Attach(#[source] io::Error),
-    /// Somebody else is our child's tracer.
+    /// Another process already traces the child.
     #[error(
         "cannot attach to the program: {name} (process {pid}) traces it already\n  try       \
         without {name}"
     )]
     Traced {
-        /// The tracer.
+        /// The process ID of the tracer.
         pid: i32,
         /// Its name.
         name: String,
@@ -154,15 +156,15 @@ pub enum RecordError {
     /// The recording could not be written.
     #[error("cannot write the recording: {0}")]
     Recording(#[from] retake_recording::Error),
-    /// Something the machine refused.
+    /// The kernel or the machine refused something.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// Records until the last process of the tree has ended.
+/// Records a process tree until its last process has ended.
 ///
 /// # Errors
-/// See [`RecordError`]. What was recorded until then stays readable.
+/// See [`RecordError`]. What was recorded before the error stays readable.
 pub fn record(
     request: &Request,
     writer: RecordingWriter,
@@ -182,8 +184,8 @@ pub fn record(
     run(request, shared::MODE_RECORD, writer, keeper, images, store, Some(&directory))
 }
 
-/// As [`record`], but threads run in parallel and calls are logged whole, with times: nothing that
-/// could be replayed.
+/// Traces a process tree. As [`record`], but threads run in parallel, and calls are logged whole
+/// and with times. The result cannot be replayed.
 ///
 /// # Errors
 /// As [`record`].
@@ -221,11 +223,11 @@ fn run(
     }
     process::adopt_orphans();
     let mut child = prepare(request)?;
-    // It loads its program while we go on here, and stops at its first instruction until we attend
-    // to it.
+    // The child loads its program meanwhile, and stops at the program's first instruction until we
+    // attend to it.
     let attached = Attached::seize(child.pid);
     if attached.is_ok() {
-        let _ = child.start(); // what is gone already is noticed as what goes later
+        let _ = child.start(); // a later step notices a child that is gone
     }
     let (files, space) = (file_table(store, &log), Space::new(request.on_full));
     let mut recorder = Recorder::new(session, plan, request.began_ns, files, log, space, keeper);
@@ -253,7 +255,7 @@ fn run(
         Ok(status)
     });
     let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };
-    // Nothing is left in the rings to be guarded.
+    // The rings are empty: the guardian has nothing left to protect.
     let guardian = guardian.dismiss();
     let finished = followed.and_then(|status| {
         drained?;
@@ -266,7 +268,7 @@ fn run(
     Ok(Ended { status: finished?, timed_out: deadline.has_passed() })
 }
 
-/// A table whose contents go into the recording, too.
+/// Creates a file table that also links the contents into the recording.
 fn file_table(store: Store, log: &Arc<dyn EventLog>) -> FileTable {
     let linking = Arc::clone(log);
     FileTable::new(store, move |store, content| Ok(linking.keep_file(store, content)?))
@@ -328,7 +330,7 @@ fn attend_first(
     Ok(attended)
 }
 
-/// Tells the first thread what it inherits, and what its console is.
+/// Describes to the first thread what it inherits and what its console is.
 fn describe_root(
     recorder: &Recorder,
     slot: usize,
@@ -357,7 +359,8 @@ fn exit(status: i32) -> Exit {
     }
 }
 
-/// `None` if there were more files than are listed.
+/// Returns the files, by device and inode, that changed while they were mapped; `None` if more were
+/// mapped than the header can list.
 fn changed_files(header: &Header) -> Option<Vec<(u64, u64)>> {
     let changed = header.shared_files()?.iter().filter(|file| file.changes.load(Relaxed) != 0);
     Some(changed.map(|file| (file.device.load(Relaxed), file.inode.load(Relaxed))).collect())
@@ -402,7 +405,7 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
         .iter()
         .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<io::Result<Vec<_>>>()?;
-    // What the runtime takes is not the program's.
+    // The memory of the runtime must not count against the program's limit.
     let runtime_bytes = size_of::<Header>() as u64 + shared::ADDRESS_RESERVE;
     let at_most = shared::WINDOWS - shared::RUNTIME_TEXT;
     let limits = request.limits.with_more_addresses(runtime_bytes, at_most);
@@ -418,14 +421,14 @@ fn prepare(request: &Request) -> Result<Prepared, RecordError> {
     Ok(process::prepare(&program)?)
 }
 
-/// After so long the user is told who is waited for, once the first process has ended.
+/// How long after the end of the first process the user is told which processes still run.
 const QUIET: Duration = Duration::from_secs(2);
-/// What ends so soon after the first process is waited for by all.
+/// With a front process, how long after the end of the first process everyone waits for the rest.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Waits for processes that outlive the first one, and takes in those that became our children. A
-/// request to end is for them, too. A process in front of this one need not wait: it ends with the
-/// status of the first.
+/// Waits for processes that outlive the first one, and reaps those that became our children. A
+/// request to end applies to them, too. The front process, if there is one, does not wait for them:
+/// it ends with the status of the first process.
 fn wait_for_rest(
     recorder: &Recorder,
     first: i32,
@@ -456,7 +459,7 @@ fn wait_for_rest(
     }
 }
 
-/// Names those that keep the recorder waiting.
+/// Tells the user which processes keep the recorder waiting.
 fn tell_of_rest(header: &Header, is_behind: bool) {
     let names: Vec<String> = deadline::live_processes(header)
         .into_iter()

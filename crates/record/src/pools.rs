@@ -1,5 +1,5 @@
-//! The pools of a recording, who may attach them, and the segments by which threads in PID
-//! namespaces are known.
+//! The pools of a recording, the users who may attach them, and the tokens that identify threads in
+//! PID namespaces.
 
 use crate::rings::{self, Plan, Shape};
 use retake_kernel::segment::Segment;
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Pools {
     plan: Plan,
     all: Mutex<Vec<(Shape, Arc<Segment>)>>,
-    /// Their owner.
+    /// The user who owns all of them.
     user: AtomicU64,
-    /// What threads in PID namespaces attach to be known by, by slot.
+    /// The tokens that threads in PID namespaces attach, by slot.
     tokens: Mutex<HashMap<usize, Segment>>,
 }
 
-/// Nobody in particular.
+/// The owner is not known.
 const NO_USER: u64 = u64::MAX;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -33,10 +33,10 @@ impl Pools {
         Self { plan, all: Mutex::default(), user, tokens: Mutex::default() }
     }
 
-    /// Makes the next one, and hands it to `enter` before anybody else can make one.
+    /// Creates the next pool, and passes it to `enter` before another thread can create one.
     ///
     /// # Errors
-    /// There are as many slots as can be, or the kernel has no room.
+    /// All possible slots exist, or the kernel has no room.
     pub fn add(
         &self,
         header: &Header,
@@ -59,15 +59,16 @@ impl Pools {
         Ok(())
     }
 
-    /// Lets a process that changed its user attach one.
+    /// Lets a process that changed its user attach one pool.
     pub fn give_to(&self, index: usize, user: u32) {
         if let Some((_, pool)) = lock(&self.all).get(index) {
             pool.give_to(user);
         }
-        self.user.store(NO_USER, Release); // the next exec gives all of them to its own user again
+        // Makes the next exec give all pools to its own user again.
+        self.user.store(NO_USER, Release);
     }
 
-    /// Lets a process of another user attach all of them.
+    /// Lets processes of another user attach all pools.
     pub fn give_all_to(&self, user: u32) {
         if self.user.swap(u64::from(user), AcqRel) == u64::from(user) {
             return;
@@ -77,7 +78,7 @@ impl Pools {
         }
     }
 
-    /// A segment for the thread of a slot alone: its number.
+    /// Creates a token for the thread of a slot. Returns the ID of its segment.
     pub fn make_token(&self, slot: usize) -> io::Result<i32> {
         let token = Segment::token()?;
         let id = token.id();
@@ -85,7 +86,7 @@ impl Pools {
         Ok(id)
     }
 
-    /// Takes it back. The process that attached it.
+    /// Removes the token of a slot. Returns the process that attached it.
     pub fn take_token(&self, slot: usize) -> Option<i32> {
         lock(&self.tokens).remove(&slot)?.last_user()
     }

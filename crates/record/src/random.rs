@@ -1,11 +1,11 @@
-//! Random numbers, the same again for the same seed.
+//! Reproducible random numbers.
 
-/// Random numbers that a seed alone decides (SplitMix64, as in the runtime).
+/// A random-number generator that depends only on its seed (SplitMix64, as in the runtime).
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Those of that seed.
+    /// Creates the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,12 +17,12 @@ impl Random {
         value ^ (value >> 31)
     }
 
-    /// Below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    /// One of several, each as likely.
+    /// Returns one of several values, each with the same probability.
     pub fn choice<T: Copy, const COUNT: usize>(&mut self, choices: [T; COUNT]) -> T {
         choices[self.below(COUNT as u64) as usize]
     }

@@ -1,6 +1,6 @@
-//! What the guardian does for a recording whose supervisor was killed: it ends what was recorded,
-//! and completes the recording with what the rings still hold. So it is one of a program that was
-//! killed, and nothing of it is missing.
+//! The guardian's work for a recording whose supervisor was killed. It kills the recorded
+//! processes, and completes the recording from the rings. The result is the recording of a program
+//! that was killed, with nothing missing.
 
 use crate::deadline::{Deadline, end_everything};
 use crate::job_control;
@@ -19,30 +19,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Instant;
 
-/// What the guardian needs to know of a recording.
+/// What the guardian needs to know about a recording.
 pub(crate) struct Ward<'a> {
     pub session: Session,
     pub plan: Plan,
     pub store: Store,
-    /// Where the recording is; a trace has none.
+    /// The directory of the recording; a trace has none.
     pub directory: Option<&'a Path>,
     pub deadline: Deadline,
     pub started: Instant,
 }
 
-/// The setting that says of a recording how it was completed.
+/// The setting in the metadata that tells how the recording was completed.
 const SETTING: (&str, &str) = ("recorder", "was killed; its guardian completed the recording");
 
-/// Keeps vigil until the supervisor has ended, and ends this process.
+/// Waits for the supervisor's end, does what is needed, and ends this process.
 pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
     let header = ward.session.header();
     let must_go_on = |seen| ward.deadline.is_over() || job_control::must_go_on(header, seen);
-    // They are opened anew where they are needed; this never returns.
+    // The files are opened anew where they are needed; this function never returns.
     ward.directory.inspect(|directory| guardian::close_files_in(directory));
     let mut pools = Pools::new();
     loop {
         match vigil.next(must_go_on) {
-            // The kernel removes a pool with its last user, so this is one.
+            // The kernel removes a pool with its last user, so the guardian attaches each one.
             Word::Note(count) => attach_pools(&ward, count as usize, &mut pools),
             Word::Dismissed => guardian::end(),
             Word::Gone => break,
@@ -50,13 +50,13 @@ pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
     }
     end_everything(header);
     if let Some(directory) = ward.directory {
-        // Nobody is left who could be told: what was written before stays as it is.
+        // Errors cannot be reported to anyone. What was written before stays as it is.
         let _ = complete(directory, ward, pools);
     }
     guardian::end()
 }
 
-/// The pools that it has attached, as far as they could be.
+/// The pools, each with its segment if the guardian could attach it.
 type Pools = Vec<(Shape, Option<Arc<Segment>>)>;
 
 fn attach_pools(ward: &Ward<'_>, count: usize, pools: &mut Pools) {
@@ -78,8 +78,8 @@ fn complete(directory: &Path, ward: Ward<'_>, pools: Pools) -> io::Result<()> {
     let recorder =
         Recorder::new(ward.session, ward.plan, clock::monotonic_ns(), files, log, space, None);
     for (shape, pool) in pools {
-        // Without its ring a stream ends where it was written to; those behind it in the order of
-        // the slots are as they were.
+        // Without its ring, a stream ends where it was last written. The empty replacement keeps
+        // later slots at their numbers.
         let pool = pool.map_or_else(|| rings::create(&shape), Ok)?;
         for index in shape.slots() {
             let stream = recorder.header().slots[index].stream.load(Relaxed);

@@ -1,9 +1,9 @@
-//! Where rings are. A segment of its own for each would use up those of the machine, and a mapping
-//! of its own those of the process: so many rings lie in one segment, a *pool*.
+//! The layout of rings in memory. One segment for each ring would exhaust the machine's segments,
+//! and one mapping for each the process's mappings. So many rings share a segment, a *pool*.
 //!
-//! The first threads have large rings, and small pools, since every process attaches a whole one. A
-//! thousand threads seldom write all at once: with their number rings get smaller, so that all of
-//! them together stay within bounds.
+//! The first threads have large rings in small pools, since every process attaches whole pools. A
+//! thousand threads seldom write all at once, so rings get smaller as their number grows, and their
+//! total size stays bounded.
 
 use retake_kernel::segment::{Segment, SegmentCount};
 use retake_kernel::shared::{MAX_POOLS, MAX_SLOTS, RING_BYTES, RING_SLACK, SMALL_RING_BYTES};
@@ -14,26 +14,26 @@ use std::sync::Arc;
 /// How the slots of a recording are spread over pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// Rings as large as is useful.
+    /// Rings of the most useful size.
     Ample,
-    /// Processes may not have many addresses: everything is as small as it can be.
+    /// For processes with a small address-space limit: everything is as small as possible.
     Scarce,
 }
 
 /// One pool of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// The first slot whose ring is there.
+    /// The first slot whose ring is in this pool.
     pub first: usize,
     pub rings: usize,
-    /// Of each, without what lies behind it.
+    /// The size of each ring, without the slack after it.
     pub ring_bytes: usize,
-    /// Where the pool begins among all.
+    /// The offset of the pool among all pools.
     pub offset: u64,
 }
 
 impl Shape {
-    /// From one ring to the next.
+    /// The distance from one ring to the next.
     fn stride(&self) -> usize {
         self.ring_bytes + RING_SLACK
     }
@@ -42,23 +42,24 @@ impl Shape {
         self.rings * self.stride()
     }
 
-    /// Whose rings are there.
+    /// The slots whose rings are in this pool.
     pub fn slots(&self) -> Range<usize> {
         self.first..self.first + self.rings
     }
 
-    /// Where in the pool the ring of a slot begins.
+    /// The offset of a slot's ring in the pool.
     pub fn place(&self, slot: usize) -> usize {
         (slot - self.first) * self.stride()
     }
 }
 
-/// Slots below these have rings of so many bytes.
+/// Slots below this number have large rings; slots below [`MIDDLE_SLOTS`] have rings of medium
+/// size.
 const LARGE_SLOTS: usize = 256;
 const MIDDLE_SLOTS: usize = 2048;
-/// A pool has at most so many rings.
+/// The most rings in a pool.
 const MOST_RINGS: usize = 512;
-/// So many segments are left to others, or one in so many of all.
+/// How many segments are left to others: this number, or this fraction of all if that is less.
 const LEFT_SEGMENTS: u64 = 128;
 const LEFT_PART: u64 = 8;
 /// Pools begin where the kernel may use large pages for page tables.
@@ -80,8 +81,8 @@ impl Plan {
         }
     }
 
-    /// The pools in order: each doubles the number of rings, until it is large. Together they have
-    /// one for every slot.
+    /// Returns the pools in order. Each pool doubles the number of rings, up to a limit. Together
+    /// they have a ring for every slot.
     pub fn shapes(self) -> impl Iterator<Item = Shape> {
         let shape = move |first: usize, offset: u64| {
             let rings = first.clamp(self.first_rings(), MOST_RINGS).min(MAX_SLOTS - first);
@@ -105,7 +106,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// That of a slot.
+    /// Returns the ring of a slot.
     pub fn of(pool: &Arc<Segment>, shape: &Shape, slot: usize) -> Self {
         Self { pool: Arc::clone(pool), start: shape.place(slot), bytes: shape.ring_bytes }
     }
@@ -114,18 +115,18 @@ impl Ring {
         self.bytes
     }
 
-    /// What was written from one count of bytes on, up to another one: two pieces, where the ring
-    /// ends in between.
+    /// Returns the `count` bytes written from position `from` on, in two pieces if they wrap around
+    /// the end of the ring.
     ///
-    /// The bytes must not change while the slices live: the ring protocol keeps what lies between
-    /// tail and head as it is.
+    /// The bytes must not change while the slices live. The ring protocol keeps the bytes between
+    /// tail and head unchanged.
     pub fn pieces(&self, from: u64, count: usize) -> [&[u8]; 2] {
         let at = from as usize % self.bytes;
         let first = count.min(self.bytes - at);
         [self.pool.slice(self.start + at, first), self.pool.slice(self.start, count - first)]
     }
 
-    /// Writes for a producer that stands still, from that count of bytes on.
+    /// Writes bytes at a position, for a producer that stands still.
     pub fn write(&self, from: u64, bytes: &[u8]) {
         let at = from as usize % self.bytes;
         let (first, second) = bytes.split_at(bytes.len().min(self.bytes - at));
@@ -134,11 +135,11 @@ impl Ring {
     }
 }
 
-/// Makes the memory of a pool. The last segments of the machine are left to others, for whom it
-/// would be the first pool.
+/// Creates the memory of a pool. The last segments of the machine are left to other recordings,
+/// which may need one for their first pool.
 ///
 /// # Errors
-/// As [`Segment::create`]; there is no room but for others.
+/// As [`Segment::create`], or an error if only the segments left to others are free.
 pub(crate) fn create(shape: &Shape) -> io::Result<Arc<Segment>> {
     if shape.first > 0
         && let Some(count) = SegmentCount::now()

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// At most: an exec holds its thread until the new program runs.
+/// The most threads. An exec occupies its thread until the new program runs.
 const THREADS: usize = 4;
 
 pub(crate) struct Service(Arc<Pool>);
@@ -22,7 +22,7 @@ pub(crate) struct Service(Arc<Pool>);
 struct Pool {
     recorder: Arc<Recorder>,
     workers: Mutex<Vec<Worker>>,
-    /// How many attend an exec, or copy a file.
+    /// How many threads attend an exec or copy a file.
     busy: AtomicUsize,
 }
 
@@ -37,12 +37,12 @@ impl Service {
         Self(pool)
     }
 
-    /// Asks the threads to end.
+    /// Tells the threads to end.
     pub fn stop(&self) {
         self.0.workers().iter().for_each(Worker::tell);
     }
 
-    /// Waits until they have.
+    /// Waits until the threads have ended.
     pub fn join(self) {
         self.stop();
         let workers = std::mem::take(&mut *self.0.workers());
@@ -57,7 +57,7 @@ impl Pool {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more thread, if there may be more.
+    /// Adds a thread, unless there are enough.
     fn grow(self: &Arc<Self>) {
         let mut workers = self.workers();
         if workers.len() < THREADS {
@@ -81,8 +81,8 @@ impl Pool {
         }
     }
 
-    /// Answers a request. While this thread attends an exec, or copies a file, another is there for
-    /// the next request.
+    /// Answers a request. While this thread attends an exec or copies a file, another thread is
+    /// ready for the next request.
     fn answer(self: &Arc<Self>, index: usize) {
         let kind = self.recorder.header().slots[index].request.kind.load(Acquire);
         if !matches!(kind, shared::REQUEST_EXEC | shared::REQUEST_LEASE) {
@@ -121,7 +121,7 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
         }
         shared::REQUEST_OWN_POOL => {
             let [pool, user] = [0, 1].map(|at: usize| slot.request.arguments[at].load(Relaxed));
-            // In a namespace of its own it has another number for its user.
+            // In a user namespace of its own, the process sees a different user ID.
             let user =
                 process::effective_user(slot.pid.load(Relaxed) as i32).unwrap_or(user as u32);
             recorder.pools.give_to(pool as usize, user);
@@ -158,7 +158,7 @@ fn attend_exec(recorder: &Recorder, index: usize) {
             exec::attend(recorder, index, attached);
         }
         Err(error) => {
-            // One that was killed meanwhile cannot be attached to, and need not be.
+            // A process that was killed meanwhile cannot be attached to, and need not be.
             if !process::is_gone(tid) {
                 let reason = format!(
                     "cannot attach to process {tid} at its exec: {error}; it runs unrecorded \
@@ -178,8 +178,8 @@ fn take_lease(recorder: &Arc<Recorder>, slot: &shared::Slot) -> io::Result<()> {
     lending::ask(recorder, &file, bytes)
 }
 
-/// A traced thread asks to be looked at: what is found goes into its stream before the event of the
-/// call it is in.
+/// Inspects a traced thread that asked for it. The findings go into its stream before the event of
+/// its current call.
 fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
     let slot = &recorder.header().slots[index];
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
@@ -203,10 +203,10 @@ fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
     recorder.log.at_call(&moment, &mut |events| Ok(recorder.append_own(index, events)?))
 }
 
-/// No larger piece of text is written.
+/// The most bytes of text written for one request.
 const MOST_TEXT_BYTES: u64 = 4096;
 
-/// Writes text for a process that may not do it itself.
+/// Writes text for a process that may not write it itself.
 fn write_text(slot: &shared::Slot) -> io::Result<()> {
     let argument = |at: usize| slot.request.arguments[at].load(Relaxed);
     let pid = slot.pid.load(Relaxed) as i32;

@@ -1,4 +1,4 @@
-//! What the threads of the recorder share.
+//! The state that the recorder's threads share.
 
 use crate::budget::Budget;
 use crate::copies::{self, Inbox, Outbox};
@@ -29,15 +29,16 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct RingState {
     ring: Ring,
-    /// The stream written now, once it is declared.
+    /// The stream written now, once it has been declared.
     declared: Option<u32>,
     scan: StreamScan,
-    /// When something was last moved to disk.
+    /// When bytes were last moved to disk.
     drained: Instant,
 }
 
 impl RingState {
-    /// Of a slot whose stream has come so far: bytes, and how many are missing of its last event.
+    /// Creates the state of a slot. `end`: how many bytes of its stream are in the recording
+    /// already, and how many bytes of the last event are missing.
     pub fn at(ring: Ring, stream: u32, end: Option<(u64, u64)>) -> Self {
         Self {
             ring,
@@ -56,24 +57,24 @@ pub(crate) struct Recorder {
     pub counters: Counters,
     pub accounts: Arc<Accounts>,
     pub space: Arc<Space>,
-    /// Who must know of new pools.
+    /// The line to the guardian, which attaches new pools.
     pub guardian: Option<Line>,
-    /// If the recording may only become so large.
+    /// Set if the size of the recording is limited.
     pub budget: Option<Budget>,
-    /// If only a part of the recording is to be kept.
+    /// Set if only a part of the recording is kept.
     pub keeper: Option<Arc<Keeper>>,
     pub pools: Pools,
-    /// On files that the program reads.
+    /// Leases on files that the program reads.
     pub leases: Leases,
-    /// If images are made.
+    /// Set if images are made.
     pub images: Option<Inbox>,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
 }
 
-/// Less than this part of a ring is left in it by the lazy drain, for so long. Far less than what a
-/// thread waits for.
+/// The lazy drain leaves less than this fraction of a ring in it, for at most this time. A thread
+/// waits for room only with far more.
 const LITTLE_PART: u64 = 16;
 const LITTLE_PERIOD: Duration = Duration::from_millis(200);
 
@@ -111,7 +112,7 @@ impl Recorder {
         }
     }
 
-    /// Images are to be made: where copies of processes come out.
+    /// Prepares for images. Returns the queue from which copies of processes come.
     pub fn take_copies(&mut self) -> Outbox {
         let (inbox, outbox) = copies::boxes();
         self.images = Some(inbox);
@@ -122,14 +123,14 @@ impl Recorder {
         self.session.header()
     }
 
-    /// Whether this is the first exec of all; true once.
+    /// Returns true on the first call, for the first exec of the session.
     pub fn first_exec(&self) -> bool {
         !self.started.swap(true, AcqRel)
     }
 
-    /// Finds out which thread has a slot, if it cannot say so itself: in a PID namespace of its own
-    /// it does not know its number in ours. The process is the one that attached the token; the
-    /// thread is found by its number in there.
+    /// Finds out which thread has a slot, if the thread cannot tell: in its own PID namespace it
+    /// does not know its ID in ours. The process is the one that attached the token. The thread is
+    /// found by its ID in that namespace.
     pub fn identify(&self, index: usize) -> Option<()> {
         let slot = &self.header().slots[index];
         let pid = self.pools.take_token(index)?;
@@ -139,10 +140,10 @@ impl Recorder {
         Some(())
     }
 
-    /// Makes more slots ready, with rings in one more pool.
+    /// Makes more slots ready, with rings in a new pool.
     ///
     /// # Errors
-    /// There are as many slots as can be, or the kernel has no room.
+    /// All possible slots exist, or the kernel has no room.
     pub fn add_pool(&self) -> io::Result<()> {
         let header = self.header();
         self.pools.add(header, |index, shape, pool| {
@@ -156,7 +157,7 @@ impl Recorder {
                 lock(&self.rings).push(Arc::new(Mutex::new(RingState::at(ring, 0, None))));
             }
             header.slots_used.store(shape.slots().end as u32, Release);
-            // The first one is taken first.
+            // The slot pushed last is taken first.
             shape.slots().rev().for_each(|slot| shared::push_ready(header, slot));
         })?;
         header.ready_low.store(shared::READY_ENOUGH, Release);
@@ -165,13 +166,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes over the next slot from a supervisor that is gone. `written`: so many bytes of its
-    /// stream are in the recording. Its thread must be gone, too.
+    /// Takes over the next slot from a supervisor that is gone. `written`: the bytes of its stream
+    /// that are in the recording. Its thread must be gone, too.
     pub fn adopt_slot(&self, ring: RingState, written: Option<u64>) {
         let mut rings = lock(&self.rings);
         let slot = &self.header().slots[rings.len()];
         let (tail, head) = (slot.consumer.tail.load(Acquire), slot.producer.head.load(Acquire));
-        // It may have been killed between writing and saying so.
+        // The supervisor may have been killed after it wrote and before it moved the tail.
         let next = slot.consumer.base.load(Relaxed).wrapping_add(written.unwrap_or(0));
         if written.is_some() && (tail..=head).contains(&next) {
             slot.consumer.tail.store(next, SeqCst);
@@ -207,15 +208,15 @@ impl Recorder {
         lock(&self.rings).len()
     }
 
-    /// Moves what is in the ring of a slot to the recording. Returns how many bytes.
+    /// Moves the contents of a slot's ring to the recording. Returns the number of bytes.
     pub fn drain_slot(&self, index: usize) -> retake_recording::Result<u64> {
         let ring = self.ring(index);
         let mut state = lock(&ring);
         self.drain_locked(index, &mut state)
     }
 
-    /// As [`Recorder::drain_slot`], but leaves a little in the ring for a while: large chunks
-    /// compress better, and wake nobody up so often.
+    /// As [`Recorder::drain_slot`], but leaves a few bytes in the ring for a while: large chunks
+    /// compress better and cause fewer wake-ups.
     pub fn drain_lazily(&self, index: usize) -> retake_recording::Result<u64> {
         let ring = self.ring(index);
         let mut state = lock(&ring);
@@ -262,14 +263,15 @@ impl Recorder {
         Ok(count as u64)
     }
 
-    /// Appends events of the supervisor's own to a slot's stream, after everything its thread has
-    /// written. The thread must stand still or be gone.
+    /// Appends events of the supervisor to a slot's stream, after all that its thread has written.
+    /// The thread must be stopped or gone.
     pub fn append_own(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
         let ring = self.ring(index);
         let mut state = lock(&ring);
         self.drain_locked(index, &mut state)?;
         if state.scan.is_cut || state.scan.is_within_event() {
-            return Ok(()); // it died in the middle of an event: the reader stops before that
+            // The thread died in the middle of an event, and readers stop before that event.
+            return Ok(());
         }
         self.declare(index, &mut state)?;
         let events = state.scan.feed(bytes);
@@ -281,8 +283,8 @@ impl Recorder {
         stored
     }
 
-    /// As [`Recorder::append_own`], for a thread that stands still and will go on: its ring takes
-    /// them, and nothing is written now.
+    /// As [`Recorder::append_own`], for a stopped thread that will go on. Puts the events into the
+    /// ring, without writing to disk, if they fit.
     pub fn append_in_ring(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
         let ring = self.ring(index);
         let state = lock(&ring);
@@ -330,7 +332,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Makes a slot whose thread has ended and whose ring is empty ready for another.
+    /// Makes a slot ready for a new thread. Its thread must have ended, and its ring must be empty.
     pub fn recycle(&self, index: usize) {
         let header = self.header();
         let slot = &header.slots[index];
@@ -343,11 +345,12 @@ impl Recorder {
         if was_declared {
             let stream = StreamId(slot.stream.load(Relaxed));
             let account = self.accounts.of(slot, scan.counts);
-            // First: once it is in the accounts, a rewrite of the recording takes it from here.
+            // This comes first: a rewrite of the recording takes from the keeper what is in the
+            // accounts.
             if let Some(keeper) = &self.keeper {
                 keeper.ended(stream, slot.ties.load(Relaxed), scan, account);
             }
-            // what fails here fails where the drain meets it
+            // If this fails, the drain fails too, and reports it.
             let _ = self.accounts.close(stream, &account);
         }
         self.pools.take_token(index);
@@ -366,7 +369,7 @@ impl Recorder {
         self.progress.1.notify_all();
     }
 
-    /// Slots whose thread has not ended, or whose ring is not drained yet.
+    /// The number of slots whose thread has not ended or whose ring is not drained yet.
     pub fn live_slots(&self) -> usize {
         let header = self.header();
         (0..self.slot_count())
@@ -382,13 +385,13 @@ impl Recorder {
             .count()
     }
 
-    /// How many threads' streams have ended so far.
+    /// The number of thread streams that have ended so far.
     pub fn progress(&self) -> u64 {
         *lock(&self.progress.0)
     }
 
-    /// Asks for the streams of threads that have ended, and waits until one has ended since there
-    /// were `seen`.
+    /// Makes the drain end the streams of ended threads, and waits until their number differs from
+    /// `seen`.
     pub fn wait_for_progress(&self, seen: u64, limit: Duration) {
         self.ring_drain_bell();
         let _ = self
@@ -397,7 +400,7 @@ impl Recorder {
             .wait_timeout_while(lock(&self.progress.0), limit, |ended| *ended == seen);
     }
 
-    /// The first process has ended: if it did not say so in its stream, the supervisor does.
+    /// Logs the end of the first process, if its own stream does not.
     pub fn note_root_ended(&self, status: i32) {
         let header = self.header();
         for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
@@ -410,7 +413,7 @@ impl Recorder {
         }
     }
 
-    /// Ends a slot whose thread is gone without an exit of its own.
+    /// Ends the stream of a thread that is gone and did not log its exit.
     pub fn note_death(&self, index: usize, status: i32) {
         let slot = &self.header().slots[index];
         let mut events =
@@ -419,7 +422,7 @@ impl Recorder {
         self.release_baton(index);
         let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
         if pid == tid {
-            // as below
+            // The drain reports errors, as below.
             let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?));
         }
         events.extend(crate::exec_event::unfinished_call(slot));
@@ -430,24 +433,24 @@ impl Recorder {
                 [slot.baton.turn_sections.load(Relaxed), slot.baton.operations.load(Relaxed)]
             }),
         ));
-        let _ = self.append_own(index, &events); // what fails here fails where the drain meets it
+        let _ = self.append_own(index, &events); // on failure, the drain reports it
         let _ =
             slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ =
             slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
         let _ =
             slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
-        // The drain itself may be here, with its round behind it.
+        // The caller may be the drain itself, past this slot in its round.
         self.ring_drain_bell();
     }
 
-    /// Whether the policy is sync: threads run side by side.
+    /// Whether the policy is sync, under which threads run in parallel.
     pub fn is_parallel(&self) -> bool {
         self.header().options.load(Relaxed) & retake_kernel::shared::OPTION_SYNC != 0
     }
 
-    /// The turn that a thread took and was killed before it logged it. Replay would wait for it for
-    /// ever.
+    /// Returns the turn that a killed thread took but did not log. Replay would wait for it
+    /// forever.
     fn unlogged_turn(&self, index: usize) -> Option<u64> {
         let (slot, domain) = (&self.header().slots[index], &self.header().shared_domain);
         let turn = slot.baton.turn.load(Relaxed);
@@ -456,7 +459,7 @@ impl Recorder {
             .then_some(turn)
     }
 
-    /// Whether a thread that is gone had the baton, in a turn that is logged.
+    /// Whether a thread that is gone held the baton in a turn that it had logged.
     fn died_in_turn(&self, index: usize, is_logged_now: bool) -> bool {
         let baton = &self.header().slots[index].baton;
         !self.is_parallel()
@@ -465,8 +468,8 @@ impl Recorder {
             && baton.turn_logged.load(Relaxed) == baton.turn.load(Relaxed)
     }
 
-    /// A thread that is gone, or has a new program, no longer holds the baton of those that share
-    /// memory.
+    /// Releases the locks of a thread that is gone or has a new program: the baton of the domain
+    /// that processes share, and the console.
     pub fn release_baton(&self, index: usize) {
         let header = self.header();
         let stream = header.slots[index].stream.load(Relaxed);
@@ -479,7 +482,7 @@ impl Recorder {
         }
     }
 
-    /// An exec ended all other threads of the process.
+    /// Ends the streams of all other threads of a process, which its exec ended.
     pub fn siblings_died(&self, survivor: usize, pid: i32) {
         let header = self.header();
         for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {

@@ -1,14 +1,15 @@
-//! How long a thread may keep the baton while others wait for it and it comes to no sync point.
-//! Then it is stopped where it is. That is expensive (`docs/FORCED.md`), so slices adapt:
+//! How long a thread may keep the baton while others wait for it and it reaches no sync point.
+//! After that it is stopped wherever it is. Stops are expensive (`docs/FORCED.md`), so slices
+//! adapt:
 //!
-//! * Who computes may go on longer after each stop, up to [`LONGEST`] while all that wait were
-//!   stopped in computing themselves, and up to [`LONGEST_FOR_CALLS`] while one waits that came
-//!   from a call: it may have an answer to give.
-//! * Who only waits for another thread, without a call, is stopped soon.
-//! * Once somebody waited long after a call, those that make calls have the baton among themselves
-//!   for as long, and threads that were stopped in computing wait: each of them would have to be
-//!   stopped again (`baton_has_credit` in `runtime/order/baton.c`).
-//! * The stops themselves take a small part of the time of a process that computes.
+//! * A computing thread gets a longer slice after each stop: up to [`LONGEST`] while all waiting
+//!   threads were stopped while computing, and up to [`LONGEST_FOR_CALLS`] while a waiting thread
+//!   comes from a call, since it may have an answer to give.
+//! * A thread that only waits for another one, without a call, is stopped soon.
+//! * If a thread waited long after a call, the threads that make calls keep the baton among
+//!   themselves for as long. Threads that were stopped while computing wait: each of them would
+//!   have to be stopped again (`baton_has_credit` in `runtime/order/baton.c`).
+//! * The stops themselves take only a small part of the time of a computing process.
 
 use crate::forcing;
 use crate::shared_state::Recorder;
@@ -17,38 +18,39 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// What a thread gets until more is known of it.
+/// The first slice of a thread.
 const FIRST: Duration = Duration::from_millis(10);
-/// What a thread gets that only waits for another.
+/// The slice of a thread that only waits for another one.
 const SPINNING: Duration = Duration::from_millis(1);
-/// Fairness among those that compute is a matter of a second.
+/// The longest slice. Computing threads need fairness only over about a second.
 const LONGEST: Duration = Duration::from_millis(240);
 const LONGEST_FOR_CALLS: Duration = Duration::from_millis(10);
-/// A thread that waits with a signal to deliver gets a turn so soon after the last stop, whatever
-/// that stop took.
+/// The longest rest after a stop while a thread waits with a signal to deliver, however long the
+/// stop took.
 const LONGEST_REST_FOR_SIGNALS: Duration = Duration::from_millis(20);
-/// All that wait together get at least one turn in about this time, as long as each slice is at
-/// least [`SHORTEST_IN_CROWD`].
+/// Each waiting thread gets a turn in about this time, as long as slices are at least
+/// [`SHORTEST_IN_CROWD`].
 const ROUND: Duration = Duration::from_secs(1);
 const SHORTEST_IN_CROWD: Duration = Duration::from_millis(20);
-/// From one stop in a process to the next it is so many times as long as stopping took, and less
-/// where a thread waits that came from a call.
+/// The time between two stops in a process, in multiples of the cost of a stop. It is shorter while
+/// a thread from a call waits.
 const STOPS_IN_A_SLICE: u32 = 40;
 const STOPS_FOR_CALLS: u32 = 16;
 
 /// The threads that hold a baton while others wait for it.
 #[derive(Default)]
 pub(crate) struct Slices {
-    /// With which turn, at how many sync points it kept it, and since when.
+    /// For each slot: its turn, the number of sync points at which it kept the baton, and the time
+    /// since when.
     holders: HashMap<usize, ((u64, u32), Instant)>,
-    /// When a thread of a process was stopped last, by the process.
+    /// When a thread of each process was last stopped.
     stops: HashMap<u32, Instant>,
     looked: Option<Instant>,
 }
 
 impl Slices {
-    /// Stops threads that have had their slice. Called every few milliseconds while somebody waits;
-    /// returns when the next slice ends, at the earliest.
+    /// Stops threads whose slice is over. Called every few milliseconds while a thread waits.
+    /// Returns the earliest time until the next slice ends.
     pub fn end(&mut self, recorder: &Recorder) -> Duration {
         let now = Instant::now();
         let last_look = self.looked.replace(now).unwrap_or(now);
@@ -56,7 +58,7 @@ impl Slices {
         let mut soonest = LONGEST;
         for (index, slot, waiters) in holders_others_wait_for(recorder) {
             let (turn, slice) = (slot.baton.turn.load(Relaxed), slice_of(slot));
-            // One that spun the last time most likely does so since it got the baton.
+            // A thread that spun last time has most likely spun since it got the baton.
             let first_seen = if slice <= SPINNING { last_look.max(now - SPINNING) } else { now };
             let place = (turn, slot.baton.kept.load(Relaxed));
             let since = before
@@ -81,14 +83,14 @@ impl Slices {
     }
 }
 
-/// How long a holder may go on, from when it was first seen with others waiting.
+/// How long a holder may go on, from the moment when it was first seen with others waiting.
 fn allowed(slice: Duration, waiters: Waiters) -> Duration {
     let crowded = (ROUND / waiters.all.max(1)).clamp(SHORTEST_IN_CROWD, LONGEST);
     slice.min(if waiters.from_calls > 0 { LONGEST_FOR_CALLS } else { crowded })
 }
 
-/// How long after a stop no thread of the process is stopped. A thread that spins does no work that
-/// a stop could interrupt.
+/// How long after a stop no thread of the process is stopped again. A spinning thread needs no
+/// rest: a stop does not interrupt useful work.
 fn rest_after_stop(slice: Duration, stop_cost: Duration, waiters: Waiters) -> Duration {
     let longest = if waiters.signalled > 0 { LONGEST_REST_FOR_SIGNALS } else { LONGEST };
     let times = if waiters.from_calls > 0 { STOPS_FOR_CALLS } else { STOPS_IN_A_SLICE };
@@ -106,13 +108,13 @@ fn next_slice(slice: Duration, spins: bool) -> Duration {
     if spins { SPINNING } else { (2 * slice).min(LONGEST) }
 }
 
-/// A thread has been stopped: `spins` if it only waits for another one.
+/// Adapts the slice of a thread that was stopped. `spins`: it only waits for another thread.
 pub(crate) fn stopped(slot: &Slot, spins: bool) {
     slot.baton.slice_us.store(next_slice(slice_of(slot), spins).as_micros() as u32, Relaxed);
 }
 
-/// How many threads wait for a baton, how many of them are not to wait for long because they came
-/// from a call or have a signal to deliver, and how many have one.
+/// How many threads wait for a baton, how many of them come from a call or with a signal and must
+/// not wait long, and how many have a signal.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Waiters {
     all: u32,
@@ -137,8 +139,8 @@ pub(crate) fn waits(slot: &Slot) -> bool {
     )
 }
 
-/// Threads that hold a baton while others wait for it, with the numbers of their slots. Of the
-/// baton of all processes that share memory only the number of waiting threads is known.
+/// Returns the threads that hold a baton while others wait for it, by slot. For the baton that
+/// several processes share, all waiting threads count: which of them wait for it is not known.
 pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot, Waiters)> {
     let header = recorder.header();
     let live = || {
@@ -170,7 +172,7 @@ pub(crate) fn holders_others_wait_for(recorder: &Recorder) -> Vec<(usize, &Slot,
         .collect()
 }
 
-/// Processes that share all memory have one baton.
+/// Returns the process that stands for a memory: processes that share all memory have one baton.
 fn owner_of_memory(slot: &Slot) -> u32 {
     match slot.memory_of.load(Relaxed) {
         0 => slot.pid.load(Relaxed),

@@ -1,5 +1,5 @@
-//! A full disk stops the program, not the recording: whatever must be written waits until there is
-//! room again, unless the user would have it otherwise, or asks us to end.
+//! A full disk stops the program, not the recording. Whatever must be written waits until there is
+//! room again, unless the user prefers to end the program or asks the recorder to end.
 
 use retake_kernel::signals;
 use std::io;
@@ -7,32 +7,32 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How often it looks for room.
+/// How often a waiting writer tries again.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// What becomes of a program whose recording finds no room.
+/// What happens to the program when the disk of its recording is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFull {
-    /// It stands still until there is.
+    /// The program stops until there is room.
     #[default]
     Stop,
-    /// It is ended.
+    /// The program is ended.
     End,
 }
 
-/// How a recording goes about a full disk.
+/// How a recording handles a full disk.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
     on_full: OnFull,
-    /// Whether the user was told of the disk that is full now.
+    /// Whether the user has been told that the disk is full now.
     told: AtomicBool,
-    /// Nobody waits any more: the program is being ended.
+    /// Whether writers no longer wait, because the program is being ended.
     given_up: AtomicBool,
 }
 
-/// What can fail for want of space.
+/// An error that may mean a full disk.
 pub(crate) trait Fails: std::fmt::Display {
-    /// Whether it may succeed once space has been made.
+    /// Whether the operation may succeed once there is room.
     fn for_want_of_space(&self) -> bool;
 }
 
@@ -44,7 +44,7 @@ impl Fails for retake_recording::Error {
 
 impl Fails for io::Error {
     fn for_want_of_space(&self) -> bool {
-        // Not by its kind: shared memory that is used up gives the same one.
+        // The error kind does not tell: exhausted shared memory has the same one.
         self.get_ref()
             .and_then(|inner| inner.downcast_ref::<retake_recording::Error>())
             .is_some_and(retake_recording::Error::is_no_space)
@@ -56,16 +56,16 @@ impl Space {
         Self { on_full, ..Self::default() }
     }
 
-    /// Whether something was not written because the program is to end rather than to wait.
+    /// Whether something was not written because the program is ended instead of waiting.
     pub fn has_given_up(&self) -> bool {
         self.given_up.load(Relaxed)
     }
 
-    /// Does something again and again until it fails for another reason than a full disk, or
-    /// succeeds, or waiting is over. It must leave nothing behind when it fails.
+    /// Repeats an action until it succeeds, fails for another reason than a full disk, or waiting
+    /// is given up. The action must leave nothing behind when it fails.
     ///
     /// # Errors
-    /// Those of the action; want of space only if waiting is over.
+    /// Those of the action; a full disk only if waiting was given up.
     pub fn wait<T, E: Fails>(&self, mut action: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             match action() {

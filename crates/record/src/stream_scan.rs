@@ -1,6 +1,6 @@
-//! What is noticed of a stream while its bytes pass by on their way to disk: where events start,
-//! how many there are of each kind, and, where streams may be dropped later, what the rest of the
-//! recording has to do with it.
+//! What the recorder notices in a stream while its bytes pass on their way to disk: where events
+//! start, and how many there are of each kind. Where streams may be dropped later, also what ties
+//! the stream to the rest of the recording.
 
 use crate::thread_account::EventCounts;
 use retake_contract::events::event as layout;
@@ -10,13 +10,13 @@ use retake_model::{ContentId, Event, EventKind, Ranges, contents_of, parse_event
 use retake_recording::ChunkEvents;
 use std::collections::BTreeSet;
 
-/// Of an event's header, so much is looked at.
+/// The examined part of an event's header.
 const HEAD_BYTES: usize = layout::VALUE;
 /// Calls with a MAPPING item.
 const MAPPING_CALLS: [u16; 2] = [number::MMAP, number::SHMAT];
 /// Calls that make threads and processes.
 const CLONING_CALLS: [u16; 4] = [number::CLONE, number::FORK, number::VFORK, number::CLONE3];
-/// No event that is looked into is as large as this.
+/// An event that must be read whole is smaller than this.
 const LARGEST_EVENT_BYTES: usize = 16 << 20;
 
 /// A place in a stream between two events.
@@ -29,57 +29,57 @@ pub(crate) struct Place {
 /// What ties a stream to others.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Before the first event of a program that it executed.
+    /// The place before the exec event of the first program that it executed.
     pub exec: Option<Place>,
-    /// Numbers of its output to the console, before that place and behind it.
+    /// The numbers of its console output before that place, and after it.
     pub console_before: Ranges,
     pub console: Ranges,
-    /// Files that it mapped.
+    /// The files that it mapped.
     pub contents: BTreeSet<ContentId>,
-    /// Streams of threads and processes that it made.
+    /// The streams of the threads and processes that it created.
     pub children: BTreeSet<u32>,
-    /// Something in it was not understood, so nothing can be said of it.
+    /// Whether a part of it was not understood. Then nothing is known for sure.
     pub is_opaque: bool,
 }
 
-/// The consumer's place in one stream.
+/// The scanner's position in one stream.
 #[derive(Debug, Default)]
 pub(crate) struct StreamScan {
     at: Place,
-    /// Bytes of the last event that are still to come.
+    /// The bytes of the last event that are still to come.
     remaining: u64,
     /// A piece of the stream could not be stored, so nothing may follow it.
     pub is_cut: bool,
     pub counts: EventCounts,
-    /// Only where they are wanted.
+    /// Set where findings are wanted.
     findings: Option<Findings>,
-    /// The beginning of an event to be looked into once it is whole, and where it starts.
+    /// The beginning of an event that is to be read once it is complete, and the event's size.
     partial: Vec<u8>,
     partial_size: usize,
 }
 
 impl StreamScan {
-    /// At the beginning of a stream.
+    /// Starts at the beginning of a stream.
     pub fn new(with_findings: bool) -> Self {
         Self { findings: with_findings.then(Findings::default), ..Self::default() }
     }
 
-    /// Where so many bytes of an event are still to come.
+    /// Starts within an event that lacks `remaining` bytes.
     pub fn within_event(remaining: u64) -> Self {
         Self { remaining, ..Self::default() }
     }
 
-    /// Whether the stream ends within an event so far.
+    /// Whether the stream so far ends within an event.
     pub fn is_within_event(&self) -> bool {
         self.remaining != 0
     }
 
-    /// Takes the findings, at the end of the stream, and how long it is.
+    /// Returns the findings and the length of the stream.
     pub fn finish(self) -> (Findings, Place) {
         (self.findings.unwrap_or_default(), self.at)
     }
 
-    /// Where events start in the next piece of the stream.
+    /// Scans the next piece of the stream. Returns where events start in it.
     pub fn feed(&mut self, piece: &[u8]) -> ChunkEvents {
         let before = self.at;
         let mut at = self.remaining;
@@ -88,8 +88,8 @@ impl StreamScan {
         self.complete(piece);
         while at < length {
             let start = at as usize;
-            // Events are multiples of eight bytes; what is no event was not written by the runtime,
-            // and the reader stops there.
+            // Event sizes are multiples of eight bytes. Anything else was not written by the
+            // runtime, and readers stop there.
             let Some(head) = piece[start..].first_chunk::<HEAD_BYTES>() else { break };
             let size = u32::from_le_bytes(std::array::from_fn(|at| head[layout::SIZE + at]));
             self.counts.count(head[layout::KIND]);
@@ -143,7 +143,7 @@ impl StreamScan {
         }
     }
 
-    /// The event that was only begun in the piece before.
+    /// Completes an event that began in an earlier piece.
     fn complete(&mut self, piece: &[u8]) {
         if self.partial.is_empty() {
             return;
@@ -201,7 +201,7 @@ mod tests {
         bytes
     }
 
-    /// A write with a number on the console, a fork, an exec, another write.
+    /// A stream with a numbered write to the console, a fork, an exec, and another write.
     fn stream() -> Vec<u8> {
         let write = |ticket: u64| {
             event(

@@ -1,5 +1,5 @@
-//! What is known of a thread once it has ended: when it ran, what it did, how long it waited.
-//! Written to a stream of the supervisor's own.
+//! What is known of a thread once it has ended: when it ran, what it did, how long it waited. The
+//! accounts go to a stream of the supervisor's own.
 
 use crate::event_log::EventLog;
 use crate::space::Space;
@@ -10,22 +10,22 @@ use retake_recording::{ChunkEvents, RecordingWriter, Rewrite, StreamInfo, Stream
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// No thread gets this number: the runtime counts from 0.
+/// The supervisor's own stream. No thread gets this number: the runtime counts from 0.
 const SUPERVISOR_STREAM: StreamId = StreamId(u32::MAX - 1);
-/// So much is kept back, for larger chunks.
+/// The most bytes held back, so that chunks get larger.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// Numbers of kinds of events are below this.
+/// One more than the largest number of an event kind.
 const KINDS: usize = EventKind::ALL.len() + 1;
 
-/// Events of one stream so far by kind, counted while they are moved to disk.
+/// The events of one stream so far, by kind, counted while they move to disk.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct EventCounts([u64; KINDS]);
 
 impl EventCounts {
     /// Counts an event by the number of its kind.
     pub fn count(&mut self, kind: u8) {
-        // What is no kind of event is counted somewhere; it was not written by the runtime.
+        // An unknown kind was not written by the runtime; it may count as any kind.
         self.0[usize::from(kind) % KINDS] += 1;
     }
 
@@ -34,7 +34,7 @@ impl EventCounts {
     }
 }
 
-/// Accounts of all threads that have ended.
+/// The accounts of all threads that have ended.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     /// When recording began.
@@ -43,16 +43,16 @@ pub(crate) struct Accounts {
     state: Mutex<State>,
 }
 
-/// What is held while the recording is written anew.
+/// What is held while the recording is rewritten.
 #[derive(Debug)]
 pub(crate) struct Held {
     batch: Vec<u8>,
     events: u32,
-    /// Events of all points of the clock. They stay.
+    /// The events with all clock readings so far. A rewrite keeps them.
     pub points: Vec<u8>,
 }
 
-/// Where they are written.
+/// Where the accounts are written.
 #[derive(Debug)]
 struct Output {
     log: Arc<dyn EventLog>,
@@ -66,20 +66,19 @@ struct State {
     /// Events that are not in the stream yet.
     batch: Vec<u8>,
     batch_events: u32,
-    /// Events of all points of the clock so far.
+    /// The events with all clock readings so far.
     points: Vec<u8>,
     is_declared: bool,
 }
 
 impl Accounts {
-    /// None so far. Recording began then, on the monotonic clock. Their stream goes to that log,
-    /// and waits for space on its disk.
+    /// Creates empty accounts. `base_ns`: when recording began, on the monotonic clock.
     pub fn new(base_ns: u64, log: Arc<dyn EventLog>, space: Arc<Space>) -> Self {
         let output = Output { log, space };
         Self { base_ns, output, state: Mutex::default() }
     }
 
-    /// What is known of a thread that has ended.
+    /// Returns the account of a thread that has ended.
     pub fn of(&self, slot: &shared::Slot, counts: EventCounts) -> ThreadAccount {
         let since_base =
             |ns: u64| if ns == 0 { clock::monotonic_ns() } else { ns }.saturating_sub(self.base_ns);
@@ -96,7 +95,7 @@ impl Accounts {
         }
     }
 
-    /// A thread has ended, and all that it wrote is on disk.
+    /// Adds the account of a thread that has ended and whose whole stream is on disk.
     pub fn close(&self, stream: StreamId, account: &ThreadAccount) -> retake_recording::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.threads += 1;
@@ -109,8 +108,8 @@ impl Accounts {
         state.write(&self.output)
     }
 
-    /// Notes what the clocks show. It is written at once: should the recorder be killed, times are
-    /// known up to here.
+    /// Logs a reading of the clocks. It is written at once, so that times are known up to here if
+    /// the recorder is killed.
     pub fn note_time(&self) -> retake_recording::Result<()> {
         let point = TimePoint::from(clock::moment()).event();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,8 +119,8 @@ impl Accounts {
         state.write(&self.output)
     }
 
-    /// Begins to write the recording anew. What is kept back here is given back: it is written with
-    /// the rest, or put back.
+    /// Begins a rewrite of the recording. Returns the events held back here: the caller writes them
+    /// with the rest, or puts them back.
     pub fn begin_rewrite<'a>(
         &self,
         writer: &'a RecordingWriter,
@@ -134,14 +133,14 @@ impl Accounts {
         Ok((rewrite, Held { batch, events, points: state.points.clone() }))
     }
 
-    /// The rewrite failed.
+    /// Puts held events back after a failed rewrite.
     pub fn put_back(&self, held: Held) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.batch.splice(0..0, held.batch);
         state.batch_events += held.events;
     }
 
-    /// Writes what is kept back. Returns the number of threads and the sum of their accounts.
+    /// Writes the events held back. Returns the number of threads and the sum of their accounts.
     pub fn finish(&self) -> retake_recording::Result<(u64, ThreadAccount)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.write(&self.output)?;
@@ -149,7 +148,7 @@ impl Accounts {
     }
 }
 
-/// The declaration of the stream that accounts go to.
+/// The declaration of the stream with the accounts.
 pub(crate) fn supervisor_info() -> StreamInfo {
     let pid = std::process::id() as i32;
     StreamInfo {

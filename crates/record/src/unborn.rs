@@ -1,9 +1,9 @@
-//! Children that never came to their first event: killed between the clone and the moment in which
-//! they name themselves.
+//! Children that never reached their first event: they were killed between the clone and the moment
+//! in which they name themselves.
 //!
-//! Their slot is claimed and nobody will ever give it back. It is given up only when that is
-//! certain: the parent has gone on (or is gone), and no living process or thread near the recorded
-//! ones is without a slot.
+//! Such a child's slot is claimed, and no thread will ever release it. The drain ends it only when
+//! that is certain: the parent has gone on or is gone, and no live process or thread near the
+//! recorded ones lacks a slot.
 
 use crate::shared_state::Recorder;
 use retake_kernel::{process, shared};
@@ -11,21 +11,21 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// A claimed slot as it was seen before.
+/// A claimed slot as an earlier look saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Claim {
     stream: u32,
     parent_head: Option<u64>,
 }
 
-/// What is remembered from one look to the next.
+/// The claims remembered from one look to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Unborn {
     claims: HashMap<usize, Claim>,
 }
 
 impl Unborn {
-    /// Ends the streams of children that will never come. Each must have been seen before, at an
+    /// Ends the streams of children that will never come. Each claim must have been seen at an
     /// earlier call.
     pub fn find(&mut self, recorder: &Recorder) {
         let mut suspects = Vec::new();
@@ -66,7 +66,7 @@ impl Unborn {
     }
 }
 
-/// How much the thread with this stream has written; `None` if it is gone.
+/// How many bytes the thread of a stream has written; `None` if it is gone.
 fn parent_head(recorder: &Recorder, stream: u32) -> Option<u64> {
     let header = recorder.header();
     let slot = header.slots[..recorder.slot_count()].iter().find(|slot| {
@@ -76,8 +76,8 @@ fn parent_head(recorder: &Recorder, stream: u32) -> Option<u64> {
     (!process::is_gone(tid)).then(|| slot.producer.head.load(Acquire))
 }
 
-/// Whether a thread lives that could be a recorded one but has no slot yet: a thread of a recorded
-/// process, or a child of one, or of ours.
+/// Whether a live thread may be a recorded one without a slot: a thread of a recorded process, or a
+/// child of a recorded process or of the supervisor.
 fn somebody_is_unknown(recorder: &Recorder) -> bool {
     let header = recorder.header();
     let own = std::process::id();

@@ -1,7 +1,7 @@
-//! What a recording file holds and where, frame by frame as they are found.
+//! What a recording file holds and where, built up frame by frame.
 //!
-//! Invariant: the chunks of a stream in the catalogue are its first ones, without a gap. The first
-//! chunk that does not follow ends its stream, and a warning says so.
+//! Invariant: the catalogued chunks of a stream are its first ones, without a gap. The first chunk
+//! that does not follow ends the stream with a warning.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use crate::warning::{Warning, Warnings};
 pub(crate) struct Pieces {
     pub frames: Vec<PlacedFrame>,
     pub bytes: u64,
-    /// True once a piece was missing: no more are accepted.
+    /// Whether a piece was missing. Then no more are accepted.
     cut: bool,
 }
 
 impl Pieces {
-    /// Accepts the next piece; the error is why it does not follow.
+    /// Accepts the next piece. The error says why it does not follow the last one.
     fn push(&mut self, offset: u64, header: FrameHeader) -> std::result::Result<(), &'static str> {
         if self.cut {
             return Ok(());
@@ -38,7 +38,7 @@ impl Pieces {
     }
 }
 
-/// One stream of the catalogue.
+/// A stream in the catalogue.
 #[derive(Debug)]
 pub(crate) struct CataloguedStream {
     pub info: StreamInfo,
@@ -46,14 +46,14 @@ pub(crate) struct CataloguedStream {
     pub event_count: u64,
 }
 
-/// One file carried inside a packed recording.
+/// A file carried inside a packed recording.
 #[derive(Debug)]
 pub(crate) struct CataloguedContent {
     pub bytes: u64,
     pub pieces: Pieces,
 }
 
-/// Everything found in a recording file.
+/// All that was found in a recording file.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub metadata: Vec<PlacedFrame>,
@@ -154,7 +154,7 @@ impl Catalogue {
     fn add_content_chunk(&mut self, offset: u64, header: FrameHeader) {
         let content =
             self.content_numbers.get(&header.stream).and_then(|id| self.contents.get_mut(id));
-        // A missing piece shows when the file is asked for: its size is known.
+        // A missing piece shows when the file is read, because the file's size is known.
         let result = content
             .map_or(Err("it belongs to no file"), |content| content.pieces.push(offset, header));
         if let Err(reason) = result {
@@ -163,7 +163,7 @@ impl Catalogue {
         }
     }
 
-    /// The payload of a declaration, or `None` and a warning if it is damaged.
+    /// Reads the payload of a declaration. If it is damaged, adds a warning and returns `None`.
     fn read_declaration(
         &mut self,
         source: &Source,
@@ -188,7 +188,7 @@ impl Catalogue {
     }
 }
 
-/// Bytes of the declaration of a content: its hash, its size.
+/// The size of a content's declaration: its hash and its size.
 pub(crate) const CONTENT_DECLARATION_BYTES: usize = 40;
 const MAX_DECLARATION_BYTES: usize = 4096;
 const _: () = assert!(MAX_DECLARATION_BYTES < MAX_METADATA_BYTES);

@@ -1,8 +1,8 @@
-//! A kept checkpoint: one file of pieces, each compressed and checked by itself. What the pieces
-//! mean is not this crate's business.
+//! A kept checkpoint: one file of pieces. Each piece is compressed and has a checksum. This crate
+//! does not know what the pieces mean.
 //!
-//! It belongs to one recording and to the build of the runtime that made it: opening it for another
-//! is an error.
+//! A checkpoint belongs to one recording and to the build of the runtime that made it. Opening it
+//! for another one is an error.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -21,27 +21,27 @@ use crate::recording::Recording;
 use crate::source::open_regular;
 use crate::store::temporary::TemporaryFile;
 
-/// Of the layout, and of what the pieces mean.
+/// The version of the file layout and of the meaning of the pieces.
 pub const CHECKPOINT_VERSION: u16 = 2;
-/// A piece has no more, uncompressed.
+/// The most uncompressed bytes in a piece.
 pub const MAX_PIECE_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"RTKC";
 const HEADER_BYTES: usize = 64;
 const PIECE_HEADER_BYTES: usize = 32;
-/// Of each header, all that its checksum is about.
+/// The bytes of a header that its checksum covers.
 const CHECKED_BYTES: usize = HEADER_BYTES - 8;
 const CHECKED_PIECE_BYTES: usize = PIECE_HEADER_BYTES - 8;
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// What a piece is.
+/// What a piece holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceName {
-    /// What its bytes mean.
+    /// The kind of its data.
     pub kind: u8,
-    /// Which of the things of that kind it is about.
+    /// The number of the thing of that kind to which it belongs.
     pub which: u32,
-    /// Where its bytes belong.
+    /// A number that belongs to its data, such as an address.
     pub value: u64,
 }
 
@@ -53,12 +53,12 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// `None` for a recording whose number cannot be read.
+    /// Returns the owner for a recording; `None` if the recording's number cannot be read.
     pub(crate) fn of(recording: &Recording) -> Option<Self> {
         Self::of_metadata(recording.metadata())
     }
 
-    /// The same of one that is being written.
+    /// As [`Owner::of`], for a recording that is being written.
     pub(crate) fn of_metadata(metadata: &Metadata) -> Option<Self> {
         let number = u64::from_str_radix(&metadata.recording_id, 16).ok()?;
         let build =
@@ -66,13 +66,13 @@ impl Owner {
         Some(Self { recording: number, build: build.0 })
     }
 
-    /// The recording's number, as it is written.
+    /// Returns the recording's number as text, in the form that file names use.
     pub(crate) fn number(self) -> String {
         format!("{:016x}", self.recording)
     }
 }
 
-/// A checkpoint being written. It appears whole, when it is finished, or not at all.
+/// Writes a checkpoint. The file appears whole, when it is finished, or not at all.
 #[derive(Debug)]
 pub struct CheckpointWriter {
     output: BufWriter<File>,
@@ -110,7 +110,7 @@ impl CheckpointWriter {
     /// `NoSpace`, `Io`.
     ///
     /// # Panics
-    /// If it has more than [`MAX_PIECE_BYTES`].
+    /// If the piece has more than [`MAX_PIECE_BYTES`].
     pub fn put(&mut self, name: PieceName, bytes: &[u8]) -> Result<()> {
         assert!(bytes.len() <= MAX_PIECE_BYTES, "a piece has at most {MAX_PIECE_BYTES} bytes");
         let (stored_as, stored) = self.encoder.encode(bytes, Codec::Small);
@@ -129,12 +129,12 @@ impl CheckpointWriter {
         written.map_err(|error| Error::io("write to", self.temporary.path(), error))
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.end
     }
 
-    /// Only now it has a header.
+    /// Writes the header. Until then the file has none.
     pub(crate) fn complete(&mut self) -> Result<()> {
         let mut header = [0; HEADER_BYTES];
         header[..4].copy_from_slice(&MAGIC);
@@ -150,7 +150,7 @@ impl CheckpointWriter {
     }
 }
 
-/// A checkpoint being read, piece by piece. Nothing in it is trusted.
+/// Reads a checkpoint piece by piece. Trusts nothing in the file.
 #[derive(Debug)]
 pub struct CheckpointReader {
     input: BufReader<File>,
@@ -165,8 +165,8 @@ pub struct CheckpointReader {
 impl CheckpointReader {
     pub(crate) fn open(path: &Path, owner: Owner) -> Result<Self> {
         let file = open_regular(path)?;
-        // Only tells who makes room that it is of use; a file system that refuses it loses nothing
-        // else.
+        // The time only tells the collection that the file is in use. If the file system refuses
+        // it, nothing else is lost.
         let _ = file.set_modified(SystemTime::now());
         Self::of(file, path, owner)
     }
@@ -189,7 +189,7 @@ impl CheckpointReader {
         Ok(this)
     }
 
-    /// How many pieces there are.
+    /// Checks the header. Returns the number of pieces.
     fn check(&self, header: &[u8; HEADER_BYTES], owner: Owner) -> Result<u64> {
         if header[..4] != MAGIC {
             return Err(self.bad("it does not begin like a checkpoint"));
@@ -212,10 +212,10 @@ impl CheckpointReader {
         Ok(read_u64(header, 48))
     }
 
-    /// The next piece; `None` behind the last.
+    /// Returns the next piece; `None` after the last.
     ///
     /// # Errors
-    /// `BadCheckpoint` if it is damaged, or the file does not end behind the last; `Io`.
+    /// `BadCheckpoint` if the piece is damaged or if bytes follow the last one; `Io`.
     pub fn next_piece(&mut self) -> Result<Option<(PieceName, &[u8])>> {
         if self.left == 0 {
             return if self.offset == self.length {
@@ -254,7 +254,7 @@ impl CheckpointReader {
         Ok(Some((name, &self.bytes)))
     }
 
-    /// An error that says that something in the file makes no sense.
+    /// Returns an error that says that something in the file makes no sense.
     pub fn bad(&self, reason: &str) -> Error {
         Error::BadCheckpoint { path: self.path.clone(), reason: reason.to_owned() }
     }
@@ -273,7 +273,8 @@ impl CheckpointReader {
     }
 }
 
-/// A piece that was moved is not taken for the one that belongs there.
+/// Hashes a piece with its offset, so that a moved piece is not taken for the one that belongs
+/// there.
 fn piece_hash(header: &[u8], stored: &[u8], offset: u64) -> u64 {
     let mut hash = Xxh3::with_seed(offset);
     hash.update(header);
@@ -297,7 +298,7 @@ mod tests {
         std::fs::read(writer.temporary.path()).unwrap()
     }
 
-    /// All pieces, or what is wrong.
+    /// Reads all pieces. The error says what is wrong.
     fn read(
         folder: &Path,
         bytes: &[u8],

@@ -1,5 +1,5 @@
 //! Where the checkpoints of a recording are kept: in its folder, or in the store's cache if that
-//! cannot be written to, or the recording is packed.
+//! folder cannot be written to or the recording is packed.
 
 use std::fs;
 use std::io;
@@ -14,35 +14,35 @@ use crate::store::CACHE_NAME;
 use crate::store::temporary::make_private_directories;
 use crate::writer::RecordingWriter;
 
-/// The folder in a recording's directory.
+/// The name of the checkpoint folder in a recording's directory.
 pub(crate) const CHECKPOINTS_NAME: &str = "checkpoints";
 
-/// Of the file beside a checkpoint.
+/// The extension of the file with a checkpoint's past.
 const PAST_EXTENSION: &str = "past";
 
 /// A kept checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptCheckpoint {
-    /// By which users know it.
+    /// The number by which users know it.
     pub number: u64,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
 }
 
-/// The places where those of one recording are.
+/// The folders with the checkpoints of one recording.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     owner: Option<Owner>,
-    /// In the recording's own folder,
+    /// The recording's own folder.
     own: Option<PathBuf>,
-    /// and for what cannot be kept there.
+    /// The folder for checkpoints that the recording's own folder cannot take.
     elsewhere: Option<PathBuf>,
 }
 
 impl Checkpoints {
-    /// Those of a recording. Without a location only its own folder is one.
+    /// Returns the folders of a recording. Without a location, only its own folder is used.
     pub fn of(recording: &Recording, location: Option<&Location>) -> Self {
         let own = (!recording.is_packed()).then(|| recording.path().join(CHECKPOINTS_NAME));
         let elsewhere =
@@ -50,16 +50,16 @@ impl Checkpoints {
         Self { owner: Owner::of(recording), own, elsewhere }
     }
 
-    /// Those of a recording that is being made.
+    /// Returns the folder of a recording that is being made.
     ///
     /// # Errors
-    /// It is finished.
+    /// `Finished`.
     pub fn of_writer(writer: &RecordingWriter) -> Result<Self> {
         let own = Some(writer.directory().join(CHECKPOINTS_NAME));
         Ok(Self { owner: Owner::of_metadata(&writer.metadata()?), own, elsewhere: None })
     }
 
-    /// All there are, by number. What has another name is left alone.
+    /// Lists all checkpoints by number. Ignores files with other names.
     ///
     /// # Errors
     /// A folder cannot be listed.
@@ -80,18 +80,18 @@ impl Checkpoints {
         Ok(all)
     }
 
-    /// Opens one of them.
+    /// Opens a checkpoint.
     ///
     /// # Errors
-    /// `BadCheckpoint` if it is damaged, of another recording or build; `Io`.
+    /// `BadCheckpoint` if it is damaged, or belongs to another recording or build; `Io`.
     pub fn open(&self, kept: &KeptCheckpoint) -> Result<CheckpointReader> {
         CheckpointReader::open(&kept.path, self.owner(&kept.path)?)
     }
 
-    /// Begins another one.
+    /// Begins a new checkpoint.
     ///
     /// # Errors
-    /// No folder can be written to; `NoSpace`.
+    /// `NoSpace`, or an error if no folder can be written to.
     pub fn create(&self) -> Result<CheckpointWriter> {
         let mut failure = None;
         for (folder, _) in self.folders() {
@@ -105,7 +105,7 @@ impl Checkpoints {
         Err(failure.unwrap_or(Error::NoLocation))
     }
 
-    /// Gives a checkpoint its name.
+    /// Completes a checkpoint and gives it its name.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -123,11 +123,11 @@ impl Checkpoints {
             let path = folder.join(format!("{prefix}{number}"));
             match fs::hard_link(&written, &path) {
                 Ok(()) => return Ok(KeptCheckpoint { number, path, bytes }),
-                // Somebody else was faster.
+                // Another process took the number first.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number = number.saturating_add(1)
                 }
-                // A file system without hard links.
+                // The file system has no hard links.
                 Err(_) => {
                     writer.temporary.replace(&path)?;
                     return Ok(KeptCheckpoint { number, path, bytes });
@@ -136,10 +136,11 @@ impl Checkpoints {
         }
     }
 
-    /// Begins what is known of the way to one of them, in a file of the same layout beside it.
+    /// Begins a file with the past of a checkpoint: what is known of the way to it. The file has
+    /// the same layout and lies beside the checkpoint.
     ///
     /// # Errors
-    /// The folder cannot be written to; `NoSpace`.
+    /// `NoSpace`, or an error if the folder cannot be written to.
     pub fn begin_past(&self, kept: &KeptCheckpoint) -> Result<CheckpointWriter> {
         CheckpointWriter::create_in(
             kept.path.parent().unwrap_or(Path::new(".")),
@@ -147,7 +148,7 @@ impl Checkpoints {
         )
     }
 
-    /// Puts that in the place of what was known before.
+    /// Completes the past of a checkpoint. It replaces an older one.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.
@@ -156,7 +157,7 @@ impl Checkpoints {
         writer.temporary.replace(&past_of(&kept.path))
     }
 
-    /// Opens it; `None`: nothing is known.
+    /// Opens the past of a checkpoint; `None` if there is none.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -169,10 +170,10 @@ impl Checkpoints {
         }
     }
 
-    /// Removes one.
+    /// Removes a checkpoint and its past.
     ///
     /// # Errors
-    /// `Io`. That it is gone already is none.
+    /// `Io`. A checkpoint that is already gone is not an error.
     pub fn remove(&self, kept: &KeptCheckpoint) -> Result<()> {
         for path in [&past_of(&kept.path), &kept.path] {
             match fs::remove_file(path) {
@@ -185,7 +186,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes those that are not in the recording's own folder, which goes with it.
+    /// Removes the checkpoints outside the recording's own folder, which is removed with the
+    /// recording.
     ///
     /// # Errors
     /// `Io`.
@@ -204,7 +206,7 @@ impl Checkpoints {
             .ok_or_else(|| Error::BadCheckpoint { path: path.to_path_buf(), reason: reason() })
     }
 
-    /// Each with how the names in it begin that are this recording's.
+    /// Returns each folder, with the prefix of this recording's file names in it.
     fn folders(&self) -> impl Iterator<Item = (&Path, String)> {
         let own = self.own.as_deref().map(|folder| (folder, String::new()));
         let prefix = self.owner.map(|owner| format!("{}-", owner.number()));
@@ -212,17 +214,17 @@ impl Checkpoints {
     }
 }
 
-/// As they are written, and not otherwise.
+/// Parses a checkpoint's number. Accepts only the form in which numbers are written.
 fn number_of(name: &str) -> Option<u64> {
     name.parse().ok().filter(|number: &u64| number.to_string() == name)
 }
 
-/// Where what is known of the way to a checkpoint is.
+/// Returns the path of the file with a checkpoint's past.
 fn past_of(path: &Path) -> PathBuf {
     path.with_extension(PAST_EXTENSION)
 }
 
-/// Whether a file of this name belongs into the folder.
+/// Whether a file of this name belongs in the folder.
 pub(crate) fn is_name(name: &str) -> bool {
     let number =
         name.strip_suffix(PAST_EXTENSION).and_then(|name| name.strip_suffix('.')).unwrap_or(name);

@@ -1,5 +1,4 @@
-//! Compressing chunks, with buffers that are used again, and decompressing them into a buffer of
-//! known size.
+//! Compresses chunks with reused buffers, and decompresses them into a buffer of known size.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,28 +11,27 @@ use crate::frame::StoredAs;
 /// How hard to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// Not at all.
+    /// No compression.
     Raw,
-    /// LZ4 where it gains at least a tenth, found out on a sample first: for data while a recording
-    /// is made.
+    /// LZ4, where it gains at least a tenth. A sample decides that first. For data while a
+    /// recording is made.
     Fast,
-    /// Zstandard at its quickest ordinary level: for many small events while a recording is made.
-    /// They become a third smaller than with LZ4, at two thirds of its speed.
+    /// Zstandard at its fastest ordinary level, for many small events while a recording is made.
+    /// The result is a third smaller than with LZ4, at two thirds of its speed.
     Small,
-    /// Zstandard: for what is kept or sent.
+    /// Zstandard at a higher level, for recordings that are kept or sent.
     Dense,
 }
 
-/// Above this size a sample is tried before the whole.
+/// For data above this size, a sample decides whether to compress the whole.
 const SAMPLE_BYTES: usize = 16 << 10;
 const SAMPLE_THRESHOLD_BYTES: usize = 64 << 10;
 const SMALL_LEVEL: i32 = 1;
 const DENSE_LEVEL: i32 = 6;
-/// What is shorter than this is given to LZ4 instead: setting Zstandard up takes longer than
-/// compressing it.
+/// Shorter data go to LZ4 instead: setting up Zstandard takes longer than compressing them.
 const LEAST_SMALL_BYTES: usize = 1 << 10;
 
-/// Compresses chunks one after the other. Its buffers grow to the largest chunk seen.
+/// Compresses chunks one after another. The buffers grow to the size of the largest chunk.
 pub(crate) struct Encoder {
     output: Vec<u8>,
     table: CompressTable,
@@ -52,7 +50,8 @@ impl Encoder {
         Self { output: Vec::new(), table: CompressTable::large(), small: None, dense: None }
     }
 
-    /// The bytes to store, and how they are stored. Whatever gains too little comes back as it is.
+    /// Returns the bytes to store and how they are stored. Bytes that compress too little are
+    /// returned as they are.
     pub(crate) fn encode<'a>(&'a mut self, bytes: &'a [u8], codec: Codec) -> (StoredAs, &'a [u8]) {
         let codec = if codec == Codec::Small && bytes.len() < LEAST_SMALL_BYTES {
             Codec::Fast
@@ -77,7 +76,7 @@ impl Encoder {
 
     fn try_lz4(&mut self, bytes: &[u8]) -> Option<usize> {
         if bytes.len() > SAMPLE_THRESHOLD_BYTES {
-            // The middle: beginnings are often unlike the rest.
+            // The sample comes from the middle: the beginning is often unlike the rest.
             let start = (bytes.len() - SAMPLE_BYTES) / 2;
             let sample = &bytes[start..start + SAMPLE_BYTES];
             self.lz4(sample).filter(|&count| gains_a_tenth(count, sample.len()))?;
@@ -101,8 +100,7 @@ fn try_zstd(
     if compressor.is_none() {
         *compressor = Compressor::new(level).ok();
     }
-    // No room for the result means that it gains nothing; either way the bytes are stored as they
-    // are.
+    // If the result has no room, compression gains nothing. Then the bytes are stored as they are.
     let count = compressor.as_mut()?.compress_to_buffer(bytes, &mut output[..]).ok()?;
     (count < bytes.len()).then_some(count)
 }
@@ -118,7 +116,7 @@ fn gains_a_tenth(compressed_bytes: usize, bytes: usize) -> bool {
 }
 
 thread_local! {
-    /// Making one takes longer than decompressing a small chunk.
+    /// Creating a decompressor takes longer than decompressing a small chunk.
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -133,7 +131,7 @@ fn decode_zstd(
     kept.as_mut()?.decompress_to_buffer(stored, output).ok()
 }
 
-/// Decompresses `stored` into exactly `output`; the error says what is wrong with it.
+/// Decompresses `stored` so that it fills `output` exactly. The error says what is wrong with it.
 pub(crate) fn decode_into(
     stored_as: StoredAs,
     stored: &[u8],

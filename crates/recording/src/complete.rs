@@ -1,5 +1,5 @@
-//! Whether a recording is whole: undamaged, with all that its events speak of, and with streams
-//! that end where events do.
+//! Checks whether a recording is complete: undamaged, with everything that its events refer to, and
+//! with streams that end between events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use crate::scan::check_unindexed;
 use crate::stream_info::StreamId;
 use crate::warning::{Warning, Warnings};
 
-/// What the events of a recording say of the rest of it.
+/// What the events of a recording say about the rest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Files that programs mapped, or read.
+    /// Files that programs mapped or read.
     pub contents: BTreeSet<ContentId>,
-    /// Where in files the bytes end that they read.
+    /// The largest offset up to which events read in each file.
     pub read_ends: BTreeMap<ContentId, u64>,
-    /// Streams that end within an event, and how many whole ones are before that.
+    /// Streams that end within an event, each with its number of whole events.
     pub cut: Vec<(StreamId, u64)>,
-    /// Events that are malformed: stream, number, and what is wrong.
+    /// Malformed events: stream, number, and what is wrong.
     pub malformed: Vec<(StreamId, u64, String)>,
 }
 
@@ -30,7 +30,7 @@ impl Findings {
     /// Reads all events that can be read.
     ///
     /// # Errors
-    /// What the system says. Damage ends a stream.
+    /// Those of the operating system. Damage only ends the reading of a stream.
     pub fn of(recording: &Recording) -> Result<Self> {
         let mut findings = Self::default();
         for stream in recording.streams() {
@@ -52,9 +52,10 @@ impl Findings {
                 Ok(None) => break,
                 Err(Error::Malformed { index, error, .. }) => {
                     self.malformed.push((stream, index, error.to_string()));
-                    return Ok(()); // nothing behind it can be found
+                    // The place of the next event is unknown.
+                    return Ok(());
                 }
-                Err(Error::Damaged { .. }) => return Ok(()), // told where chunks are read
+                Err(Error::Damaged { .. }) => return Ok(()), // reported where chunks are read
                 Err(error) => return Err(error),
             }
         }
@@ -76,10 +77,10 @@ impl Findings {
 }
 
 impl Recording {
-    /// Reads everything and returns all that is damaged, beginning with what opening found.
+    /// Reads everything and returns all damage, beginning with what opening found.
     ///
     /// # Errors
-    /// Only what the system says: damage is in the list.
+    /// Only those of the operating system; damage is in the list.
     pub fn check(&self) -> Result<Vec<Warning>> {
         let mut warnings = Warnings::default();
         self.shared.warnings.iter().cloned().for_each(|warning| warnings.push(warning));
@@ -105,8 +106,8 @@ impl Recording {
         Ok(warnings.into_list())
     }
 
-    /// Reads all events and returns what is wrong with them, and what they speak of that is
-    /// missing. What [`Recording::check`] finds is not repeated.
+    /// Reads all events. Returns what is wrong with them, and what they refer to but the recording
+    /// lacks. Does not repeat what [`Recording::check`] finds.
     ///
     /// # Errors
     /// As [`Recording::check`].
@@ -132,7 +133,7 @@ impl Recording {
         Ok(warnings.into_list())
     }
 
-    /// The files that programs mapped and that the recording does not have.
+    /// Returns the files that programs mapped or read and that the recording lacks.
     ///
     /// # Errors
     /// Events cannot be read.

@@ -1,4 +1,4 @@
-//! Pieces of the files that a recording holds: what its events refer to.
+//! Reads pieces of the files in a recording, to which its events refer.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,19 +9,20 @@ use crate::error::{Error, Result};
 use crate::opened::Shared;
 use crate::{ContentId, Recording};
 
-/// Reads them. It keeps what it read last open, as events refer to one file again and again.
+/// Reads pieces of files. Keeps the last file open, since events often refer to the same file
+/// again.
 #[derive(Debug)]
 pub struct ContentReader {
     shared: Arc<Shared>,
     file: Option<(ContentId, File)>,
-    /// Of a packed recording: the content, which of its frames, and the bytes of that.
+    /// For a packed recording: the content and the number of the frame that `bytes` holds.
     frame: Option<(ContentId, usize)>,
     bytes: Vec<u8>,
     stored: Vec<u8>,
 }
 
 impl ContentReader {
-    /// For the files of a recording.
+    /// Creates a reader for the files of a recording.
     pub fn new(recording: &Recording) -> Self {
         Self::of(Arc::clone(&recording.shared))
     }
@@ -30,7 +31,7 @@ impl ContentReader {
         Self { shared, file: None, frame: None, bytes: Vec::new(), stored: Vec::new() }
     }
 
-    /// `count` bytes from `offset` on. They are not checked against the hash of the file:
+    /// Reads `count` bytes from `offset` on. Does not check them against the hash of the file;
     /// [`Recording::check`] does that.
     ///
     /// # Errors
@@ -84,7 +85,7 @@ impl ContentReader {
     }
 }
 
-/// Nothing is allocated for what is not there.
+/// Checks that a file has the bytes to be read, before a buffer for them is allocated.
 fn check_range(
     shared: &Shared,
     id: ContentId,

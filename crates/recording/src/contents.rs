@@ -1,4 +1,4 @@
-//! The files a recording holds: in its `files` folder, or inside a packed recording.
+//! The files in a recording: in its `files` folder, or inside a packed recording.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::writer::FILES_NAME;
 
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// All files with their sizes, in the order of their names.
+/// Lists all files with their sizes, in the order of their names.
 pub(crate) fn list(shared: &Shared) -> Result<Vec<(ContentId, u64)>> {
     let Some(directory) = &shared.directory else {
         return Ok(shared
@@ -30,7 +30,7 @@ pub(crate) fn list(shared: &Shared) -> Result<Vec<(ContentId, u64)>> {
     };
     for entry in fs::read_dir(&files).map_err(|error| Error::io("list", &files, error))? {
         let entry = entry.map_err(|error| Error::io("list", &files, error))?;
-        // Anything whose name is not a content's is a left-over of a copy that was cut short.
+        // A file with any other name is left over from an interrupted copy.
         if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
             let metadata =
                 entry.metadata().map_err(|error| Error::io("inspect", &entry.path(), error))?;
@@ -43,7 +43,7 @@ pub(crate) fn list(shared: &Shared) -> Result<Vec<(ContentId, u64)>> {
     Ok(contents)
 }
 
-/// True if there is a file with this content.
+/// Whether the recording holds a file with this content.
 pub(crate) fn has(shared: &Shared, id: ContentId) -> bool {
     match &shared.directory {
         Some(directory) => files_folder(directory).is_some_and(|files| {
@@ -54,7 +54,7 @@ pub(crate) fn has(shared: &Shared, id: ContentId) -> bool {
     }
 }
 
-/// A path to a file with this content, extracted into `cache` if there is none yet.
+/// Returns a path to the file with this content. Extracts it into `cache` if there is none yet.
 pub(crate) fn path(shared: &Shared, id: ContentId, cache: &Path) -> Result<PathBuf> {
     if let Some(directory) = &shared.directory {
         if !has(shared, id) {
@@ -73,7 +73,7 @@ pub(crate) fn path(shared: &Shared, id: ContentId, cache: &Path) -> Result<PathB
     Ok(target)
 }
 
-/// Writes the file to a new one in `folder`, and checks it.
+/// Extracts the file into a new one in `folder`, and checks its hash.
 pub(crate) fn extract(shared: &Shared, id: ContentId, folder: &Path) -> Result<TemporaryFile> {
     let mut temporary = TemporaryFile::create_in(folder)?;
     let path = temporary.path().to_path_buf();
@@ -81,16 +81,16 @@ pub(crate) fn extract(shared: &Shared, id: ContentId, folder: &Path) -> Result<T
     for_each_block(shared, id, &mut |block| {
         file.write_all(block).map_err(|error| Error::io("write to", &path, error))
     })?;
-    // After a loss of power it must not be there without its bytes: its presence is all that is
-    // checked later.
+    // After a power loss the file must not exist without its bytes: later, only its existence is
+    // checked.
     temporary.sync()?;
     Ok(temporary)
 }
 
-/// What is done with each block of a file.
+/// A callback for each block of a file.
 pub(crate) type BlockAction<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// Passes the blocks of the file to `action` and checks its hash at the end; returns its size.
+/// Passes the blocks of a file to `action` and checks the hash at the end. Returns the file's size.
 pub(crate) fn for_each_block(
     shared: &Shared,
     id: ContentId,
@@ -158,12 +158,13 @@ fn check_hash(path: &Path, id: ContentId, hasher: &blake3::Hasher) -> Result<()>
     })
 }
 
-/// The folder of a recording's files, if it is one: a link in its place could lead anywhere.
+/// Returns the folder of a recording's files, unless it is a symbolic link, which could lead
+/// anywhere.
 pub(crate) fn files_folder(directory: &Path) -> Option<PathBuf> {
     folder_in(directory, FILES_NAME)
 }
 
-/// A folder of this name, if there is one: not a link to one.
+/// Returns a subfolder of this name, if there is one and it is not a symbolic link.
 pub(crate) fn folder_in(directory: &Path, name: &str) -> Option<PathBuf> {
     let folder = directory.join(name);
     let metadata = fs::symlink_metadata(&folder);
@@ -174,7 +175,7 @@ fn own_path(directory: &Path, id: ContentId) -> PathBuf {
     directory.join(FILES_NAME).join(id.to_string())
 }
 
-/// The recording's own file with this content.
+/// Opens the recording's own file with this content.
 pub(crate) fn open_own(shared: &Shared, id: ContentId) -> Result<File> {
     match &shared.directory {
         Some(directory) if has(shared, id) => open_regular(&own_path(directory, id)),

@@ -1,4 +1,4 @@
-//! What can go wrong with a recording or the store, each with the place it went wrong at.
+//! The errors of recordings and the store. Each says where it happened.
 
 use std::fmt;
 use std::io;
@@ -12,19 +12,19 @@ use crate::stream_info::StreamId;
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Where a frame lies: what an error or a warning about damage points at.
+/// The place of a frame, for errors and warnings about damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramePlace {
     /// Byte offset of the frame's header in the file.
     pub file_offset: u64,
-    /// The stream it belongs to, where that is known.
+    /// The stream of the frame, if known.
     pub stream: Option<StreamId>,
-    /// Its number within the stream, where that is known.
+    /// The number of the frame within the stream, if known.
     pub sequence: Option<u32>,
 }
 
 impl FramePlace {
-    /// A place of which nothing but the offset is known.
+    /// A place of which only the offset is known.
     pub(crate) fn at(file_offset: u64) -> Self {
         Self { file_offset, stream: None, sequence: None }
     }
@@ -54,44 +54,44 @@ pub enum Error {
     Io {
         /// A verb phrase: "open", "write to".
         action: &'static str,
-        /// The file it was about.
+        /// The file concerned.
         path: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// A file is as large as the process, or the file system, allows files to be. Waiting does not
+    /// A file has reached the size limit of the process or of the file system. Waiting does not
     /// help.
     #[error("{} is as large as files may be ({source}; see ulimit -f, and the limits of its file \
     system); what was recorded so far is intact", path.display())]
     FileLimit {
         /// The file that could not grow.
         path: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// No room (disk full or quota). Nothing of what failed was kept, so the same call can be made
-    /// again once there is room.
+    /// The disk or a quota is full. Nothing of the failed call was kept, so the call can be
+    /// repeated once there is room.
     #[error("no space left to write to {} ({source}); what was recorded so far is intact",
         path.display())]
     NoSpace {
         /// The file that could not grow.
         path: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         source: io::Error,
     },
 
-    /// This is not a recording.
+    /// The file or directory is not a recording.
     #[error("{} is not a recording: {reason}", path.display())]
     NotARecording {
-        /// What was to be opened.
+        /// The path that was to be opened.
         path: PathBuf,
-        /// Why it is not one.
+        /// The reason.
         reason: String,
     },
 
-    /// A recording of a format this version does not read.
+    /// The recording has a format version that this build cannot read.
     #[error(
         "{} has recording format {found}, this version of retake reads format {supported}; \
          replay it with the version that made it, or record again", path.display()
@@ -99,13 +99,13 @@ pub enum Error {
     UnsupportedVersion {
         /// The recording.
         path: PathBuf,
-        /// The format version it states.
+        /// The recording's format version.
         found: u16,
-        /// The only one read here.
+        /// The only version that this build reads.
         supported: u16,
     },
 
-    /// A frame is damaged: its checksum, or something it says, is wrong.
+    /// A frame is damaged: its checksum or one of its fields is wrong.
     #[error("{}: {place} is damaged: {reason}", path.display())]
     Damaged {
         /// The file.
@@ -116,7 +116,7 @@ pub enum Error {
         reason: String,
     },
 
-    /// A kept checkpoint is damaged, or of something else.
+    /// A kept checkpoint is damaged, or belongs to something else.
     #[error("the checkpoint {} cannot be used: {reason}", path.display())]
     BadCheckpoint {
         /// The file.
@@ -125,49 +125,49 @@ pub enum Error {
         reason: String,
     },
 
-    /// The metadata cannot be understood.
+    /// The metadata are damaged.
     #[error("the metadata of {} is damaged: {reason}", path.display())]
     BadMetadata {
-        /// The file it was read from.
+        /// The file with the metadata.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
 
-    /// A chunk larger than the format allows.
+    /// A chunk is larger than the format allows.
     #[error("a chunk of {bytes} bytes is larger than the {limit} bytes a chunk may have")]
     ChunkTooLarge {
-        /// Its size.
+        /// The size of the chunk.
         bytes: usize,
-        /// The largest allowed.
+        /// The largest allowed size.
         limit: usize,
     },
 
-    /// The event counts given with a chunk contradict its size.
+    /// The events given with a chunk do not fit its size.
     #[error(
         "a chunk of {bytes} bytes cannot have {count} events of which the first is at {first:?}"
     )]
     BadChunkEvents {
-        /// Size of the chunk.
+        /// The size of the chunk.
         bytes: usize,
-        /// Claimed offset of the first event.
+        /// The claimed offset of the first event.
         first: Option<u32>,
-        /// Claimed number of events.
+        /// The claimed number of events.
         count: u32,
     },
 
-    /// An event that is none.
+    /// An event is malformed.
     #[error("event {index} of stream {stream} is malformed: {error}")]
     Malformed {
-        /// The stream it is in.
+        /// The stream of the event.
         stream: StreamId,
-        /// Its number there.
+        /// The number of the event in the stream.
         index: u64,
         /// What is wrong with it.
         error: EventError,
     },
 
-    /// A stream that was never declared, or does not exist.
+    /// The stream was never declared, or does not exist.
     #[error("there is no stream {stream} in {}", path.display())]
     UnknownStream {
         /// The recording.
@@ -176,7 +176,7 @@ pub enum Error {
         stream: StreamId,
     },
 
-    /// A stream declared twice.
+    /// The stream is declared already.
     #[error("stream {stream} of {} exists already", path.display())]
     DuplicateStream {
         /// The recording.
@@ -185,18 +185,18 @@ pub enum Error {
         stream: StreamId,
     },
 
-    /// A chunk number past the end of a stream.
+    /// The stream has no chunk of this number.
     #[error("stream {stream} has {count} chunks, there is no number {index}")]
     NoSuchChunk {
         /// The stream.
         stream: StreamId,
-        /// The number asked for.
+        /// The number of the chunk.
         index: usize,
-        /// How many there are.
+        /// The number of chunks in the stream.
         count: usize,
     },
 
-    /// Something was appended after events that could not be written.
+    /// An earlier write failed and lost events, so nothing can be appended any more.
     #[error("nothing can be added to the recording {}: what came before could not be written",
         path.display())]
     Cut {
@@ -204,14 +204,14 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// Something was appended to a recording after `finish`.
+    /// The recording is finished, so nothing can be appended.
     #[error("the recording {} is finished, nothing can be added", path.display())]
     Finished {
         /// The recording.
         path: PathBuf,
     },
 
-    /// A content the recording or the store does not have.
+    /// The recording or the store does not have this content.
     #[error("{} has no file with content {id}", path.display())]
     NoContent {
         /// The recording or the store.
@@ -220,12 +220,12 @@ pub enum Error {
         id: ContentId,
     },
 
-    /// Stored bytes are not what their name says.
+    /// The stored bytes do not match their name.
     #[error("the file {} should have content {id}: {reason}", path.display())]
     BadContent {
         /// The file.
         path: PathBuf,
-        /// What it is called.
+        /// The content that its name promises.
         id: ContentId,
         /// What is wrong.
         reason: String,
@@ -240,7 +240,7 @@ pub enum Error {
         inode: u64,
     },
 
-    /// A name that could lead out of its folder, or that means something else.
+    /// The name could lead out of its folder, or has another meaning.
     #[error("{name:?} cannot be used as a name: {reason}")]
     BadName {
         /// The name.
@@ -249,14 +249,14 @@ pub enum Error {
         reason: &'static str,
     },
 
-    /// The target of a creating operation exists.
+    /// The target exists already.
     #[error("{} exists already", path.display())]
     AlreadyExists {
         /// The target.
         path: PathBuf,
     },
 
-    /// A removal of something that holds files which are not part of a recording.
+    /// The directory holds files that are not part of a recording, so it is not removed.
     #[error("{} is not removed: it holds {entry:?}, which is not part of a recording",
         path.display())]
     ForeignEntry {
@@ -266,21 +266,21 @@ pub enum Error {
         entry: String,
     },
 
-    /// Somebody is writing this recording now.
+    /// A recorder is writing this recording.
     #[error("{} is being recorded at the moment", path.display())]
     BeingRecorded {
         /// The recording.
         path: PathBuf,
     },
 
-    /// The store is in use, so nothing can be removed from it.
+    /// The store is in use, so nothing can be collected.
     #[error("the store {} is in use; try again when no recording is running", path.display())]
     StoreBusy {
         /// The store.
         path: PathBuf,
     },
 
-    /// Neither RETAKE_DIR, XDG_DATA_HOME nor HOME says where recordings are kept.
+    /// None of RETAKE_DIR, XDG_DATA_HOME and HOME says where recordings are kept.
     #[error(
         "nothing says where recordings are kept: set RETAKE_DIR, XDG_DATA_HOME or HOME to an \
         absolute path"
@@ -289,7 +289,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps what the system said, telling a lack of space from everything else.
+    /// Wraps an error of the operating system. Distinguishes a full disk from other errors.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -301,7 +301,7 @@ impl Error {
         }
     }
 
-    /// True if the operation may succeed once space has been made.
+    /// Whether the operation may succeed once there is room.
     pub fn is_no_space(&self) -> bool {
         matches!(self, Self::NoSpace { .. })
     }

@@ -1,4 +1,4 @@
-//! Reading the events of a stream one after another.
+//! Reads the events of a stream one after another.
 
 use retake_contract::events::event as layout;
 use std::io::Read;
@@ -12,37 +12,38 @@ use crate::content_reader::ContentReader;
 use crate::error::{Error, Result};
 use crate::{Recording, StreamId, StreamReader};
 
-/// An event, and its number in the stream.
+/// An event with its number in the stream.
 #[derive(Debug)]
 pub struct Numbered<'reader> {
-    /// The first is 0.
+    /// The number of the event; the first is 0.
     pub index: u64,
-    /// Its kind, which a malformed event may have too.
+    /// The kind of the event, which may be known even if the event is malformed.
     pub kind: Option<EventKind>,
     /// The event, or what is wrong with it.
     pub event: std::result::Result<EventRef<'reader>, EventError>,
 }
 
-/// A position in a stream, between two events.
+/// Reads events from a position between two events of a stream.
 #[derive(Debug)]
 pub struct EventReader {
     stream: StreamId,
     path: PathBuf,
     reader: StreamReader,
-    /// The bytes of the event read last. Grows by what is there, never by what an event claims.
+    /// The bytes of the last event read. Grows only with bytes that are there, never by the size
+    /// that an event claims.
     bytes: Vec<u8>,
-    /// Number of the event that is read next.
+    /// The number of the event that is read next.
     next_index: u64,
     is_cut: bool,
-    /// Where the bytes are to which events refer, and how many of each are wanted.
+    /// The reader of referenced bytes, and how many of each reference are wanted.
     contents: Option<(ContentReader, usize)>,
 }
 
 impl EventReader {
-    /// At the beginning of a stream.
+    /// Creates a reader at the beginning of a stream.
     ///
     /// # Errors
-    /// If there is no such stream.
+    /// `UnknownStream` if there is no such stream.
     pub fn new(recording: &Recording, stream: StreamId) -> Result<Self> {
         let path = recording.path().to_path_buf();
         Ok(Self {
@@ -56,15 +57,15 @@ impl EventReader {
         })
     }
 
-    /// From now on events have the bytes to which they refer, as if they were outputs: of each at
-    /// most `most` bytes. Where the recording does not have them the event is left as it is.
+    /// Makes later events carry the bytes to which they refer, as if these were outputs, up to
+    /// `most` bytes for each. If the recording lacks the bytes, the event stays as it is.
     pub fn with_referenced(mut self, recording: &Recording, most: usize) -> Self {
         self.contents = Some((ContentReader::new(recording), most));
         self
     }
 
-    /// Goes on at event `index`, or somewhere before it: what lies in chunks before that event's is
-    /// not read.
+    /// Moves to event `index`, or before it: to the first event that starts in the same chunk.
+    /// Earlier chunks are not read.
     ///
     /// # Errors
     /// If the chunk cannot be read.
@@ -87,21 +88,22 @@ impl EventReader {
         Ok(())
     }
 
-    /// Whether the stream ended in the middle of an event: its writer was stopped there, or the
-    /// rest is lost.
+    /// Whether the stream ended in the middle of an event, because its writer was stopped there or
+    /// the rest is lost.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Number of the event that is read next.
+    /// The number of the event that is read next.
     pub fn next_index(&self) -> u64 {
         self.next_index
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream.
     ///
     /// # Errors
-    /// If the chunk is damaged, or the event's size cannot be: nothing behind it can be found then.
+    /// If the chunk is damaged, or if the event's size is impossible. Then no later event can be
+    /// found.
     #[allow(clippy::should_implement_trait, reason = "the event borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Numbered<'_>>> {
         let index = self.next_index;

@@ -1,22 +1,22 @@
-//! The frame: the unit a recording file is made of. A header of fixed size, the stored bytes, and
+//! The frame: the unit of a recording file. It has a header of fixed size, the stored bytes, and
 //! zeros up to a multiple of eight.
 //!
-//! Invariants: every field is little-endian; the header's checksum covers all of it *and its place
-//! in the file*, so that a copy of a frame inside the data of another is never mistaken for a
-//! frame; a header that decodes is consistent in itself.
+//! Invariants: every field is little-endian. The header's checksum covers the header *and its place
+//! in the file*, so a copy of a frame inside the data of another one is never taken for a frame. A
+//! header that decodes is consistent in itself.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::FramePlace;
 use crate::stream_info::StreamId;
 
-/// The format this version writes, and the only one it reads.
+/// The only format version that this build reads and writes.
 pub const FORMAT_VERSION: u16 = 2;
 
 /// The most uncompressed bytes a frame may carry.
 pub const MAX_CHUNK_BYTES: usize = 16 << 20;
 
-/// Bytes of a frame's header.
+/// The size of a frame's header.
 pub const HEADER_BYTES: usize = 64;
 
 pub(crate) const MAGIC: [u8; 4] = *b"RTKF";
@@ -26,7 +26,7 @@ const NO_EVENT: u32 = u32::MAX;
 /// What a frame carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// The metadata as JSON; the last one in the file counts. Always the first frame.
+    /// The metadata as JSON. The first frame has some; the last copy in the file counts.
     Metadata,
     /// The declaration of a stream.
     Stream,
@@ -36,9 +36,9 @@ pub(crate) enum FrameKind {
     Content,
     /// A piece of a content (packed recordings).
     ContentChunk,
-    /// Places and headers of the frames before it.
+    /// The offsets and headers of the frames before it.
     Index,
-    /// The last frame of a finished file: where the index starts.
+    /// The last frame of a finished file: where the index begins.
     Trailer,
 }
 
@@ -55,28 +55,28 @@ pub(crate) enum StoredAs {
 pub(crate) struct FrameHeader {
     pub kind: FrameKind,
     pub stored_as: StoredAs,
-    /// The stream; the content's number for content frames; 0 otherwise.
+    /// The stream number; for content frames, the content's number; otherwise 0.
     pub stream: u32,
-    /// The frame's number among those of its kind and stream.
+    /// The frame's number among the frames of its kind and stream.
     pub sequence: u32,
-    /// Offset of its bytes in the uncompressed stream or content; for a trailer, the file offset of
-    /// the first index frame.
+    /// The offset of its bytes in the uncompressed stream or content. For a trailer, the file
+    /// offset of the first index frame.
     pub offset: u64,
-    /// Where the first event that starts in this chunk starts.
+    /// The offset of the first event that starts in this chunk.
     pub first_event: Option<u32>,
-    /// How many events start in this chunk.
+    /// The number of events that start in this chunk.
     pub event_count: u32,
     pub uncompressed_bytes: u32,
     pub stored_bytes: u32,
     pub stored_hash: u64,
-    /// The same in all frames of a recording, and different between recordings.
+    /// The recording's number: the same in all its frames, and different in other recordings.
     pub recording: u64,
 }
 
-/// A frame and where it is: its offset in the file.
+/// A frame with its offset in the file.
 pub(crate) type PlacedFrame = (u64, FrameHeader);
 
-/// Why 64 bytes are not the header of a frame.
+/// Why 64 bytes are not a frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
     NoMagic,
@@ -97,7 +97,7 @@ impl HeaderFault {
 }
 
 impl FrameHeader {
-    /// A header for `kind` with everything else zero.
+    /// Returns a header of this kind with all other fields zero.
     pub(crate) fn new(kind: FrameKind) -> Self {
         Self {
             kind,
@@ -114,7 +114,7 @@ impl FrameHeader {
         }
     }
 
-    /// Completes the header with size and hash of what is stored.
+    /// Sets the size and hash of the stored bytes.
     pub(crate) fn describe_payload(
         &mut self,
         stored_as: StoredAs,
@@ -128,12 +128,12 @@ impl FrameHeader {
         self.stored_hash = payload_hash(stored);
     }
 
-    /// Bytes of the whole frame, padding included.
+    /// Returns the size of the whole frame, with its padding.
     pub(crate) fn frame_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.stored_bytes).next_multiple_of(ALIGNMENT)
     }
 
-    /// Where this frame is, for messages.
+    /// Returns the place of this frame, for messages.
     pub(crate) fn place(&self, file_offset: u64) -> FramePlace {
         match self.kind {
             FrameKind::Chunk => FramePlace {
@@ -148,7 +148,7 @@ impl FrameHeader {
         }
     }
 
-    /// The header as it stands at `file_offset`.
+    /// Encodes the header for its place at `file_offset`.
     pub(crate) fn encode(&self, file_offset: u64) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC);
@@ -168,8 +168,8 @@ impl FrameHeader {
         bytes
     }
 
-    /// Reads a header that stands at `file_offset`, and checks all that can be checked without the
-    /// rest of the file.
+    /// Decodes a header at `file_offset`, and checks all that can be checked without the rest of
+    /// the file.
     pub(crate) fn decode(
         bytes: &[u8; HEADER_BYTES],
         file_offset: u64,
@@ -210,7 +210,7 @@ impl FrameHeader {
         }
         let sizes_agree = match self.stored_as {
             StoredAs::Raw => self.stored_bytes == self.uncompressed_bytes,
-            // Whatever does not shrink is stored as it is.
+            // Bytes that do not get smaller are stored uncompressed.
             StoredAs::Lz4 | StoredAs::Zstd => self.stored_bytes < self.uncompressed_bytes,
         };
         if !sizes_agree {
@@ -230,8 +230,8 @@ impl FrameHeader {
     }
 }
 
-/// True if `count` events, the first at `first`, can start in a chunk of `bytes`. No event is
-/// shorter than a byte here: the size of events is not this crate's business.
+/// Whether `count` events, the first at `first`, can start in a chunk of `bytes`. This crate does
+/// not know event sizes, so an event counts as at least one byte.
 pub(crate) fn events_fit(bytes: usize, first: Option<u32>, count: u32) -> bool {
     match first {
         None => count == 0,
@@ -239,18 +239,18 @@ pub(crate) fn events_fit(bytes: usize, first: Option<u32>, count: u32) -> bool {
     }
 }
 
-/// The checksum of a frame's stored bytes.
+/// Returns the checksum of a frame's stored bytes.
 pub(crate) fn payload_hash(stored: &[u8]) -> u64 {
     xxh3_64(stored)
 }
 
-/// The format version a frame states, whether or not anything else about it can be understood. Its
-/// place is the same in all versions.
+/// Returns the format version that a frame states, even if nothing else in it can be understood.
+/// The version has the same place in all formats.
 pub(crate) fn stated_version(bytes: &[u8; HEADER_BYTES]) -> u16 {
     u16::from_le_bytes([bytes[4], bytes[5]])
 }
 
-/// Gives a header the checksum that is right for it at `file_offset`.
+/// Gives a header the correct checksum for its place at `file_offset`.
 pub(crate) fn restamp(bytes: &mut [u8; HEADER_BYTES], file_offset: u64) {
     let checksum = header_hash(bytes, file_offset);
     bytes[56..64].copy_from_slice(&checksum.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Appends frames to a file and remembers where they are, for the index.
+//! Appends frames to a file, and records their places for the index.
 //!
-//! Invariant: `end` moves only when a whole frame has been written. After an error the file is what
-//! it was, and the same frame can be written again: no duplicate, no hole.
+//! Invariant: `end` moves only after a whole frame has been written. After an error, the file
+//! counts as unchanged and the same frame can be written again, without a duplicate or a hole.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_BYTES, MAX_CHUNK_BYTES, StoredAs};
 use crate::storage::{Storage, write_all_at};
 
-/// Bytes of one entry of the index: a frame's file offset and its header.
+/// The size of an index entry: a frame's file offset and its header.
 pub(crate) const INDEX_ENTRY_BYTES: usize = 8 + HEADER_BYTES;
 const INDEX_ENTRIES_PER_FRAME: usize = MAX_CHUNK_BYTES / INDEX_ENTRY_BYTES;
 
@@ -21,7 +21,7 @@ pub(crate) struct FrameWriter {
     path: PathBuf,
     recording: u64,
     end: u64,
-    /// Offsets and headers of all frames so far, as the index has them.
+    /// The offsets and headers of all frames so far, in the order of the index.
     entries: Vec<(u64, FrameHeader)>,
 }
 
@@ -36,12 +36,12 @@ impl fmt::Debug for FrameWriter {
 }
 
 impl FrameWriter {
-    /// Writes to `storage`, which is empty; `path` is what errors call it.
+    /// Creates a writer to `storage`, which must be empty. Errors name it `path`.
     pub(crate) fn new(storage: Box<dyn Storage>, path: &Path, recording: u64) -> Self {
         Self::resume(storage, path, recording, 0, Vec::new())
     }
 
-    /// Goes on behind frames that are there already.
+    /// Creates a writer that appends after existing frames.
     pub(crate) fn resume(
         storage: Box<dyn Storage>,
         path: &Path,
@@ -52,22 +52,22 @@ impl FrameWriter {
         Self { storage, path: path.to_path_buf(), recording, end, entries }
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Number of the recording, as all frames have it.
+    /// Returns the recording's number, which all frames carry.
     pub(crate) fn recording(&self) -> u64 {
         self.recording
     }
 
-    /// Offsets and headers of all frames so far.
+    /// Returns the offsets and headers of all frames so far.
     pub(crate) fn entries(&self) -> &[(u64, FrameHeader)] {
         &self.entries
     }
 
-    /// Appends one frame whose `header` already describes `stored`.
+    /// Appends a frame. Its `header` must already describe `stored`.
     pub(crate) fn put(&mut self, header: FrameHeader, stored: &[u8]) -> Result<()> {
         assert_eq!(header.stored_bytes as usize, stored.len());
         let header = FrameHeader { recording: self.recording, ..header };
@@ -76,8 +76,8 @@ impl FrameWriter {
         let padding = &[0; ALIGNMENT as usize][..padding_bytes];
         let mut slices = [IoSlice::new(&header_bytes), IoSlice::new(stored), IoSlice::new(padding)];
         if let Err(error) = write_all_at(&mut *self.storage, self.end, &mut slices) {
-            // What was written of the frame has no meaning and the next attempt overwrites it;
-            // cutting it off only spares a reader the warning, so it may fail.
+            // The part of the frame that was written has no meaning, and the next attempt
+            // overwrites it. Cutting it off only spares readers a warning, so it may fail.
             let _ = self.storage.truncate(self.end);
             return Err(Error::io("write to", &self.path, error));
         }
@@ -86,14 +86,14 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Appends a frame that is stored as it is.
+    /// Appends a frame with uncompressed bytes.
     pub(crate) fn put_raw(&mut self, mut header: FrameHeader, bytes: &[u8]) -> Result<()> {
         header.describe_payload(StoredAs::Raw, bytes.len(), bytes);
         self.put(header, bytes)
     }
 
-    /// Appends `last`, the index and the trailer. On an error the file is as before, and this can
-    /// be called again.
+    /// Appends the metadata `last`, the index and the trailer. After an error the file is as
+    /// before, and the call can be repeated.
     pub(crate) fn put_ending(&mut self, last: &[u8]) -> Result<()> {
         let (end, entry_count) = (self.end, self.entries.len());
         let result = self.try_put_ending(last);
@@ -125,7 +125,7 @@ impl FrameWriter {
         self.put_raw(trailer, &[])
     }
 
-    /// Waits until everything written would survive a loss of power.
+    /// Waits until everything written would survive a power loss.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.storage.sync().map_err(|error| Error::io("sync", &self.path, error))
     }

@@ -1,4 +1,4 @@
-//! What the fuzz targets call, here so that ordinary tests call it too, on the same inputs.
+//! The functions that fuzz targets call. Ordinary tests call them, too, with the same inputs.
 
 use std::io::Read;
 
@@ -8,11 +8,10 @@ use crate::frame::{
 use crate::frame_writer::INDEX_ENTRY_BYTES;
 use crate::recording::Recording;
 
-/// Bytes read from one input: a small file may claim, and compress, very much more.
+/// The most bytes read for one input: a small file may claim, or compress, far more.
 const READ_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Opens a recording and reads all of it, as far as it can be read. Whatever the bytes, this must
-/// return.
+/// Opens a recording and reads as much of it as possible. Must return for any bytes.
 pub fn exercise(bytes: Vec<u8>) {
     let Ok(recording) = Recording::from_bytes(bytes) else {
         return;
@@ -44,8 +43,8 @@ pub fn exercise(bytes: Vec<u8>) {
     }
 }
 
-/// Makes the checksums, lengths and other formalities of mutated bytes right again, so that what
-/// lies behind them is tried too: every frame, and every entry of an index.
+/// Repairs checksums, lengths and similar fields of mutated bytes, in every frame and in every
+/// index entry, so that the code after these checks is exercised, too.
 pub fn repair(bytes: &mut [u8]) {
     let mut recording = [0; 8];
     let mut at = 0;

@@ -1,11 +1,11 @@
-//! The index at the end of a recording file, which says where its frames are.
+//! Reads the index at the end of a recording file, which gives the places of its frames.
 
 use crate::error::{Error, FramePlace, Result};
 use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, PlacedFrame, read_u64};
 use crate::frame_writer::INDEX_ENTRY_BYTES;
 use crate::source::Source;
 
-/// The entries of the index, or why there is no usable one.
+/// Returns the entries of the index, or the reason why there is no usable index.
 pub(crate) fn read_index(source: &Source) -> Result<std::result::Result<Vec<PlacedFrame>, String>> {
     let Some(trailer_offset) = source.length().checked_sub(HEADER_BYTES as u64) else {
         return Ok(Err("the file is too short".to_owned()));
@@ -58,8 +58,8 @@ pub(crate) fn read_index(source: &Source) -> Result<std::result::Result<Vec<Plac
     })
 }
 
-/// Appends the entries in `bytes` to `entries`; they must be of this recording, in order, apart,
-/// and before the index.
+/// Appends the entries in `bytes` to `entries`. They must belong to this recording, be in order,
+/// not overlap, and lie before the index.
 fn decode_entries(
     bytes: &[u8],
     recording: u64,

@@ -1,15 +1,18 @@
 //! The recording on disk, and the store of files that recordings share.
 //!
-//! A recording is a directory (`recording.json`, `events`, `files/`) or one packed file. The format
-//! is specified in `docs/FORMAT.md` and known to this crate alone.
+//! A recording is a directory (`recording.json`, `events`, `files/`) or one packed file.
+//! `docs/FORMAT.md` specifies the format. Only this crate knows it.
 //!
-//! Invariants: what a writer appended before a crash, a kill or a full disk stays readable; a
-//! reader delivers exactly what was appended, from the beginning of each stream to its end or to a
-//! reported gap; no recording, however damaged or hostile, makes a reader panic, allocate by an
-//! unchecked length, or touch a file outside its place.
+//! Invariants:
 //!
-//! What events mean is not this crate's business: a stream is bytes here. [`EventReader`] gives
-//! them one by one.
+//! * What a writer appended before a crash, a kill or a full disk stays readable.
+//! * A reader delivers exactly what was appended, from the beginning of each stream to its end or
+//!   to a reported gap.
+//! * No recording, however damaged or hostile, makes a reader panic, allocate by an unchecked
+//!   length, or touch a file outside its place.
+//!
+//! This crate does not know what events mean: a stream is bytes here. [`EventReader`] returns the
+//! events one by one.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! The folder of recordings: names, listing, and which is the latest.
+//! The folder of recordings: their names, their list, and the latest one.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,28 +14,28 @@ use crate::writer::{EVENTS_NAME, RecordingWriter};
 
 /// The symbolic link to the latest recording.
 pub(crate) const LATEST_NAME: &str = "latest";
-/// What the names of packed recordings end with, behind a dot.
+/// The extension of packed recordings.
 pub(crate) const PACKED_EXTENSION: &str = "retake";
 const NEW_LATEST_NAME: &str = ".latest.new";
 const MAX_PROGRAM_BYTES: usize = 64;
 
-/// One entry of a listing.
+/// An entry of a listing.
 #[derive(Debug)]
 pub struct Listing {
-    /// Its name in the folder.
+    /// The name in the folder.
     pub name: String,
-    /// Its path.
+    /// The path.
     pub path: PathBuf,
-    /// True if it is a packed file.
+    /// Whether it is a packed file.
     pub is_packed: bool,
-    /// What it says about itself, or why that cannot be read.
+    /// The recording's metadata, or why they cannot be read.
     pub metadata: Result<Metadata>,
-    /// Bytes of its events file, or of the packed file.
+    /// The size of the events file, or of the packed file.
     pub file_bytes: u64,
 }
 
-/// Starts a recording of `program` in the folder `recordings`, named `<program>-<n>` with a number
-/// above all there are.
+/// Creates a recording of `program` in the folder `recordings`. Its name is `<program>-<n>`, with a
+/// number above all others there.
 ///
 /// # Errors
 /// As [`RecordingWriter::create`].
@@ -48,14 +48,15 @@ pub fn create_numbered(
     let mut number = highest_number(recordings, &prefix)? + 1;
     loop {
         match RecordingWriter::create(&recordings.join(format!("{prefix}-{number}")), metadata) {
-            // Somebody else was faster.
+            // Another process took the name first.
             Err(Error::AlreadyExists { .. }) => number += 1,
             result => return result,
         }
     }
 }
 
-/// The last component of a program's path, with everything replaced that is awkward in a name.
+/// Returns the last component of a program's path, with characters replaced that are awkward in a
+/// name.
 fn name_of_program(program: &OsStr) -> String {
     let base = Path::new(program).file_name().unwrap_or_default();
     let replace = |byte: &u8| {
@@ -79,7 +80,7 @@ fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
     Ok(entries_of(folder)?.iter().map(fs::DirEntry::file_name).collect())
 }
 
-/// What is in a folder; nothing if there is none.
+/// Returns the entries of a folder; none if the folder does not exist.
 pub(crate) fn entries_of(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let fail = |error| Error::io("list", folder, error);
     match fs::read_dir(folder) {
@@ -88,7 +89,7 @@ pub(crate) fn entries_of(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     }
 }
 
-/// Makes `latest` point to `recording`, an entry of the folder, at once.
+/// Makes `latest` point to `recording`, an entry of the folder, in one step.
 pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
     let name = recording.file_name().filter(|name| recordings.join(name).exists());
     let name = name.ok_or_else(|| Error::BadName {
@@ -96,7 +97,7 @@ pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
         reason: "it is not in the folder of recordings",
     })?;
     let (new, link) = (recordings.join(NEW_LATEST_NAME), recordings.join(LATEST_NAME));
-    // Two recorders may do this at once: the link of either will do.
+    // Two recorders may do this at once. The link of either is fine.
     let _ = fs::remove_file(&new);
     match symlink(name, &new) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -112,10 +113,10 @@ pub fn set_latest(recordings: &Path, recording: &Path) -> Result<()> {
     }
 }
 
-/// The latest recording of the folder, if there is one: where `latest` points, else the one that
-/// started last.
+/// Returns the latest recording of the folder, if there is one: the target of `latest`, or else the
+/// one that started last.
 pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
-    // The link names an entry of the folder and nothing else, whoever made it.
+    // The link may be hostile, so it may only name an entry of the folder.
     let target = fs::read_link(recordings.join(LATEST_NAME)).ok();
     let linked = target.and_then(|target| Some(recordings.join(target.file_name()?)));
     if let Some(path) = linked.filter(|path| path.exists()) {
@@ -126,8 +127,8 @@ pub fn latest(recordings: &Path) -> Result<Option<PathBuf>> {
     Ok(list(recordings)?.into_iter().max_by_key(started).map(|entry| entry.path))
 }
 
-/// The recording a user means by `name`: `latest`, an entry of the folder (a packed one with or
-/// without `.retake`), or a path.
+/// Finds the recording that a user means by `name`: `latest`, an entry of the folder (a packed one
+/// with or without `.retake`), or a path.
 ///
 /// # Errors
 /// `NotARecording` if there is none.
@@ -157,11 +158,11 @@ pub fn resolve(recordings: &Path, name: &OsStr) -> Result<PathBuf> {
     }
 }
 
-/// All recordings of a folder, by name; numbers within names count as such. What is not a recording
-/// is left out.
+/// Lists all recordings of a folder by name, with the numbers in names in numerical order. Leaves
+/// out everything else.
 ///
 /// # Errors
-/// Only if the folder cannot be read; an unreadable recording is listed with its error.
+/// Only if the folder cannot be read. An unreadable recording is listed with its error.
 pub fn list(recordings: &Path) -> Result<Vec<Listing>> {
     let mut listings: Vec<Listing> =
         names_in(recordings)?.iter().filter_map(|name| listing_of(recordings, name)).collect();
@@ -182,7 +183,8 @@ fn listing_of(recordings: &Path, name: &OsStr) -> Option<Listing> {
     if kind.is_dir() {
         let events =
             fs::symlink_metadata(path.join(EVENTS_NAME)).ok().filter(fs::Metadata::is_file)?;
-        // Much the cheapest; where it is damaged, the events file has another copy.
+        // This is by far the cheapest way. If the file is damaged, the events file has another
+        // copy.
         let metadata = read_metadata_file(&path).or_else(|_| metadata_of(&path));
         return Some(Listing { name, path, is_packed: false, metadata, file_bytes: events.len() });
     }

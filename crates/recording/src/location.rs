@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::store::temporary::make_private_directories;
 
-/// The two folders. They are best on one file system: files are then shared instead of copied.
+/// The two folders. On the same file system they can share files instead of copying them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// One entry for each recording.
+    /// The folder with one entry for each recording.
     pub recordings: PathBuf,
-    /// The store.
+    /// The folder of the store.
     pub store: PathBuf,
 }
 
 impl Location {
-    /// `$RETAKE_DIR`, else `$XDG_DATA_HOME/retake`, else `~/.local/share/retake`.
+    /// Returns `$RETAKE_DIR`, else `$XDG_DATA_HOME/retake`, else `~/.local/share/retake`.
     ///
     /// # Errors
     /// `NoLocation` if none of the variables is an absolute path; `RETAKE_DIR` may be relative.
@@ -24,12 +24,12 @@ impl Location {
         Self::from_variables(|name| std::env::var_os(name))
     }
 
-    /// The folders within `root`.
+    /// Returns the folders within `root`.
     pub fn within(root: &Path) -> Self {
         Self { recordings: root.join("recordings"), store: root.join("store") }
     }
 
-    /// Makes the folder of recordings, for the owner only. The store makes its own.
+    /// Creates the folder of recordings, for the owner only. The store creates its own.
     pub fn prepare(&self) -> Result<()> {
         make_private_directories(&self.recordings)
     }
@@ -37,13 +37,13 @@ impl Location {
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
         let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(root) = path("RETAKE_DIR") {
-            // A recorder may change its directory; the place must not change with it.
+            // The path is made absolute, because a recorder may change its directory.
             let absolute = std::path::absolute(&root);
             return absolute
                 .map(|root| Self::within(&root))
                 .map_err(|error| Error::io("find", &root, error));
         }
-        // The XDG rules say to ignore a relative path.
+        // The XDG specification says to ignore relative paths.
         let data = path("XDG_DATA_HOME").filter(|data| data.is_absolute());
         let home =
             || path("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));

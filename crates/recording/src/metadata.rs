@@ -1,8 +1,7 @@
-//! What a recording says about itself as a whole: `recording.json`, and the same text in a frame of
-//! the events file.
+//! The metadata of a recording: `recording.json`, and the same text in a frame of the events file.
 //!
-//! The file begins with a checksum of the rest, so that a changed byte is noticed; the copy inside
-//! the events file is the one that counts.
+//! The file begins with a checksum of the rest, so that a changed byte is noticed. The copy inside
+//! the events file counts.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,22 +12,22 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::frame::MAX_CHUNK_BYTES;
 
-/// The largest metadata text that is written or read: a frame's worth. The arguments of a program
-/// fit easily.
+/// The largest metadata text that is written or read: one frame. The arguments of a program easily
+/// fit.
 pub(crate) const MAX_METADATA_BYTES: usize = MAX_CHUNK_BYTES;
 
-/// Bytes that are nearly always text: a path, an argument. JSON has them as a string where they are
-/// UTF-8, otherwise as `{"hex": "..."}`, so that nothing is lost.
+/// Bytes that are nearly always text: a path, an argument. In JSON they are a string if they are
+/// UTF-8, and otherwise `{"hex": "..."}`, so that nothing is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub struct ByteText(pub Vec<u8>);
 
 impl ByteText {
-    /// The text for people; what is not UTF-8 is replaced.
+    /// Returns the text for display. Invalid UTF-8 is replaced.
     pub fn to_string_lossy(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 
-    /// As the system's own kind of string.
+    /// Returns the bytes as an operating-system string.
     pub fn as_os_str(&self) -> &OsStr {
         OsStr::from_bytes(&self.0)
     }
@@ -85,21 +84,21 @@ fn bytes_of_hex(hex: &str) -> Option<Vec<u8>> {
     hex.as_bytes().chunks_exact(2).map(pair).collect()
 }
 
-/// The machine a recording was made on.
+/// The machine that made a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Kernel release, as `uname -r` says it.
+    /// The kernel release, as in `uname -r`.
     pub kernel: String,
-    /// Name of the processor model.
+    /// The name of the processor model.
     pub cpu_model: String,
     /// Processor features without which the recording cannot be replayed.
     pub features_needed: Vec<String>,
-    /// What else programs can see of the processor.
+    /// Everything else about the processor that programs can see.
     pub processor: Processor,
 }
 
-/// What programs can see of a processor, and replay repeats.
+/// What programs can see of a processor. Replay reproduces it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Processor {
@@ -107,13 +106,14 @@ pub struct Processor {
     pub cpuid: Vec<CpuidAnswer>,
     /// The state components that signal frames save (XCR0).
     pub extended_features: u64,
-    /// Size of that area, in bytes.
+    /// The size of these components in bytes.
     pub extended_bytes: u32,
-    /// CPUID was made to trap while recording, so that code was not patched for its sake.
+    /// Whether CPUID trapped during recording, so that code was not patched for it.
     pub traps_cpuid: bool,
 }
 
-/// Leaf, subleaf (`u32::MAX`: any), eax, ebx, ecx, edx. In text: six hexadecimal numbers.
+/// A CPUID leaf, subleaf (`u32::MAX`: any), and the values of eax, ebx, ecx, edx. The text form is
+/// six hexadecimal numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct CpuidAnswer(pub [u32; 6]);
@@ -143,7 +143,7 @@ impl TryFrom<String> for CpuidAnswer {
 pub enum CheckLevel {
     /// At every point where a hash was recorded.
     Full,
-    /// At some.
+    /// At some of these points.
     #[default]
     Sampled,
     /// Never.
@@ -154,18 +154,18 @@ pub enum CheckLevel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// All: they take turns, and one of them runs user code at a time.
+    /// All orderings: threads take turns, and one of them runs user code at a time.
     #[default]
     Serial,
-    /// That of system calls, of atomic instructions and of the C library's functions for threads;
-    /// user code runs in parallel.
+    /// The orderings of system calls, of atomic instructions and of the C library's thread
+    /// functions. User code runs in parallel.
     Sync,
-    /// As `Sync` in processes whose code tells by what its threads synchronise, else as `Serial`.
+    /// As `Sync` in processes whose code shows how its threads synchronise; otherwise as `Serial`.
     Auto,
 }
 
 impl Policy {
-    /// Whether threads of some process may run in parallel.
+    /// Whether threads of a process may run in parallel.
     pub fn is_parallel(self) -> bool {
         self != Self::Serial
     }
@@ -179,39 +179,39 @@ pub enum Exit {
     Exited(i32),
     /// This signal killed it.
     Killed(i32),
-    /// The recording was stopped before the program ended.
+    /// Recording was stopped before the program ended.
     Stopped,
 }
 
-/// What is known only when a recording ends.
+/// What is known only at the end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How the first process ended.
     pub exit: Exit,
-    /// From start to end, in milliseconds.
+    /// The duration of the recording in milliseconds.
     pub duration_ms: u64,
-    /// Counts by name: "calls", "ptrace_stops" and so on. The writer adds "streams", "chunks",
+    /// Counters by name, such as "calls" and "ptrace_stops". The writer adds "streams", "chunks",
     /// "events", "stream_bytes" and "file_bytes".
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
-    /// Device (in its high half: some bits of when the file was made) and inode of the files that
-    /// the program may have changed while it had them mapped; absent: nobody knows.
+    /// The files that the program may have changed while it had them mapped: device (its upper half
+    /// has some bits of the file's creation time) and inode. Absent if that is unknown.
     #[serde(default)]
     pub changed_files: Option<Vec<(u64, u64)>>,
-    /// Under the policy `Auto`: the code because of which a process with threads went in turns.
+    /// Under the policy `Auto`: the code that made a process with threads take turns.
     #[serde(default)]
     pub serial_because: Option<String>,
-    /// The same, of code that came when its threads ran in parallel already: whether replay is
-    /// exact is not known.
+    /// The same, for code that was loaded when the threads already ran in parallel. It is unknown
+    /// whether replay is exact.
     #[serde(default)]
     pub untold_late: Option<String>,
-    /// As [`Metadata::began`], at the end.
+    /// As [`Metadata::began`], at the end of the recording.
     #[serde(default)]
     pub ended: Option<[u64; 3]>,
 }
 
 impl Outcome {
-    /// How the first process ended, and nothing else.
+    /// Returns an outcome with only the end of the first process set.
     pub fn of_exit(exit: Exit) -> Self {
         Self {
             exit,
@@ -225,46 +225,47 @@ impl Outcome {
     }
 }
 
-/// Everything a recording says about itself as a whole.
+/// The metadata of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    /// Version of the format; set by the writer.
+    /// The version of the format; set by the writer.
     pub format_version: u16,
-    /// Sixteen hexadecimal digits which are in every frame; set by the writer.
+    /// Sixteen hexadecimal digits that are in every frame; set by the writer.
     pub recording_id: String,
-    /// The version of retake that recorded.
+    /// The version of retake that made the recording.
     pub retake_version: String,
-    /// The program, as a path.
+    /// The path of the program.
     pub command: ByteText,
-    /// Its arguments, with the name it was called by.
+    /// The arguments, beginning with the program's name.
     pub arguments: Vec<ByteText>,
-    /// The directory it was started in.
+    /// The directory in which the program started.
     pub working_directory: ByteText,
-    /// How many environment variables it got.
+    /// The number of environment variables.
     pub environment_count: u32,
-    /// When it started, in milliseconds since 1970 UTC.
+    /// When the program started, in milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
-    /// When recording began: ticks of the time-stamp counter, nanoseconds since 1970, nanoseconds
-    /// on the monotonic clock.
+    /// The clocks when recording began: ticks of the time-stamp counter, nanoseconds since 1970,
+    /// and nanoseconds on the monotonic clock.
     pub began: Option<[u64; 3]>,
-    /// How fast the time-stamp counter runs; 0: not evenly, so that events have no stamps.
+    /// The rate of the time-stamp counter. 0 if the counter does not run evenly; then events have
+    /// no stamps.
     pub ticks_per_second: u64,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// Hash of the system-call table.
+    /// The hash of the system-call table.
     pub table_hash: String,
-    /// Hash of the contract between runtime and supervisor.
+    /// The hash of the contract between runtime and supervisor.
     pub contract_hash: String,
-    /// Hash of the runtime.
+    /// The hash of the runtime.
     pub runtime_hash: String,
     /// How often memory hashes were recorded.
     pub check_level: CheckLevel,
-    /// Which orderings it has.
+    /// Which orderings between threads are recorded.
     pub policy: Policy,
-    /// Further settings, by name.
+    /// Other settings, by name.
     pub settings: BTreeMap<String, String>,
-    /// How it ended; absent while it is being recorded, and if the recorder was killed.
+    /// How the recording ended. Absent while it is made, and if the recorder was killed.
     pub outcome: Option<Outcome>,
 }
 
@@ -279,7 +280,7 @@ struct WithChecksum<'a> {
 }
 
 impl Metadata {
-    /// The text of `recording.json`; the error says that it is too long.
+    /// Returns the text of `recording.json`. The error says that it is too long.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, String> {
         let zeros = "0".repeat(CHECKSUM_DIGITS);
         let form = WithChecksum { checksum: &zeros, metadata: self };
@@ -298,7 +299,7 @@ impl Metadata {
         Ok(text)
     }
 
-    /// Reads the text back; the error says what is wrong with it.
+    /// Parses the text. The error says what is wrong with it.
     pub(crate) fn from_json(text: &[u8]) -> Result<Self, String> {
         let digits = PREFIX.len()..PREFIX.len() + CHECKSUM_DIGITS;
         let stated = text.get(digits.clone()).ok_or("it is too short")?;

@@ -1,4 +1,4 @@
-//! An open recording as its readers share it.
+//! An open recording, shared by its readers.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::source::Source;
 use crate::stream_info::{StreamId, StreamInfo};
 use crate::warning::Warning;
 
-/// What the recording and its readers have in common.
+/// What a recording and its readers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub source: Source,
@@ -22,21 +22,22 @@ pub(crate) struct Shared {
     pub warnings: Vec<Warning>,
 }
 
-/// A stream and how much there is of it.
+/// A stream and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSummary {
-    /// Its declaration.
+    /// The declaration of the stream.
     pub info: StreamInfo,
-    /// Readable bytes.
+    /// The number of readable bytes.
     pub bytes: u64,
-    /// Events that start in them; if the stream is cut, the last may be incomplete.
+    /// The number of events that start in them. If the stream is cut, the last one may be
+    /// incomplete.
     pub event_count: u64,
-    /// Readable chunks.
+    /// The number of readable chunks.
     pub chunk_count: usize,
 }
 
 impl Shared {
-    /// The catalogue's entry of a stream.
+    /// Returns a stream's entry in the catalogue.
     pub(crate) fn catalogued(&self, stream: StreamId) -> Option<&CataloguedStream> {
         self.catalogue.streams.get(&stream)
     }
@@ -51,7 +52,7 @@ pub(crate) fn summarise(stream: &CataloguedStream) -> StreamSummary {
     }
 }
 
-/// Finds out what `source` holds: from its index, or by a scan if it has no usable one.
+/// Returns what `source` holds: from its index, or by a scan if there is no usable index.
 pub(crate) fn catalogue_of(source: &Source) -> Result<Catalogue> {
     let mut catalogue = Catalogue::default();
     match read_index(source)? {

@@ -1,7 +1,7 @@
-//! One self-contained file of a recording, and back.
+//! Packs a recording into one self-contained file, and unpacks it.
 //!
-//! A packed file is made of the same frames as an events file, the files the recording needs among
-//! them.
+//! A packed file consists of the same frames as an events file, and of frames with the files that
+//! the recording needs.
 
 use std::fs;
 use std::path::Path;
@@ -23,29 +23,29 @@ use crate::writer::{
     new_recording_number, write_metadata,
 };
 
-/// Chunks are joined up to this size, because larger ones compress better; a larger one stays as it
-/// is.
+/// Chunks are joined up to this size, because larger ones compress better. A larger chunk stays as
+/// it is.
 const PACKED_CHUNK_BYTES: usize = 1 << 20;
 
-/// How far packing or unpacking has come.
+/// The progress of packing or unpacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Uncompressed bytes done.
+    /// The number of uncompressed bytes processed.
     pub done_bytes: u64,
-    /// Uncompressed bytes in all.
+    /// The total number of uncompressed bytes.
     pub total_bytes: u64,
 }
 
-/// Is told about the progress from time to time.
+/// A callback that gets the progress from time to time.
 type ProgressCallback<'a> = &'a mut dyn FnMut(Progress);
 
-/// Packs what can be read of a recording into the new file `output`. What is written appears whole
-/// or not at all.
+/// Packs the readable part of a recording into the new file `output`, which appears whole or not at
+/// all.
 ///
 /// # Errors
 /// `AlreadyExists`; `Damaged`, `BadContent` or `NoContent` if a chunk or a file is damaged or
-/// missing (what opening the recording left out is not missed here: look at its warnings);
-/// `NoSpace`; `Io`.
+/// missing; `NoSpace`; `Io`. What opening the recording left out is no error here: see its
+/// warnings.
 pub fn pack(recording: &Recording, output: &Path, progress: ProgressCallback<'_>) -> Result<()> {
     if fs::symlink_metadata(output).is_ok() {
         return Err(Error::AlreadyExists { path: output.to_path_buf() });
@@ -70,8 +70,8 @@ pub fn pack(recording: &Recording, output: &Path, progress: ProgressCallback<'_>
     }
 }
 
-/// Makes the new recording directory `directory` of a recording, normally a packed one. Files go
-/// into `store` too where it is on the same file system, and come from there where it has them.
+/// Unpacks a recording, normally a packed one, into the new directory `directory`. Files are shared
+/// with `store` if it is on the same file system, and come from the store if it has them.
 ///
 /// # Errors
 /// As [`pack`]. The directory is removed again after an error.
@@ -85,13 +85,13 @@ pub fn unpack(
     make_directory(directory)?;
     let result = unpack_into(recording, directory, store, counter);
     if result.is_err() {
-        // All in it was made here.
+        // Everything in the directory was created here.
         let _ = fs::remove_dir_all(directory);
     }
     result
 }
 
-/// Counts the bytes done.
+/// Counts the processed bytes.
 struct Counter<'a> {
     progress: Progress,
     callback: ProgressCallback<'a>,
@@ -101,7 +101,7 @@ impl<'a> Counter<'a> {
     fn new(recording: &Recording, callback: ProgressCallback<'a>) -> Result<Self> {
         let stream_bytes = recording.streams().map(|stream| stream.bytes);
         let contents = recording.contents()?;
-        // The sizes are claims of the recording: their sum may be too large for a number.
+        // The sizes are the recording's claims, so their sum may overflow.
         let all = stream_bytes.chain(contents.into_iter().map(|(_, bytes)| bytes));
         let total_bytes = all.fold(0, u64::saturating_add);
         Ok(Self { progress: Progress { done_bytes: 0, total_bytes }, callback })
@@ -113,7 +113,7 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// A packed file being written.
+/// Writes a packed file.
 struct Packer<'a> {
     frames: FrameWriter,
     encoder: Encoder,
@@ -183,7 +183,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Writes what was collected, if anything.
+    /// Writes the collected chunks, if there are any.
     fn put_pending(&mut self, pieces: &mut Pieces) -> Result<()> {
         if pieces.pending.is_empty() {
             return Ok(());
@@ -207,7 +207,7 @@ impl Packer<'_> {
     }
 }
 
-/// A stream or a file on its way into frames.
+/// A stream or a file that is being written as frames.
 struct Pieces {
     kind: FrameKind,
     number: u32,
@@ -253,8 +253,8 @@ fn unpack_into(
         frames.put_raw(header, &stream.info.encode())?;
         let mut stored = Vec::new();
         for (offset, header) in &stream.pieces.frames {
-            // The stored bytes are taken over as they are: whether they can be decompressed shows
-            // when they are read.
+            // The stored bytes are copied without decompression. Whether they can be decompressed
+            // shows when they are read.
             recording.shared.source.read_stored(*offset, header, &mut stored)?;
             frames.put(*header, &stored)?;
             counter.add(header.uncompressed_bytes as usize);
@@ -285,7 +285,7 @@ fn unpack_content(
     Ok(())
 }
 
-/// The number in all frames of the recording, which a packed copy shares.
+/// Returns the recording's number, which its packed copy shares.
 fn recording_number(recording: &Recording) -> u64 {
     u64::from_str_radix(&recording.metadata().recording_id, 16)
         .unwrap_or_else(|_| new_recording_number())

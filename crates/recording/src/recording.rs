@@ -1,4 +1,4 @@
-//! Opening a recording, a directory or a packed file, and finding out what it holds.
+//! Opens a recording, a directory or a packed file, and finds out what it holds.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -23,8 +23,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens the recording at `path`: a directory, or a packed file. Takes time by the size of the
-    /// index, except where that is missing or damaged: then the file is searched, and
+    /// Opens the recording at `path`: a directory, or a packed file. The time depends on the size
+    /// of the index. If the index is missing or damaged, the whole file is searched, and
     /// [`Recording::warnings`] says what was lost.
     ///
     /// # Errors
@@ -61,38 +61,39 @@ impl Recording {
         Ok(Self { shared: Arc::new(Shared { source, catalogue, directory, metadata, warnings }) })
     }
 
-    /// What the recording says about itself as a whole.
+    /// Returns the metadata of the recording.
     pub fn metadata(&self) -> &Metadata {
         &self.shared.metadata
     }
 
-    /// What was found to be lost or damaged on opening. Damage to the data of single chunks shows
-    /// when they are read, or with [`Recording::check`].
+    /// Returns what was lost or damaged, as far as opening showed it. Damage in single chunks shows
+    /// when they are read, or in [`Recording::check`].
     pub fn warnings(&self) -> &[Warning] {
         &self.shared.warnings
     }
 
-    /// Where the recording is: its directory, or the packed file.
+    /// Returns the path of the recording: its directory, or the packed file.
     pub fn path(&self) -> &Path {
         self.shared.directory.as_deref().unwrap_or_else(|| self.shared.source.path())
     }
 
-    /// True if it is one self-contained file.
+    /// Whether the recording is one self-contained file.
     pub fn is_packed(&self) -> bool {
         self.shared.directory.is_none()
     }
 
-    /// Bytes of the events file, or of the packed file.
+    /// Returns the size of the events file, or of the packed file.
     pub fn file_bytes(&self) -> u64 {
         self.shared.source.length()
     }
 
-    /// All streams, by number.
+    /// Returns all streams, ordered by number.
     pub fn streams(&self) -> impl Iterator<Item = StreamSummary> + '_ {
         self.shared.catalogue.streams.values().map(summarise)
     }
 
-    /// A reader at the beginning of a stream. It keeps what it needs of the recording open.
+    /// Returns a reader at the beginning of a stream. The reader keeps what it needs of the
+    /// recording open.
     ///
     /// # Errors
     /// `UnknownStream`.
@@ -100,19 +101,19 @@ impl Recording {
         StreamReader::new(Arc::clone(&self.shared), stream)
     }
 
-    /// The files the recording holds, with their sizes in bytes.
+    /// Returns the files in the recording, with their sizes in bytes.
     pub fn contents(&self) -> Result<Vec<(ContentId, u64)>> {
         crate::contents::list(&self.shared)
     }
 
-    /// True if the recording holds a file with this content.
+    /// Whether the recording holds a file with this content.
     pub fn has_content(&self, id: ContentId) -> bool {
         crate::contents::has(&self.shared, id)
     }
 
-    /// The path of a file with this content: the recording's own, or for a packed recording one in
-    /// `cache_directory`, extracted and checked now unless it is there already. The directory is
-    /// made if needed.
+    /// Returns the path of a file with this content. For a packed recording, the file is extracted
+    /// into `cache_directory` and checked, unless it is there already. The directory is created if
+    /// needed.
     ///
     /// # Errors
     /// `NoContent`, `BadContent`, `Damaged`, `NoSpace`.
@@ -120,11 +121,10 @@ impl Recording {
         crate::contents::path(&self.shared, id, cache_directory)
     }
 
-    /// Copies a file of the recording to `output`, checking that it is what its name says; returns
-    /// its size.
+    /// Copies a file of the recording to `output` and checks its hash. Returns its size.
     ///
     /// # Errors
-    /// As [`Recording::content_path`]; `output` may have got part of the bytes.
+    /// As [`Recording::content_path`]. Part of the bytes may already be in `output`.
     pub fn copy_content(&self, id: ContentId, output: &mut dyn Write) -> Result<u64> {
         let write = |error| Error::io("copy a file from", self.path(), error);
         crate::contents::for_each_block(&self.shared, id, &mut |block| {
@@ -133,7 +133,7 @@ impl Recording {
     }
 }
 
-/// Refuses what does not begin like a recording, or like one of another version.
+/// Refuses a file that does not begin like a recording, or has another version.
 fn check_beginning(source: &Source) -> Result<()> {
     let not_a_recording = |reason: &str| Error::NotARecording {
         path: source.path().to_path_buf(),
@@ -154,7 +154,7 @@ fn check_beginning(source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// The newest metadata that can be read: from the last frame of them, an earlier one, or
+/// Returns the newest readable metadata: from the last metadata frame, from an earlier one, or from
 /// `recording.json`.
 fn find_metadata(
     source: &Source,
@@ -200,7 +200,7 @@ pub(crate) fn read_metadata_frame(
     Metadata::from_json(&text).map_err(bad)
 }
 
-/// Reads the `recording.json` of a recording's directory.
+/// Reads `recording.json` in a recording's directory.
 pub(crate) fn read_metadata_file(directory: &Path) -> Result<Metadata> {
     let path = directory.join(METADATA_NAME);
     let file = open_regular(&path)?;

@@ -1,4 +1,4 @@
-//! Removing a recording, and nothing but a recording.
+//! Removes a recording, and nothing else.
 
 use std::fs::{self, TryLockError};
 use std::io;
@@ -14,12 +14,12 @@ use crate::source::open_regular;
 use crate::store::temporary::TEMPORARY_PREFIX;
 use crate::writer::{EVENTS_NAME, FILES_NAME, METADATA_NAME, NEW_EVENTS_NAME, NEW_METADATA_NAME};
 
-/// Removes the recording at `path`, a directory or a packed file; a symbolic link to one stands for
-/// it. If `latest` in the same folder pointed to it, it then points to the latest of the others.
+/// Removes the recording at `path`: a directory, a packed file, or the target of a symbolic link.
+/// If `latest` in the same folder pointed to it, `latest` then points to the latest of the others.
 /// Files in the store stay until a collection.
 ///
 /// # Errors
-/// `NotARecording`; `ForeignEntry` if it holds anything that is not part of a recording, and then
+/// `NotARecording`; `ForeignEntry` if it holds a file that is not part of a recording, and then
 /// nothing is removed; `BeingRecorded`; `Io`.
 pub fn remove(path: &Path) -> Result<()> {
     let path = fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
@@ -51,7 +51,7 @@ fn remove_directory(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that `path` is a recording that nobody writes.
+/// Checks that `path` is a recording that no recorder is writing.
 pub(crate) fn check_recording(path: &Path) -> Result<()> {
     if path.is_dir() {
         check_events(&path.join(EVENTS_NAME), path)
@@ -60,7 +60,7 @@ pub(crate) fn check_recording(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes sure that `events` is the events file of a recording that nobody writes.
+/// Checks that `events` is the events file of a recording that no recorder is writing.
 fn check_events(events: &Path, recording: &Path) -> Result<()> {
     let not_one = |reason: &str| Error::NotARecording {
         path: recording.to_path_buf(),
@@ -77,7 +77,7 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
     let read =
         io::Read::read_to_end(&mut io::Read::take(&mut file, MAGIC.len() as u64), &mut beginning);
     read.map_err(|error| Error::io("read", events, error))?;
-    // An events file may be empty: the recorder found a full disk.
+    // An events file may be empty if the recorder found the disk full.
     let is_empty_events = beginning.is_empty() && events != recording;
     if beginning != MAGIC && !is_empty_events {
         return Err(not_one("it does not begin like one"));
@@ -90,7 +90,7 @@ fn check_events(events: &Path, recording: &Path) -> Result<()> {
     }
 }
 
-/// What is in a recording's directory, if all of it belongs there.
+/// Returns the entries of a recording's directory, if all of them are part of a recording.
 fn own_entries(path: &Path) -> Result<Vec<PathBuf>> {
     entries_if(path, |name| {
         [
@@ -129,7 +129,7 @@ fn entries_if(folder: &Path, belongs: impl Fn(&str) -> bool) -> Result<Vec<PathB
     Ok(paths)
 }
 
-/// If `latest` points to nothing, makes it point to what is the latest now, or removes it.
+/// If `latest` points to nothing, makes it point to the latest recording, or removes it.
 fn repair_latest(recordings: &Path) -> Result<()> {
     let link = recordings.join(LATEST_NAME);
     let dangles = link.is_symlink() && !link.exists();

@@ -1,4 +1,4 @@
-//! Giving a recording another name.
+//! Renames a recording.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::library::{LATEST_NAME, PACKED_EXTENSION, set_latest};
 use crate::removal::check_recording;
 
-/// Gives the recording at `path` the name `name`, in the folder where it is, and returns its new
-/// path. A packed one keeps its ending. If `latest` in that folder pointed to it, it still does.
+/// Renames the recording at `path` to `name` within its folder, and returns its new path. A packed
+/// recording keeps its extension. If `latest` in that folder pointed to it, it still does.
 ///
 /// # Errors
-/// `BadName`; `NotARecording`; `AlreadyExists`; `BeingRecorded`, because the recorder knows the old
-/// name only; `Io`.
+/// `BadName`; `NotARecording`; `AlreadyExists`; `BeingRecorded`, because the recorder knows only
+/// the old name; `Io`.
 pub fn rename(path: &Path, name: &OsStr) -> Result<PathBuf> {
     check_name(name)?;
     let path = fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
@@ -29,7 +29,7 @@ pub fn rename(path: &Path, name: &OsStr) -> Result<PathBuf> {
         packed.push(PACKED_EXTENSION);
     }
     let new = if path.is_dir() { folder.join(name) } else { folder.join(&packed) };
-    // One of either name would hide the other.
+    // A recording of either name would hide the other.
     for taken in [folder.join(name), folder.join(&packed)] {
         if taken != path && fs::symlink_metadata(&taken).is_ok() {
             return Err(Error::AlreadyExists { path: taken });
@@ -44,7 +44,7 @@ pub fn rename(path: &Path, name: &OsStr) -> Result<PathBuf> {
     Ok(new)
 }
 
-/// Names that other commands take for something else are none.
+/// Refuses names that other commands would take for something else.
 fn check_name(name: &OsStr) -> Result<()> {
     let bad = |reason| Error::BadName { name: name.to_string_lossy().into_owned(), reason };
     let is_plain = Path::new(name).file_name() == Some(name);
@@ -66,7 +66,7 @@ fn move_to(path: &Path, new: &Path) -> Result<()> {
         return Ok(());
     }
     let moved = match renameat_with(CWD, path, CWD, new, RenameFlags::NOREPLACE) {
-        // The file system cannot promise it; that nothing is there has been looked at.
+        // The file system cannot exclude replacing a file. The check above found none.
         Err(Errno::INVAL | Errno::NOSYS) => fs::rename(path, new),
         moved => moved.map_err(io::Error::from),
     };

@@ -1,4 +1,4 @@
-//! Going on with a recording whose writer is gone.
+//! Resumes a recording whose writer is gone.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -13,15 +13,15 @@ use crate::storage::ReservingFile;
 use crate::stream_info::StreamId;
 use crate::writer::{EVENTS_NAME, RecordingWriter, State, StreamEnd, lock};
 
-/// Bytes of the field that every event begins with: its size.
+/// The size of the first field of every event, which holds the event's size.
 const SIZE_BYTES: usize = 4;
 
 impl RecordingWriter {
-    /// Goes on with the recording in `directory` behind its last whole frame. Nobody else may write
-    /// to it. Of what it holds only the headers are read.
+    /// Resumes the recording in `directory` after its last whole frame. No other process may write
+    /// to it. Reads only headers and the metadata.
     ///
     /// # Errors
-    /// `Finished`; it cannot be read or written, or has no metadata.
+    /// `Finished`, or an error if the recording cannot be read or written, or has no metadata.
     pub fn resume(directory: &Path) -> Result<Self> {
         let path = directory.join(EVENTS_NAME);
         let source = Source::open(&path)?;
@@ -58,11 +58,11 @@ impl RecordingWriter {
         Ok(Self::with_state(directory, State::new(frames, streams, metadata, None)))
     }
 
-    /// How many bytes a stream has so far, and how many are missing of its last event; `None` if it
-    /// is not declared.
+    /// Returns how many bytes a stream has so far, and how many bytes of its last event are
+    /// missing; `None` if the stream is not declared.
     ///
     /// # Errors
-    /// What was written cannot be read.
+    /// The stream cannot be read.
     pub fn end_of_stream(&self, stream: StreamId) -> Result<Option<(u64, u64)>> {
         let state = lock(&self.state);
         let Some(end) = state.streams.get(&stream) else { return Ok(None) };
@@ -86,7 +86,7 @@ impl RecordingWriter {
     }
 }
 
-/// The header of the frame at `offset`, if there is a whole one.
+/// Returns the header of the frame at `offset`, if the whole frame is there.
 fn next_frame(source: &Source, offset: u64) -> Result<Option<FrameHeader>> {
     if offset >= source.length() {
         return Ok(None);
@@ -95,7 +95,7 @@ fn next_frame(source: &Source, offset: u64) -> Result<Option<FrameHeader>> {
     Ok(header.filter(|header| offset + header.frame_bytes() <= source.length()))
 }
 
-/// Where the last of the events ends that begin in a piece of a stream, the first of them at
+/// Returns where the last event ends that begins in a piece of a stream. The first event begins at
 /// `first`.
 fn end_of_events(bytes: &[u8], first: usize) -> u64 {
     let mut at = first as u64;

@@ -1,10 +1,10 @@
-//! Writing a recording anew while it is made, without some of its streams: so that a long one can
-//! be kept small.
+//! Rewrites a recording while it is made, without some of its streams, to keep a long recording
+//! small.
 //!
-//! The new events file is made beside the old one and takes its place in one step. Nothing is ever
-//! changed in place: a recorder that is killed meanwhile leaves the old file or the new one. Others
-//! append to the old file while most of it is copied; what they added is copied last, and only for
-//! that do they wait.
+//! The new events file is written beside the old one and replaces it in one step. No file is
+//! changed in place, so a recorder that is killed meanwhile leaves either the old file or the new
+//! one. Other threads append to the old file while most of it is copied. What they added is copied
+//! last, and they wait only for that part.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -22,34 +22,33 @@ use crate::writer::{
     metadata_text,
 };
 
-/// What becomes of a stream when a recording is written anew.
+/// What a rewrite does with a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// It stays.
+    /// Keeps all of it.
     All,
-    /// Its beginning stays. Nothing may be appended to it any more.
+    /// Keeps the beginning. Nothing more may be appended to the stream.
     Until {
-        /// How many bytes.
+        /// The number of bytes to keep.
         bytes: u64,
-        /// How many events start in them.
+        /// The number of events that start in them.
         events: u64,
     },
-    /// It goes, its declaration too. Nothing may be appended to it any more.
+    /// Drops the stream with its declaration. Nothing more may be appended to it.
     Nothing,
 }
 
-/// A stream that is given other bytes when a recording is written anew. What is appended later
-/// follows them.
+/// A stream whose contents a rewrite replaces. Bytes appended later follow the new ones.
 #[derive(Debug, Clone)]
 pub struct Replaced<'a> {
-    /// Its declaration.
+    /// The declaration of the stream.
     pub info: &'a StreamInfo,
-    /// What it holds then, chunk by chunk.
+    /// The new contents, chunk by chunk.
     pub chunks: &'a [(Vec<u8>, ChunkEvents)],
 }
 
-/// A recording as it stood at some moment, about to be written anew. Made by
-/// [`RecordingWriter::begin_rewrite`].
+/// A rewrite of a recording from its state at one moment. [`RecordingWriter::begin_rewrite`]
+/// creates it.
 #[derive(Debug)]
 pub struct Rewrite<'a> {
     writer: &'a RecordingWriter,
@@ -58,31 +57,33 @@ pub struct Rewrite<'a> {
 }
 
 impl RecordingWriter {
-    /// Notes what there is. One at a time.
+    /// Begins a rewrite, with the recording as it is now. There may be only one at a time.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the operating system.
     pub fn begin_rewrite(&self) -> Result<Rewrite<'_>> {
         let state = self.unfinished_state()?;
         let source = Source::open(&self.directory().join(EVENTS_NAME))?;
         Ok(Rewrite { writer: self, source, frames: state.frames.entries().to_vec() })
     }
 
-    /// Bytes that a stream takes in the events file.
+    /// Returns the number of bytes that a stream takes in the events file.
     pub fn stored_bytes(&self, stream: StreamId) -> u64 {
         lock(&self.state).streams.get(&stream).map_or(0, |end| end.stored_bytes)
     }
 }
 
 impl Rewrite<'_> {
-    /// Writes the recording anew: of each stream what `keep` says, `replaced` instead of what that
-    /// stream held at the beginning of the rewrite. Streams that were declared since are kept.
+    /// Rewrites the recording. `keep` says what stays of each stream. The stream of `replaced` gets
+    /// its new contents instead of what it held when the rewrite began. Streams declared since then
+    /// are kept.
     ///
     /// # Errors
-    /// `NoSpace`, `Damaged`, what the system says: then the recording is as it was, and goes on.
+    /// `NoSpace`, `Damaged`, or an error of the operating system. The recording is then as it was,
+    /// and goes on.
     pub fn run(self, keep: &dyn Fn(StreamId) -> Keep, replaced: &Replaced<'_>) -> Result<()> {
         let path = self.writer.directory().join(NEW_EVENTS_NAME);
-        // Left behind by an attempt that failed: the directory is ours alone.
+        // A failed attempt may have left a file. The directory belongs to this recorder alone.
         let _ = fs::remove_file(&path);
         let result = self.write_to(&path, keep, replaced);
         if result.is_err() {
@@ -100,7 +101,7 @@ impl Rewrite<'_> {
         let Self { writer, source, frames } = self;
         let target = writer.directory().join(EVENTS_NAME);
         let file = create_private(path)?;
-        let _ = file.try_lock(); // as RecordingWriter::create does
+        let _ = file.try_lock(); // as in RecordingWriter::create
         let held = file.try_clone().map_err(|error| Error::io("open", path, error))?;
         let metadata = metadata_text(&lock(&writer.state).metadata, &target)?;
         let mut copy = Copy::new(FrameWriter::new(
@@ -118,8 +119,8 @@ impl Rewrite<'_> {
                 if is_replaced { Keep::Nothing } else { keep(StreamId(frame.1.stream)) },
             )?;
         }
-        // The name may be on the disk before the bytes are: a loss of power would then leave
-        // neither the old file nor the new one.
+        // Without this, the new name might reach the disk before the bytes. A power loss would then
+        // leave neither the old file nor the new one.
         copy.frames.sync()?;
         let mut state = writer.unfinished_state()?;
         let source = Source::open(&target)?;
@@ -132,7 +133,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Frames on their way into the new file.
+/// Copies frames into the new file.
 struct Copy {
     frames: FrameWriter,
     streams: HashMap<StreamId, StreamEnd>,
@@ -185,12 +186,12 @@ impl Copy {
                 self.stored = stored;
                 result
             }
-            // Written anew, or at the end.
+            // The writer makes these anew, or writes them at the end.
             _ => Ok(()),
         }
     }
 
-    /// Of a chunk, what belongs to the first `bytes` of its stream.
+    /// Copies the part of a chunk that lies within the first `bytes` of its stream.
     fn take_beginning(
         &mut self,
         source: &Source,
@@ -256,8 +257,7 @@ impl Copy {
 }
 
 impl crate::writer::State {
-    /// Goes on with another file, of which the caller has made sure that it holds what this one
-    /// does.
+    /// Continues with another file. The caller has made sure that it holds what this one does.
     fn adopt(&mut self, frames: FrameWriter, streams: HashMap<StreamId, StreamEnd>, held: File) {
         self.frames = frames;
         self.streams = streams;

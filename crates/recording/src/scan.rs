@@ -1,8 +1,8 @@
-//! Finding the frames of a file without its index.
+//! Finds the frames of a file without its index.
 //!
-//! Every frame's data are checked too: after a crash a header may be on the disk without them.
-//! Where no frame stands, the next one is searched for; a header's checksum covers its place, so
-//! nothing inside a chunk's data passes for a frame.
+//! The data of every frame are checked, too: after a crash, a header may be on disk without them.
+//! If there is no frame at a place, the scan searches for the next one. A header's checksum covers
+//! its place, so nothing inside a chunk's data is taken for a frame.
 
 use crate::catalogue::Catalogue;
 use crate::error::{Error, FramePlace, Result};
@@ -36,8 +36,8 @@ pub(crate) fn scan(source: &Source, catalogue: &mut Catalogue) -> Result<()> {
     Ok(())
 }
 
-/// Reads what only a reader without the index would: the headers where they stand, metadata that
-/// newer ones follow, the zeros behind frames. `note` is given each damage.
+/// Checks what readers with an index do not read: the headers in their places, all metadata frames,
+/// and the padding after frames. Calls `note` for each damage.
 pub(crate) fn check_unindexed(
     source: &Source,
     note: &mut dyn FnMut(Result<()>) -> Result<()>,
@@ -97,7 +97,7 @@ fn add_checked(
     }
 }
 
-/// The place of the first frame at or after `offset`.
+/// Returns the place of the first frame at or after `offset`.
 fn find_frame(source: &Source, offset: u64, recording: Option<u64>) -> Result<Option<u64>> {
     let mut window = vec![0; SEARCH_BYTES];
     let mut start = offset;
@@ -112,7 +112,7 @@ fn find_frame(source: &Source, offset: u64, recording: Option<u64>) -> Result<Op
         if count < window.len() {
             break;
         }
-        // The windows overlap, so that a header across their border is found.
+        // The windows overlap, so that a header across the border of two is found.
         start += (SEARCH_BYTES - HEADER_BYTES) as u64;
     }
     Ok(None)

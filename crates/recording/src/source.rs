@@ -1,5 +1,4 @@
-//! The bytes of a recording file, read from any place in it, every length checked against what is
-//! there.
+//! Random access to the bytes of a recording file. Every length is checked against the file's size.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +17,7 @@ enum Bytes {
     Memory(Vec<u8>),
 }
 
-/// An open recording file. Its size is taken once: what a recorder adds later is not seen.
+/// An open recording file. Its size is read once; bytes that a recorder adds later are ignored.
 #[derive(Debug)]
 pub(crate) struct Source {
     bytes: Bytes,
@@ -27,15 +26,15 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens a regular file. Anything else is refused without waiting on it: a pipe would block, a
-    /// device might answer.
+    /// Opens a regular file. Refuses anything else without waiting for it: a pipe would block, and
+    /// opening a device might have an effect.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = open_regular(path)?;
         let length = file.metadata().map_err(|error| Error::io("inspect", path, error))?.len();
         Ok(Self { bytes: Bytes::File(file), length, path: path.to_path_buf() })
     }
 
-    /// Bytes in memory; `path` is what errors call them.
+    /// Creates a source from bytes in memory. Errors name it `path`.
     pub(crate) fn from_bytes(bytes: Vec<u8>, path: &Path) -> Self {
         Self { length: bytes.len() as u64, bytes: Bytes::Memory(bytes), path: path.to_path_buf() }
     }
@@ -48,7 +47,7 @@ impl Source {
         &self.path
     }
 
-    /// True if a recorder holds the file at the moment.
+    /// Whether a recorder has the file locked now.
     pub(crate) fn is_being_recorded(&self) -> bool {
         match &self.bytes {
             Bytes::File(file) => {
@@ -58,7 +57,7 @@ impl Source {
         }
     }
 
-    /// Fills `output` from `offset`.
+    /// Fills `output` with the bytes from `offset` on.
     pub(crate) fn read_exact_at(&self, offset: u64, output: &mut [u8]) -> Result<()> {
         let result = match &self.bytes {
             Bytes::File(file) => file.read_exact_at(output, offset),
@@ -79,7 +78,8 @@ impl Source {
         })
     }
 
-    /// Reads as much as fits into `output` or is left from `offset`; returns how much.
+    /// Reads as many bytes from `offset` on as are left and fit into `output`. Returns their
+    /// number.
     pub(crate) fn read_at(&self, offset: u64, output: &mut [u8]) -> Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let count = left.min(output.len());
@@ -87,8 +87,7 @@ impl Source {
         Ok(count)
     }
 
-    /// Reads and checks the header at `offset`. The whole frame lies in the file when this
-    /// succeeds.
+    /// Reads and checks the header at `offset`. On success, the whole frame lies within the file.
     pub(crate) fn read_header(
         &self,
         offset: u64,
@@ -106,7 +105,7 @@ impl Source {
         }))
     }
 
-    /// Reads what the frame at `offset` stores into `stored`, and checks it.
+    /// Reads the stored bytes of the frame at `offset` into `stored`, and checks them.
     pub(crate) fn read_stored(
         &self,
         offset: u64,
@@ -126,8 +125,8 @@ impl Source {
         }
     }
 
-    /// Reads, checks and decompresses the frame at `offset`, which must have exactly this `header`,
-    /// into `output`; `stored` is room to work in.
+    /// Reads, checks and decompresses the frame at `offset` into `output`. The frame must have
+    /// exactly this `header`; `stored` is a working buffer.
     pub(crate) fn read_frame(
         &self,
         offset: u64,
@@ -139,7 +138,7 @@ impl Source {
         self.read_frame_into(offset, header, stored, output)
     }
 
-    /// As [`Source::read_frame`], into exactly as many bytes as the frame has uncompressed.
+    /// As [`Source::read_frame`], into a buffer of exactly the uncompressed size.
     pub(crate) fn read_frame_into(
         &self,
         offset: u64,
@@ -165,14 +164,14 @@ impl Source {
     }
 }
 
-/// Sizes a buffer to `bytes`, which a decoded header has bounded.
+/// Resizes a buffer to `bytes`, a size that a decoded header has bounded.
 fn resize_within(buffer: &mut Vec<u8>, bytes: usize) {
     assert!(bytes <= crate::frame::MAX_CHUNK_BYTES);
     buffer.resize(bytes, 0);
 }
 
-/// Opens a regular file for reading; a symbolic link at the end of the path, a pipe or a device is
-/// refused.
+/// Opens a regular file for reading. Refuses a symbolic link at the end of the path, a pipe and a
+/// device.
 pub(crate) fn open_regular(path: &Path) -> Result<File> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -1,43 +1,45 @@
-//! The file a recording is written to, as the few operations the writer needs. Tests put a failing
-//! one in its place.
+//! The file to which a recording is written, reduced to the operations that the writer needs. Tests
+//! replace it with one that fails.
 
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io::{self, IoSlice};
 
-/// A file written at its end. What lies past the end the writer remembers has no meaning.
+/// A file that is written at its end. Bytes after the end that the writer remembers have no
+/// meaning.
 pub(crate) trait Storage: Send {
-    /// Writes some of `slices` at `offset`; returns how many bytes, never more than they have.
+    /// Writes some of the bytes of `slices` at `offset`. Returns how many, at most all of them.
     fn write_at(&mut self, offset: u64, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Cuts the file off.
+    /// Truncates the file.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Waits until what was written would survive a loss of power.
+    /// Waits until everything written would survive a power loss.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Gives back what was kept for later writes: the file ends at `bytes`.
+    /// Releases blocks reserved for later writes. The file ends at `bytes`.
     fn release(&mut self, _bytes: u64) {}
 }
 
-/// A file whose next blocks are reserved before they are written, many at once: to find a block for
-/// each page as it is written is a third of what a write costs. Its size is that of what was
-/// written, so nobody who reads it sees the difference.
+/// A file that reserves many blocks ahead of its writes. Finding a block for each page as it is
+/// written takes a third of the time of a write. The file's size covers only what was written, so
+/// readers see no difference.
 #[derive(Debug)]
 pub(crate) struct ReservingFile {
     file: File,
-    /// The end of the blocks that it has; `None` once there were none to be had.
+    /// The end of the reserved blocks; `None` after a reservation failed.
     reserved: Option<u64>,
 }
 
-/// A file that grows beyond this is likely to grow more; reserving for shorter ones would cost more
-/// than it saves.
+/// Reserving starts at this size: a file that grows beyond it is likely to grow more. For shorter
+/// files, reserving would cost more than it saves.
 const RESERVE_FROM: u64 = 1 << 20;
-/// As much is reserved at once at most: it is missing elsewhere, and stays behind if we are killed.
+/// The most bytes reserved at once. They are missing elsewhere, and stay reserved if the recorder
+/// is killed.
 const MOST_RESERVED: u64 = 64 << 20;
 
 impl ReservingFile {
-    /// An empty file.
+    /// Wraps an empty file.
     pub(crate) fn new(file: File) -> Self {
         Self { file, reserved: Some(0) }
     }
@@ -51,8 +53,8 @@ impl ReservingFile {
         match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, length) {
             Ok(()) => self.reserved = Some(offset + length),
             Err(_) => {
-                // A full disk, or a file system that cannot: what it took nevertheless is given
-                // back.
+                // The disk is full, or the file system cannot reserve blocks. Release any that it
+                // took nevertheless.
                 let _ = self.file.set_len(offset);
                 self.reserved = None;
             }
@@ -77,7 +79,7 @@ impl Storage for ReservingFile {
     }
 
     fn release(&mut self, bytes: u64) {
-        // To set the size that it has frees what lies behind.
+        // Setting the current size frees the blocks after it.
         let _ = self.truncate(bytes);
         self.reserved = None;
     }
@@ -93,7 +95,7 @@ impl Drop for ReservingFile {
     }
 }
 
-/// Writes all of `slices` at `offset`, whatever pieces the storage takes them in.
+/// Writes all of `slices` at `offset`, in as many writes as the storage needs.
 pub(crate) fn write_all_at(
     storage: &mut dyn Storage,
     mut offset: u64,

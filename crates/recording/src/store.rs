@@ -1,11 +1,12 @@
-//! The store: files by content, shared by all recordings.
+//! The store: files named by their content and shared by all recordings.
 //!
-//! Layout: `<first two digits>/<hash>` the files; `cache/<kind>/<hash of the key>` derived files;
-//! `identities`, `leased` which file of the system had which content; `temporary/`; `lock`.
+//! Layout: the files are in `<first two digits>/<hash>`, and derived files in `cache/<kind>/<hash
+//! of the key>`. `identities` and `leased` say which file of the system had which content. The rest
+//! is `temporary/` and `lock`.
 //!
-//! Invariants: a file under its hash has exactly the bytes of the hash (it was hashed while these
-//! very bytes were written) and is never changed; names appear only with whole files behind them.
-//! Any number of processes may use a store at once; a collection has it to itself.
+//! Invariants: a file has exactly the bytes of the hash that names it (the hash was computed while
+//! these bytes were written), and never changes. A name appears only once its file is complete. Any
+//! number of processes may use a store at once; a collection needs it alone.
 
 mod collect;
 mod copy;
@@ -36,24 +37,24 @@ pub(crate) const IDENTITIES_NAME: &str = "identities";
 pub(crate) const LEASED_NAME: &str = "leased";
 pub(crate) const LOCK_NAME: &str = "lock";
 
-/// How often a file that changes while it is copied is tried again.
+/// How often copying is retried for a file that changes meanwhile.
 const COPY_ATTEMPTS: u32 = 5;
 
-/// An open store. Dropping it allows collections again.
+/// An open store. A collection is possible only after it is dropped.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
     identities: Mutex<IdentityCache>,
-    /// Of files that nobody could change when they were entered.
+    /// The identities of files that were protected by a lease when they were entered.
     leased: Mutex<IdentityCache>,
-    /// Held shared while the store is open: content just added, which no recording links to yet, is
-    /// not collected.
+    /// A shared lock, held while the store is open. It keeps content that was just added, and that
+    /// no recording links to yet, from being collected.
     _lock: File,
 }
 
 impl Store {
-    /// Opens the store in directory `root`, which is made if needed. Waits for a collection under
-    /// way.
+    /// Opens the store in directory `root`, which is created if needed. Waits for a running
+    /// collection.
     pub fn open(root: &Path) -> Result<Self> {
         make_private_directories(&root.join(TEMPORARY_NAME))?;
         make_private_directories(&root.join(CACHE_NAME))?;
@@ -68,17 +69,17 @@ impl Store {
         Ok(Self { root: root.to_path_buf(), identities, leased, _lock: lock })
     }
 
-    /// The store's directory.
+    /// Returns the store's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the file with this content is, or would be.
+    /// Returns the path that a file with this content has or would have.
     pub fn path(&self, id: ContentId) -> PathBuf {
         content_path(&self.root, id)
     }
 
-    /// True if the store has this content.
+    /// Whether the store has this content.
     pub fn contains(&self, id: ContentId) -> bool {
         fs::symlink_metadata(self.path(id)).is_ok_and(|metadata| metadata.is_file())
     }
@@ -91,19 +92,19 @@ impl Store {
         if self.contains(id) { open_regular(&self.path(id)) } else { Err(self.no_content(id)) }
     }
 
-    /// The content of a file known by its identity, if the store has it: no byte of the file needs
-    /// to be read then.
+    /// Returns the content of a file with a known identity, if the store has it. No byte of the
+    /// file needs to be read then.
     pub fn lookup(&self, identity: &FileIdentity) -> Option<ContentId> {
         let id = self.identities.lock().unwrap_or_else(PoisonError::into_inner).get(identity)?;
         self.has_sized(id, identity.bytes).then_some(id)
     }
 
-    /// Adds the bytes of a regular file, whatever its position. They are read once if the store has
-    /// them already, or the file system can share them between files; otherwise twice. A file known
-    /// by its identity is not read at all.
+    /// Adds the bytes of a regular file, whatever its position. A file with a known identity is not
+    /// read at all. Otherwise the bytes are read once if the store has them already or if the file
+    /// system can share them between files, else twice.
     ///
     /// # Errors
-    /// `FileChanging` if somebody keeps writing to it; `NoSpace`; `Io`.
+    /// `FileChanging` if another process keeps writing to it; `NoSpace`; `Io`.
     pub fn add_file(&self, file: &File) -> Result<ContentId> {
         for _ in 0..COPY_ATTEMPTS {
             let identity = FileIdentity::of(file)?;
@@ -111,7 +112,7 @@ impl Store {
                 return Ok(id);
             }
             let id = self.add_unknown(file, identity.bytes)?;
-            // Bytes written while we read may be in the copy or not, or half of them.
+            // Bytes written while we read may be in the copy, or not, or partly.
             if let Some(id) = id.filter(|_| FileIdentity::of(file).is_ok_and(|now| now == identity))
             {
                 self.remember(&identity, id);
@@ -122,7 +123,7 @@ impl Store {
         Err(Error::FileChanging { device: identity.device, inode: identity.inode })
     }
 
-    /// Adds a file of `bytes` bytes; `None` if it turned out to change.
+    /// Adds a file of `bytes` bytes. Returns `None` if the file changed meanwhile.
     fn add_unknown(&self, file: &File, bytes: u64) -> Result<Option<ContentId>> {
         let mut temporary = TemporaryFile::create_in(&self.root.join(TEMPORARY_NAME))?;
         let reading = |error| Error::io("read a file to be stored in", &self.root, error);
@@ -135,7 +136,7 @@ impl Store {
             return Ok(Some(id));
         }
         if clone_file(file, temporary.file()) {
-            // From here on nobody else can change the bytes.
+            // From here on no other process can change the bytes.
             let path = temporary.path().to_path_buf();
             let (id, copied_bytes) = hash_file(temporary.file(), &path)?;
             self.publish(temporary, id, copied_bytes)?;
@@ -170,8 +171,8 @@ impl Store {
         Ok(id)
     }
 
-    /// Gives `directory` a file named by this content: a hard link, or where that is impossible a
-    /// copy.
+    /// Creates a file named by this content in `directory`: a hard link, or a copy if a link is
+    /// impossible.
     pub(crate) fn link_into(&self, id: ContentId, directory: &Path) -> Result<()> {
         if !self.contains(id) {
             return Err(self.no_content(id));
@@ -180,13 +181,13 @@ impl Store {
         match fs::hard_link(self.path(id), &target) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            // Another file system, or more links than it allows.
+            // The target is on another file system, or the file has too many links.
             Err(_) => self.copy_into(id, directory, &target),
         }
     }
 
-    /// Shares a file whose bytes have been checked to be this content, if the store does not have
-    /// it and hard links between the two places are possible. Nothing is lost if not.
+    /// Shares a file whose bytes are known to be this content, if the store lacks it and a hard
+    /// link between the two places is possible. Otherwise nothing is lost.
     pub(crate) fn adopt(&self, id: ContentId, path: &Path) {
         let target = self.path(id);
         if target.parent().is_some_and(|folder| make_private_directories(folder).is_ok()) {
@@ -208,15 +209,15 @@ impl Store {
         temporary.publish_if_absent(target).map(drop)
     }
 
-    /// True if the store has this content and its file has this size. After a loss of power a file
-    /// may be there with its bytes missing; taking it for absent replaces it, which spares every
-    /// addition a wait for the disk.
+    /// Whether the store has this content with this file size. After a power loss, a file may exist
+    /// without its bytes. Treating it as absent replaces it, so additions need not wait for the
+    /// disk.
     fn has_sized(&self, id: ContentId, bytes: u64) -> bool {
         let metadata = fs::symlink_metadata(self.path(id));
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
     }
 
-    /// Gives a complete file its place.
+    /// Gives a complete file its name.
     fn publish(&self, temporary: TemporaryFile, id: ContentId, bytes: u64) -> Result<()> {
         let target = self.path(id);
         if let Some(folder) = target.parent() {
@@ -232,7 +233,7 @@ impl Store {
         }
     }
 
-    /// Remembers what a file contains. Failing to costs no more than hashing it again.
+    /// Remembers the content of a file. If that fails, the file is only hashed again.
     fn remember(&self, identity: &FileIdentity, id: ContentId) {
         if identity.is_settled() {
             let _ =
@@ -245,7 +246,7 @@ impl Store {
     }
 }
 
-/// Where the store at `root` keeps a content.
+/// Returns the path at which the store in `root` keeps a content.
 pub(crate) fn content_path(root: &Path, id: ContentId) -> PathBuf {
     let name = id.to_string();
     root.join(&name[..2]).join(name)

@@ -1,37 +1,36 @@
-//! What a recording says about each of its streams, and how that is laid out in a declaration
-//! frame.
+//! The declaration of a stream, and its layout in a declaration frame.
 
 pub use retake_model::StreamId;
 
-/// What a stream is.
+/// The kind of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamKind {
-    /// The declaration was lost to damage.
+    /// Unknown, because the declaration was damaged.
     Unknown,
     /// The first thread of the first process.
     Initial,
-    /// The first thread of a process made by fork, vfork or clone.
+    /// The first thread of a process created by fork, vfork or clone.
     Process,
     /// A further thread of a process.
     Thread,
-    /// Written by the supervisor, about the session as a whole.
+    /// A stream that the supervisor writes about the whole session.
     Supervisor,
 }
 
-/// The declaration of a stream. Must precede its first chunk.
+/// The declaration of a stream. It must precede the stream's first chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamInfo {
-    /// Its number.
+    /// The number of the stream.
     pub id: StreamId,
-    /// The stream of the thread that made this one.
+    /// The stream of the thread that created this one.
     pub parent: Option<StreamId>,
-    /// Process id, as the recorded program saw it.
+    /// The process ID outside the program's own PID namespaces.
     pub pid: i32,
-    /// Thread id, as the recorded program saw it.
+    /// The thread ID outside the program's own PID namespaces.
     pub tid: i32,
-    /// What it is.
+    /// The kind of the stream.
     pub kind: StreamKind,
-    /// A name for people; at most [`StreamInfo::MAX_LABEL_BYTES`] are kept.
+    /// A name for people. At most [`StreamInfo::MAX_LABEL_BYTES`] of it are stored.
     pub label: String,
 }
 
@@ -39,15 +38,16 @@ const FIXED_BYTES: usize = 20;
 const HAS_PARENT: u32 = 1;
 
 impl StreamInfo {
-    /// The longest label that is stored; longer ones are cut.
+    /// The most bytes of a label that are stored. Longer labels are cut.
     pub const MAX_LABEL_BYTES: usize = 256;
 
-    /// A stand-in for a declaration that was lost.
+    /// Returns a substitute for a lost declaration.
     pub(crate) fn lost(id: StreamId) -> Self {
         Self { id, parent: None, pid: 0, tid: 0, kind: StreamKind::Unknown, label: String::new() }
     }
 
-    /// The payload of the declaration frame: kind, flags, parent, pid, tid (4 bytes each), label.
+    /// Encodes the payload of the declaration frame: kind, flags, parent, pid, tid (4 bytes each),
+    /// label.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut label_bytes = self.label.len().min(Self::MAX_LABEL_BYTES);
         while !self.label.is_char_boundary(label_bytes) {
@@ -64,7 +64,7 @@ impl StreamInfo {
         bytes
     }
 
-    /// Reads the payload of a declaration frame of stream `id`; the error says what is wrong with
+    /// Decodes the payload of a declaration frame of stream `id`. The error says what is wrong with
     /// it.
     pub(crate) fn decode(id: StreamId, bytes: &[u8]) -> Result<Self, &'static str> {
         let (fixed, label) =

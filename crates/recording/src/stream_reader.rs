@@ -1,4 +1,4 @@
-//! Reading one stream: in sequence as `Read`, or by chunk. At most one chunk is in memory.
+//! Reads a stream, in sequence as `Read` or by chunk. At most one chunk is in memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use crate::frame::PlacedFrame;
 use crate::opened::{Shared, StreamSummary, summarise};
 use crate::stream_info::StreamId;
 
-/// What is known of a chunk without reading it.
+/// The description of a chunk that has not been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkInfo {
-    /// Its number within the stream.
+    /// The number of the chunk within the stream.
     pub index: usize,
-    /// Where it is in the file.
+    /// The offset of the chunk's frame in the file.
     pub file_offset: u64,
-    /// Offset of its first byte in the stream.
+    /// The offset of the chunk's first byte in the stream.
     pub stream_offset: u64,
-    /// Its bytes, uncompressed.
+    /// The uncompressed size in bytes.
     pub bytes: u32,
-    /// Where in it the first event starts; `None` if none starts in it.
+    /// The offset within the chunk of the first event that starts there; `None` if none does.
     pub first_event: Option<u32>,
-    /// How many events start in it.
+    /// The number of events that start in the chunk.
     pub event_count: u32,
 }
 
-/// A position in a stream of a recording. Streams end where their data end, or before the first
-/// missing chunk; reading a damaged chunk is an error that names it, with everything before it read
-/// already.
+/// A position in a stream of a recording. A stream ends with its data, or before the first missing
+/// chunk. Reading a damaged chunk returns an error that names it, after everything before it has
+/// been read.
 #[derive(Debug)]
 pub struct StreamReader {
     shared: Arc<Shared>,
     stream: StreamId,
-    /// The chunk in `bytes`, if `bytes` is not empty; the chunk to be read next is the one after
-    /// it, or `next`.
+    /// The bytes of the chunk read last, if not empty. `next` is the number of the chunk to be read
+    /// next.
     bytes: Vec<u8>,
     consumed: usize,
     next: usize,
@@ -57,18 +57,18 @@ impl StreamReader {
         self.shared.catalogued(self.stream).map_or(&[], |stream| &stream.pieces.frames)
     }
 
-    /// The stream's declaration and size.
+    /// Returns the stream's declaration and size.
     pub fn summary(&self) -> StreamSummary {
         let stream = self.shared.catalogued(self.stream);
         summarise(stream.expect("the stream was found when the reader was made"))
     }
 
-    /// How many chunks the stream has.
+    /// Returns the number of chunks of the stream.
     pub fn chunk_count(&self) -> usize {
         self.frames().len()
     }
 
-    /// What is known of chunk `index`.
+    /// Describes chunk `index`.
     ///
     /// # Errors
     /// `NoSuchChunk`.
@@ -90,17 +90,18 @@ impl StreamReader {
         self.frames().get(index).copied().ok_or(none)
     }
 
-    /// Replaces `output` by the bytes of chunk `index`. Does not move the reader.
+    /// Replaces `output` with the bytes of chunk `index`. Does not move the position.
     ///
     /// # Errors
-    /// `NoSuchChunk`, `Damaged`, `Io`; `output` then has no meaning.
+    /// `NoSuchChunk`, `Damaged`, `Io`. The contents of `output` then have no meaning.
     pub fn read_chunk(&mut self, index: usize, output: &mut Vec<u8>) -> Result<ChunkInfo> {
         let (offset, header) = self.frame(index)?;
         self.shared.source.read_frame(offset, &header, &mut self.stored, output)?;
         self.chunk(index)
     }
 
-    /// Goes on at the beginning of chunk `index`; one past the last is the end of the stream.
+    /// Moves to the beginning of chunk `index`, or to the end of the stream if it is one past the
+    /// last.
     ///
     /// # Errors
     /// `NoSuchChunk`.
@@ -118,7 +119,7 @@ impl StreamReader {
         Ok(())
     }
 
-    /// Goes on at a byte of the stream, or at its end if it has no such byte.
+    /// Moves to a byte of the stream, or to the end if there is no such byte.
     ///
     /// # Errors
     /// As reading the chunk with that byte.
@@ -133,7 +134,8 @@ impl StreamReader {
         Ok(())
     }
 
-    /// The number of the chunk that has the byte at `offset`; one past the last if none does.
+    /// Returns the number of the chunk with the byte at `offset`; one past the last if there is
+    /// none.
     pub fn chunk_containing(&self, offset: u64) -> usize {
         let ends_before = |(_, header): &PlacedFrame| {
             header.offset + u64::from(header.uncompressed_bytes) <= offset
@@ -141,7 +143,7 @@ impl StreamReader {
         self.frames().partition_point(ends_before)
     }
 
-    /// Offset in the stream of the byte that is read next.
+    /// Returns the offset in the stream of the next byte to be read.
     pub fn position(&self) -> u64 {
         match self.frames().get(self.next) {
             _ if self.consumed < self.bytes.len() => {
@@ -152,8 +154,8 @@ impl StreamReader {
         }
     }
 
-    /// Puts the next chunk into `bytes`. Must not be called at the end of the stream. After an
-    /// error the same chunk is next.
+    /// Loads the next chunk into `bytes`. Must not be called at the end of the stream. After an
+    /// error, the same chunk is next.
     fn load_next(&mut self) -> Result<()> {
         let (offset, header) = self.frame(self.next)?;
         self.consumed = 0;
@@ -169,8 +171,8 @@ impl StreamReader {
 }
 
 impl StreamReader {
-    /// Bytes that [`Read::read`] gives without going through a buffer of its own, if there is room
-    /// for all of them: what is left of the chunk at this position. 0 at the end of the stream.
+    /// Returns how many bytes [`Read::read`] can return directly, if its buffer has room for all of
+    /// them: the rest of the chunk at this position. 0 at the end of the stream.
     pub fn next_piece_bytes(&self) -> usize {
         match self.bytes.len() - self.consumed {
             0 => self
@@ -181,8 +183,8 @@ impl StreamReader {
         }
     }
 
-    /// Reads the next chunk straight into the beginning of `output`; `None` where a buffer is
-    /// needed.
+    /// Reads the next chunk directly into the beginning of `output`. Returns `None` if that is not
+    /// possible and a buffer is needed.
     fn read_direct(&mut self, output: &mut [u8]) -> Result<Option<usize>> {
         let Some(&(offset, header)) =
             self.frames().get(self.next).filter(|_| self.consumed == self.bytes.len())
@@ -221,7 +223,7 @@ impl Read for StreamReader {
 
 impl BufRead for StreamReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        // A loop, because a hostile file may have empty chunks.
+        // Loops because a hostile file may have empty chunks.
         while self.consumed == self.bytes.len() && self.next < self.chunk_count() {
             self.load_next()?;
         }

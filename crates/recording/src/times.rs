@@ -1,13 +1,13 @@
-//! What tells when the events of a recording happened, put together from where it is kept: the
-//! beginning and the end in the metadata, points between them in the supervisor's stream.
+//! The time scale of a recording's events. The metadata hold the clocks at the beginning and the
+//! end, and the supervisor's stream holds readings between them.
 
 use retake_model::{Event, TimePoint, TimeScale};
 
 use crate::{EventReader, Recording, StreamKind};
 
 impl Recording {
-    /// What tells when its events happened; `None` if nothing does. Reads the supervisor's stream:
-    /// what cannot be read of it makes times less exact.
+    /// Returns the time scale of the events; `None` if the recording has no usable times. Reads the
+    /// supervisor's stream; unreadable parts of it only make times less exact.
     pub fn time_scale(&self) -> Option<TimeScale> {
         let metadata = self.metadata();
         let ended = metadata.outcome.as_ref().and_then(|outcome| outcome.ended);

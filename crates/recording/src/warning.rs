@@ -1,4 +1,4 @@
-//! What was lost of a damaged recording.
+//! Warnings about what a damaged recording has lost.
 
 use std::fmt;
 
@@ -6,79 +6,79 @@ use crate::ContentId;
 use crate::error::FramePlace;
 use crate::stream_info::StreamId;
 
-/// One thing that is not as it should be, though the rest of the recording can be read.
+/// A defect of a recording whose rest can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
-    /// A recorder is writing it: what is there so far can be read.
+    /// A recorder is writing the recording. What is there so far can be read.
     BeingRecorded,
     /// The index is missing or damaged, so the whole file was searched for chunks.
     NoIndex {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// No frame could be found in part of the file.
+    /// A part of the file has no frame.
     LostBytes {
-        /// Where the part begins.
+        /// The offset of the part in the file.
         file_offset: u64,
-        /// How long it is.
+        /// The size of the part.
         bytes: u64,
         /// What is wrong at its beginning.
         reason: String,
     },
     /// A frame is unusable.
     Damaged {
-        /// Which.
+        /// The frame.
         place: FramePlace,
         /// What is wrong.
         reason: String,
     },
     /// A stream ends early, because the chunk that should come next is missing.
     StreamCut {
-        /// The first chunk that could not be used any more.
+        /// The first chunk that could not be used.
         place: FramePlace,
-        /// How many chunks precede the gap.
+        /// The number of chunks before the gap.
         kept_chunks: usize,
-        /// How many bytes those have.
+        /// The number of bytes in these chunks.
         kept_bytes: u64,
     },
     /// The declaration of a stream is missing.
     UndeclaredStream {
-        /// Which.
+        /// The stream.
         stream: StreamId,
     },
-    /// The metadata came from `recording.json`, or from an earlier state, because the copy that
-    /// counts is damaged.
+    /// The metadata came from `recording.json`, or from an earlier frame, because the last copy is
+    /// damaged.
     OldMetadata {
-        /// What is wrong with it.
+        /// What is wrong with the last copy.
         reason: String,
     },
     /// There were too many warnings to keep.
     More {
-        /// How many are not listed.
+        /// The number of warnings that are not listed.
         count: u64,
     },
-    /// A file that a program mapped is not there.
+    /// A file that a program mapped or read is missing.
     MissingContent {
-        /// Which.
+        /// The content.
         id: ContentId,
     },
     /// A stream ends within an event: its thread was killed there, or the rest is lost.
     CutEvent {
-        /// Which.
+        /// The stream.
         stream: StreamId,
-        /// How many whole ones it has.
+        /// The number of whole events that it has.
         events: u64,
     },
-    /// An event is none that a recorder writes.
+    /// An event is not one that a recorder writes.
     MalformedEvent {
-        /// Its stream.
+        /// The stream of the event.
         stream: StreamId,
-        /// Its number there.
+        /// The number of the event in the stream.
         index: u64,
         /// What is wrong with it.
         reason: String,
     },
-    /// A file the recording holds is not what its name says.
+    /// A file in the recording does not match its name.
     BadContent {
         /// What is wrong.
         reason: String,
@@ -135,11 +135,10 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The most warnings that are kept of one recording: a damaged file can cause as many as it has
-/// frames.
+/// The most warnings kept for a recording. A damaged file can cause as many as it has frames.
 const MAX_WARNINGS: usize = 1000;
 
-/// Warnings, and a count of those too many.
+/// A list of warnings, with a count of those left out.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     list: Vec<Warning>,
@@ -155,7 +154,7 @@ impl Warnings {
         }
     }
 
-    /// The list, ending with the number of those not in it.
+    /// Returns the list. Its last entry is the number of warnings left out, if there are any.
     pub(crate) fn into_list(mut self) -> Vec<Warning> {
         if self.dropped_count > 0 {
             self.list.push(Warning::More { count: self.dropped_count });

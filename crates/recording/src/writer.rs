@@ -1,6 +1,6 @@
-//! Making a recording.
+//! Writes a recording.
 //!
-//! Several threads may append at once; one stream belongs to one thread at a time. Compression
+//! Several threads may append at once, but only one thread at a time to each stream. Compression
 //! happens outside the lock.
 
 use std::collections::HashMap;
@@ -22,31 +22,31 @@ use crate::stream_info::{StreamId, StreamInfo};
 
 /// The events file of a recording's directory.
 pub(crate) const EVENTS_NAME: &str = "events";
-/// An events file that is being made to take its place.
+/// A new events file that is to replace the old one.
 pub(crate) const NEW_EVENTS_NAME: &str = "events.new";
-/// The metadata of a recording's directory, for people and for listing.
+/// The metadata of a recording's directory, for people and for listings.
 pub(crate) const METADATA_NAME: &str = "recording.json";
-/// Where new metadata are written before they replace the old.
+/// The temporary name of new metadata, until they replace the old ones.
 pub(crate) const NEW_METADATA_NAME: &str = "recording.json.new";
-/// The files a recording needs, by content.
+/// The folder of files that a recording needs, named by content.
 pub(crate) const FILES_NAME: &str = "files";
 
 /// Where the events of a chunk start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChunkEvents {
-    /// Offset in the chunk of the first event that starts in it; `None` if none does.
+    /// The offset in the chunk of the first event that starts there; `None` if none does.
     pub first: Option<u32>,
-    /// How many events start in it.
+    /// The number of events that start in the chunk.
     pub count: u32,
 }
 
-/// A recording while it is made. `finish` completes it; if it is dropped before, it can be read
-/// nevertheless.
+/// Writes a recording. `finish` completes it. If the writer is dropped before, the recording is
+/// readable nevertheless.
 #[derive(Debug)]
 pub struct RecordingWriter {
     directory: PathBuf,
     pub(crate) state: Mutex<State>,
-    /// Compression buffers not in use at the moment.
+    /// The compression buffers that are not in use.
     encoders: Mutex<Vec<Encoder>>,
 }
 
@@ -56,25 +56,25 @@ pub(crate) struct State {
     pub streams: HashMap<StreamId, StreamEnd>,
     pub metadata: Metadata,
     events_finished: bool,
-    /// Events were lost because they could not be written. What comes after them would make no
+    /// Whether events were lost because they could not be written. Events after them would make no
     /// sense.
     is_cut: bool,
-    /// Locked while recording, so that nobody removes the recording meanwhile.
+    /// Locked while the recording is made, so that no process removes it.
     pub held: Option<File>,
 }
 
-/// Where a stream goes on, and what there is of it.
+/// The end of a stream, and its size so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StreamEnd {
     pub chunks: u32,
     pub bytes: u64,
     pub events: u64,
-    /// In the file, with headers and declaration.
+    /// The bytes that it takes in the file, with headers and declaration.
     pub stored_bytes: u64,
 }
 
 impl StreamEnd {
-    /// A chunk was added.
+    /// Adds a chunk.
     pub(crate) fn add(&mut self, chunk: &FrameHeader) {
         self.chunks = self
             .chunks
@@ -87,16 +87,16 @@ impl StreamEnd {
 }
 
 impl RecordingWriter {
-    /// Makes `directory`, which must not exist, readable by its owner only, and starts a recording
-    /// in it. The writer fills in the format version and the recording's id.
+    /// Creates `directory`, which must not exist, for its owner only, and starts a recording in it.
+    /// The writer sets the format version and the recording's ID.
     ///
     /// # Errors
-    /// `AlreadyExists` if there is such a directory, else what the system says.
+    /// `AlreadyExists` if the directory exists; otherwise errors of the operating system.
     pub fn create(directory: &Path, metadata: &Metadata) -> Result<Self> {
         make_directory(directory)?;
         let result = Self::create_in(directory, metadata);
         if result.is_err() {
-            // All in it was made here.
+            // Everything in the directory was created here.
             let _ = fs::remove_dir_all(directory);
         }
         result
@@ -106,14 +106,14 @@ impl RecordingWriter {
         make_directory(&directory.join(FILES_NAME))?;
         let path = directory.join(EVENTS_NAME);
         let file = create_private(&path)?;
-        // Nobody else has it: this fails only on a file system without locks, which protects the
-        // recording less.
+        // No other process has the file. The lock fails only on a file system without locks, and
+        // then the recording is less protected.
         let _ = file.try_lock();
         let lock = file.try_clone().map_err(|error| Error::io("open", &path, error))?;
         Self::start(directory, Box::new(ReservingFile::new(file)), metadata, Some(lock))
     }
 
-    /// A recording whose events go to `storage`; the directory exists.
+    /// Starts a recording whose events go to `storage`. The directory must exist.
     pub(crate) fn start(
         directory: &Path,
         storage: Box<dyn Storage>,
@@ -137,20 +137,20 @@ impl RecordingWriter {
         Self { directory, state: Mutex::new(state), encoders: Mutex::default() }
     }
 
-    /// Where the recording is.
+    /// Returns the directory of the recording.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What its metadata say so far.
+    /// Returns the metadata so far.
     pub(crate) fn metadata(&self) -> Result<Metadata> {
         Ok(self.unfinished_state()?.metadata.clone())
     }
 
-    /// Adds a stream. Must come before its first chunk.
+    /// Declares a stream. Must precede its first chunk.
     ///
     /// # Errors
-    /// `DuplicateStream`; `NoSpace`, after which the same call can be made again.
+    /// `DuplicateStream`; `NoSpace`, after which the call can be repeated.
     pub fn declare_stream(&self, info: &StreamInfo) -> Result<()> {
         let mut state = self.unfinished_state()?;
         if state.streams.contains_key(&info.id) {
@@ -164,13 +164,13 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Adds `bytes`, at most [`MAX_CHUNK_BYTES`], to the end of a stream. Events may lie across
-    /// chunks; `events` says where in `bytes` the first one starts. Appending nothing does nothing.
+    /// Appends `bytes`, at most [`MAX_CHUNK_BYTES`], to a stream. Events may cross chunks; `events`
+    /// says where in `bytes` the first one starts. Appending nothing has no effect.
     ///
     /// # Errors
-    /// `NoSpace`, after which the same call can be made again: nothing of it was kept. What else
-    /// the system says, after which nothing can be added (`Cut`). `UnknownStream`, `ChunkTooLarge`
-    /// and `BadChunkEvents` if the caller is wrong.
+    /// `NoSpace`, after which the call can be repeated: nothing of it was kept. Other errors of the
+    /// operating system, after which nothing can be appended (`Cut`). `UnknownStream`,
+    /// `ChunkTooLarge` and `BadChunkEvents` for wrong arguments.
     pub fn append(
         &self,
         stream: StreamId,
@@ -219,25 +219,24 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Gives the recording a file from the store: as a hard link where possible, else as a copy of
-    /// its own, so that removing either leaves the other whole. Doing it twice is harmless.
+    /// Adds a file from the store to the recording: a hard link if possible, else a copy. So
+    /// removing either file leaves the other one intact. Adding a file twice is harmless.
     pub fn link_content(&self, store: &Store, id: ContentId) -> Result<()> {
         store.link_into(id, &self.directory.join(FILES_NAME))
     }
 
-    /// Takes a file away again that no event speaks of. One that cannot be removed only takes
-    /// space.
+    /// Removes a file to which no event refers. A file that cannot be removed only takes space.
     pub fn unlink_content(&self, id: ContentId) {
         let _ = std::fs::remove_file(self.directory.join(FILES_NAME).join(id.to_string()));
     }
 
-    /// Bytes of the events file so far.
+    /// Returns the size of the events file so far.
     pub fn file_bytes(&self) -> u64 {
         lock(&self.state).frames.end()
     }
 
-    /// Changes the metadata while recording; `format_version`, `recording_id` and `outcome` are the
-    /// writer's and stay.
+    /// Changes the metadata during recording. `format_version`, `recording_id` and `outcome` belong
+    /// to the writer and stay.
     pub fn update_metadata(&self, change: impl FnOnce(&mut Metadata)) -> Result<()> {
         let mut state = self.unfinished_state()?;
         let mut changed = state.metadata.clone();
@@ -251,15 +250,15 @@ impl RecordingWriter {
         write_metadata(&self.directory, &text)
     }
 
-    /// Waits until everything appended would survive a loss of power.
+    /// Waits until everything appended would survive a power loss.
     pub fn sync(&self) -> Result<()> {
         lock(&self.state).frames.sync()
     }
 
-    /// Completes the recording: outcome, index, `recording.json`.
+    /// Completes the recording: writes the outcome, the index and `recording.json`.
     ///
     /// # Errors
-    /// `NoSpace`, after which it can be called again; the recording is readable in any case.
+    /// `NoSpace`, after which the call can be repeated. The recording is readable in any case.
     pub fn finish(&self, outcome: &Outcome) -> Result<()> {
         let mut state = lock(&self.state);
         if !state.events_finished {
@@ -272,11 +271,11 @@ impl RecordingWriter {
         write_metadata(&self.directory, &metadata_text(&state.metadata, &self.directory)?)
     }
 
-    /// Removes files that the recording was given, as nothing left in it refers to them. The store
-    /// keeps its own.
+    /// Removes files from the recording to which nothing refers any more. The store keeps its
+    /// copies.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the operating system.
     pub fn unlink_contents(&self, ids: &[ContentId]) -> Result<()> {
         let files = self.directory.join(FILES_NAME);
         remove_files(ids.iter().map(|id| files.join(id.to_string())))
@@ -317,21 +316,21 @@ impl State {
     }
 }
 
-/// Locks even if a thread panicked meanwhile: what the mutexes guard changes only by whole steps.
+/// Locks even after a panic of another thread: the guarded data change only in whole steps.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number no other recording is likely to have.
+/// Returns a number that no other recording is likely to have.
 pub(crate) fn new_recording_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    // The standard library seeds this from the system's randomness; twice, because one thread's
-    // seeds are related.
+    // The standard library seeds this with random numbers from the system. Two are used, because
+    // the seeds within a thread are related.
     let time = std::time::SystemTime::now();
     RandomState::new().hash_one((std::process::id(), time))
 }
 
-/// Makes a directory that only its owner may enter.
+/// Creates a directory that only its owner may enter.
 pub(crate) fn make_directory(path: &Path) -> Result<()> {
     DirBuilder::new().mode(0o700).create(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.to_path_buf() },
@@ -339,7 +338,7 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
     })
 }
 
-/// Makes a new file that only its owner may read and write.
+/// Creates a new file that only its owner may read and write.
 pub(crate) fn create_private(path: &Path) -> Result<File> {
     let options = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
     options.map_err(|error| match error.kind() {
@@ -348,12 +347,12 @@ pub(crate) fn create_private(path: &Path) -> Result<File> {
     })
 }
 
-/// The text of the metadata; `path` is what an error calls the recording.
+/// Returns the text of the metadata. Errors name the recording `path`.
 pub(crate) fn metadata_text(metadata: &Metadata, path: &Path) -> Result<Vec<u8>> {
     metadata.to_json().map_err(|reason| Error::BadMetadata { path: path.to_path_buf(), reason })
 }
 
-/// Replaces `recording.json` at once or not at all.
+/// Replaces `recording.json` in one step.
 pub(crate) fn write_metadata(directory: &Path, text: &[u8]) -> Result<()> {
     let new = directory.join(NEW_METADATA_NAME);
     let fail = |error| Error::io("write", &new, error);
@@ -369,8 +368,7 @@ pub(crate) fn write_metadata(directory: &Path, text: &[u8]) -> Result<()> {
     fs::rename(&new, &target).map_err(|error| Error::io("replace", &target, error))
 }
 
-/// Removes files of a recording that is being made, which nothing left in it refers to. Those that
-/// are not there are no error.
+/// Removes files that a recording in progress no longer refers to. Missing files are not an error.
 fn remove_files(paths: impl Iterator<Item = PathBuf>) -> Result<()> {
     for path in paths {
         match fs::remove_file(&path) {

@@ -1,4 +1,4 @@
-//! The writer on a storage that fails: full disks, torn writes, writes in small pieces.
+//! Tests the writer on a storage that fails: full disks, torn writes, writes in small pieces.
 
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::metadata::Exit;
 use crate::recording::Recording;
 use crate::stream_info::StreamKind;
 
-/// A disk in memory with room for a certain number of bytes.
+/// An in-memory disk with a limited number of bytes.
 #[derive(Debug, Default)]
 struct Disk {
     bytes: Vec<u8>,
     capacity: usize,
-    /// The most bytes taken by one write.
+    /// The most bytes that one write accepts.
     piece_bytes: usize,
-    /// Whether cutting the file off fails too.
+    /// Whether truncating the file fails, too.
     cannot_truncate: bool,
 }
 
@@ -93,8 +93,8 @@ fn read_all(recording: &Recording) -> Vec<u8> {
     bytes
 }
 
-/// Gives the disk `more` bytes of room whenever `action` finds it full; everything before must be
-/// readable then.
+/// Gives the disk `more` bytes of room whenever `action` finds it full. Everything written before
+/// must be readable then.
 fn retry(
     storage: &FakeStorage,
     more: usize,
@@ -182,7 +182,7 @@ fn other_errors_name_the_file() {
 
 #[test]
 fn nothing_comes_after_events_that_were_lost() {
-    /// Files may have 1000 bytes.
+    /// A file with a size limit of 1000 bytes.
     struct Limited(FakeStorage);
     impl Storage for Limited {
         fn write_at(&mut self, offset: u64, slices: &[IoSlice<'_>]) -> io::Result<usize> {

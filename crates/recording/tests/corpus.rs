@@ -35,8 +35,8 @@ fn packed_example() -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Every four-byte field set to values at the edges, with right checksums: headers, index and
-/// declarations among them.
+/// Sets every four-byte field to extreme values with correct checksums, in headers, index and
+/// declarations.
 #[test]
 fn awkward_fields_are_harmless() {
     let good = packed_example();

@@ -1,4 +1,4 @@
-//! A damaged recording gives what is undamaged, says what is not, and never delivers anything
+//! A damaged recording delivers what is undamaged, reports what is not, and never delivers anything
 //! wrong.
 
 mod common;
@@ -10,7 +10,8 @@ use std::path::Path;
 use common::*;
 use retake_recording::*;
 
-/// A fresh small recording, the bytes of its events file, and of its streams.
+/// Makes a small recording. Returns its directory, the bytes of its events file, and the bytes of
+/// its streams.
 fn example(folder: &Path) -> (std::path::PathBuf, Vec<u8>, BTreeMap<u32, Vec<u8>>) {
     let directory = folder.join("r");
     let streams = small_recording(&directory);
@@ -18,7 +19,7 @@ fn example(folder: &Path) -> (std::path::PathBuf, Vec<u8>, BTreeMap<u32, Vec<u8>
     (directory, events, streams)
 }
 
-/// Checks that every stream read is a prefix of what was written; returns whether everything is
+/// Checks that every stream read is a prefix of what was written. Returns whether everything is
 /// there.
 fn check_prefixes(recording: &Recording, streams: &BTreeMap<u32, Vec<u8>>, what: &str) -> bool {
     let (read, failed) = read_streams(recording);
@@ -104,7 +105,7 @@ fn every_flipped_byte_of_an_unfinished_recording_is_harmless_or_told() {
 fn a_hole_ends_one_stream_and_leaves_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let (directory, events, streams) = example(folder.path());
-    // The first chunk of stream 0 is stored as it is.
+    // The first chunk of stream 0 is uncompressed.
     let needle = &streams[&0][..37];
     let at = events.windows(37).position(|window| window == needle).unwrap();
     let mut bad = events[..events.len() - 64].to_vec();
@@ -116,7 +117,7 @@ fn a_hole_ends_one_stream_and_leaves_the_others() {
     let told = recording.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(told.contains("chunk 0 of stream 0") && told.contains("chunk 1 of stream 0"), "{told}");
 
-    // With the index, damage shows when the chunk is read, and by a check.
+    // With an index, damage shows only when the chunk is read, or in a check.
     let mut bad = events.clone();
     bad[at + 5] ^= 1;
     fs::write(directory.join("events"), &bad).unwrap();
@@ -134,7 +135,7 @@ fn a_frame_inside_a_chunk_is_not_taken_for_one() {
     let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
     writer.declare_stream(&stream_info(0)).unwrap();
     writer.append(StreamId(0), b"secret", ChunkEvents::default(), Codec::Raw).unwrap();
-    // The program reads its own recording, which is thereby recorded.
+    // The program reads its own recording, so the recording contains its own bytes.
     let own = fs::read(directory.join("events")).unwrap();
     writer.append(StreamId(0), &own, ChunkEvents::default(), Codec::Raw).unwrap();
     drop(writer);

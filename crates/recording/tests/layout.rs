@@ -1,4 +1,4 @@
-//! Files are laid out as docs/FORMAT.md says: what the writers make is read here by its tables
+//! Files have the layout of docs/FORMAT.md. These tests read the writers' output by its tables
 //! alone, without the crate's readers.
 
 mod common;
@@ -42,7 +42,7 @@ impl Frame {
         number(&self.header, 16, 8)
     }
 
-    /// What it holds, uncompressed.
+    /// Returns its contents, uncompressed.
     fn payload(&self) -> Vec<u8> {
         let bytes = self.u32(32) as usize;
         let payload = match self.header[7] {
@@ -57,7 +57,7 @@ impl Frame {
     }
 }
 
-/// All frames of a file, which must follow each other to its end.
+/// Returns all frames of a file. They must follow each other to its end.
 fn frames(file: &Path) -> Vec<Frame> {
     let bytes = fs::read(file).unwrap();
     let mut frames: Vec<Frame> = Vec::new();
@@ -89,7 +89,7 @@ fn of_kind(frames: &[Frame], kind: u8) -> Vec<&Frame> {
     frames.iter().filter(|frame| frame.kind() == kind).collect()
 }
 
-/// Metadata as text; the last one counts.
+/// Returns the metadata as text. The last copy counts.
 fn metadata_of(frames: &[Frame]) -> String {
     assert_eq!(frames[0].kind(), METADATA);
     let last = of_kind(frames, METADATA).pop().unwrap();
@@ -109,7 +109,7 @@ fn frames_follow_each_other() {
         let mut read = Vec::new();
         for (sequence, chunk) in chunks.iter().enumerate() {
             assert_eq!((chunk.u32(12), chunk.offset()), (sequence as u32, read.len() as u64));
-            // One event starts in each, at its beginning.
+            // One event starts in each chunk, at its beginning.
             assert_eq!((chunk.u32(24), chunk.u32(28)), (0, 1));
             read.extend(chunk.payload());
         }
@@ -168,7 +168,7 @@ fn streams_are_declared_with_kind_parent_and_label() {
     for (id, stream) in streams.iter().enumerate() {
         let bytes = &stream.stored;
         assert_eq!((stream.header[7], stream.u32(8)), (0, id as u32));
-        // The kind of a further thread, whether it has a parent, that, and the two numbers.
+        // The kind (a further thread), whether it has a parent, the parent, and the two IDs.
         let words: Vec<u64> = (0..5).map(|word| number(bytes, 4 * word, 4)).collect();
         let id = id as u64;
         assert_eq!(words, [3, u64::from(id > 0), id.saturating_sub(1), 100 + id, 200 + id]);
@@ -335,7 +335,7 @@ fn the_store_has_files_by_hash_and_identities_of_80_bytes() {
     fs::write(&path, b"content").unwrap();
     let then = std::time::SystemTime::now() - std::time::Duration::from_secs(9);
     File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
-    // Its change time cannot be set: only what has not changed for two seconds is remembered.
+    // The change time cannot be set, and only files unchanged for two seconds are remembered.
     std::thread::sleep(std::time::Duration::from_millis(2100));
     let file = File::open(&path).unwrap();
     let id = store.add_file(&file).unwrap();

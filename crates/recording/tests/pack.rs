@@ -122,7 +122,7 @@ fn a_wrong_file_is_not_packed_and_not_unpacked() {
     assert!(!other.exists());
     assert_eq!(recording.check().unwrap().len(), 1);
 
-    // A packed file whose pieces are intact, but not what the declaration says.
+    // The pieces of this packed file are intact, but do not match the declaration.
     let mut bytes = fs::read(&path).unwrap();
     let declared = (0..bytes.len()).find(|&at| bytes[at..].starts_with(&id.0)).unwrap();
     bytes[declared] ^= 1;

@@ -1,23 +1,23 @@
-//! How fast one thread writes and reads a recording, by its processor time: the machine may have
-//! other work. Measured on demand only: `cargo test --release -p retake-recording --test rates --
-//! --ignored --nocapture`.
+//! Measures how fast one thread writes and reads a recording, in processor time, since the machine
+//! may have other work. Runs only on demand: `cargo test --release -p retake-recording --test rates
+//! -- --ignored --nocapture`.
 
 mod common;
 
 use common::{metadata, noise, outcome, stream_info};
 use retake_recording::*;
 
-/// As much as the drain takes from a ring at once.
+/// The size of what the drain takes from a ring at once.
 const PIECE_BYTES: usize = 512 << 10;
 const PIECES: usize = 400;
 
-/// A piece of a stream: its bytes, and how many events they are.
+/// A piece of a stream: its bytes, and their number of events.
 struct Piece {
     bytes: Vec<u8>,
     events: u32,
 }
 
-/// Events of which only the result differs.
+/// Events that differ only in their result.
 fn small_calls() -> Piece {
     let events = (PIECE_BYTES / 16) as u32;
     let event = |at: u32| {
@@ -26,7 +26,7 @@ fn small_calls() -> Piece {
     Piece { bytes: (0..events).flat_map(event).collect(), events }
 }
 
-/// Calls with arguments and a structure each, such as `stat` has.
+/// Calls with arguments and one structure each, like `stat`.
 fn calls_with_data() -> Piece {
     let mut bytes = Vec::new();
     let mut events = 0_u32;
@@ -44,7 +44,7 @@ fn calls_with_data() -> Piece {
     Piece { bytes, events }
 }
 
-/// What a `read` of source code brings.
+/// The data of a `read` of source code.
 fn text() -> Piece {
     let words = [
         "static ",
@@ -76,7 +76,7 @@ fn incompressible() -> Piece {
     Piece { bytes: noise(PIECE_BYTES, 9), events: 4 }
 }
 
-/// How long this thread has run.
+/// Returns how long this thread has run.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9

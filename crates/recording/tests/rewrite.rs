@@ -1,4 +1,4 @@
-//! Writing a recording anew while it is made.
+//! Rewriting a recording while it is made.
 
 mod common;
 
@@ -10,7 +10,7 @@ use retake_recording::*;
 /// The stream that is replaced.
 const OWN: u32 = 9;
 
-/// A writer with four streams of three chunks each, and what they hold.
+/// Returns a writer with four streams of three chunks each, and what the streams hold.
 fn writer(directory: &std::path::Path) -> (RecordingWriter, Vec<Vec<u8>>) {
     let writer = RecordingWriter::create(directory, &metadata()).unwrap();
     let mut streams = vec![Vec::new(); 4];
@@ -34,7 +34,7 @@ fn read_one(recording: &Recording, stream: u32) -> Vec<u8> {
     bytes
 }
 
-/// Drops stream 1, and all but a beginning of stream 2.
+/// Drops stream 1, and all but the beginning of stream 2.
 fn keep(stream: StreamId) -> Keep {
     match stream.0 {
         1 => Keep::Nothing,
@@ -52,7 +52,7 @@ fn what_is_kept_reads_back_and_goes_on() {
     let chunks = [(b"note".to_vec(), one_event(b"note")), (b"more".to_vec(), one_event(b"more"))];
     let info = stream_info(OWN);
     let rewrite = writer.begin_rewrite().unwrap();
-    // Others go on meanwhile: with known streams, with the replaced one, with new ones.
+    // Other threads append meanwhile: to known streams, to the replaced one, to new ones.
     let late = noise(100, 7);
     writer.declare_stream(&stream_info(4)).unwrap();
     for id in [0, 4, OWN] {
@@ -80,7 +80,7 @@ fn what_is_kept_reads_back_and_goes_on() {
         let events: Vec<u64> = recording.streams().map(|stream| stream.event_count).collect();
         assert_eq!(events, [5, 2, 3, 1, 4]);
     };
-    // As if the recorder had been killed, and finished.
+    // The recording looks as if the recorder had been killed. Then it is finished.
     let unfinished = Recording::open(&directory).unwrap();
     assert_eq!(unfinished.warnings(), [Warning::BeingRecorded]);
     check(&unfinished);

@@ -1,4 +1,4 @@
-//! What is written is read, however it is cut into chunks.
+//! What is written is read back, however it is cut into chunks.
 
 mod common;
 
@@ -14,7 +14,8 @@ fn codec() -> impl Strategy<Value = Codec> {
     prop_oneof![Just(Codec::Raw), Just(Codec::Fast), Just(Codec::Dense)]
 }
 
-/// A chunk: its stream, its bytes (of one value, or noise), its compression, its events.
+/// Generates a chunk: its stream, its bytes (one repeated value, or noise), its compression, its
+/// events.
 fn chunk() -> impl Strategy<Value = (u32, Vec<u8>, Codec, ChunkEvents)> {
     (0u32..4, 0usize..40_000, any::<u8>(), any::<bool>(), codec(), any::<(u32, u32)>()).prop_map(
         |(stream, count, value, is_noise, codec, (first, events))| {

@@ -1,4 +1,4 @@
-//! The store: the same content once, whoever adds it, and nothing under a wrong name.
+//! The store holds the same content once, whoever adds it, and nothing under a wrong name.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn content_of(store: &Store, id: ContentId) -> Vec<u8> {
     bytes
 }
 
-/// All files under the store's two-digit folders.
+/// Returns all files in the store's two-digit folders.
 fn stored_files(root: &Path) -> Vec<PathBuf> {
     let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let folders = folders.filter(|path| path.is_dir() && path.file_name().unwrap().len() == 2);
@@ -66,7 +66,7 @@ fn adding_leaves_the_descriptor_where_it_was() {
 fn a_known_file_is_not_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("store");
-    // A file that changed long ago: files of the system did.
+    // A file that changed long ago, as system files did.
     let path = std::env::current_exe().unwrap();
     let file = File::open(&path).unwrap();
     let identity = FileIdentity::of(&file).unwrap();
@@ -111,7 +111,7 @@ fn a_stored_file_without_its_bytes_is_replaced() {
     let store = Store::open(&folder.path().join("store")).unwrap();
     let bytes = noise(5000, 4);
     let id = store.add_bytes(&bytes).unwrap();
-    // As a loss of power may leave it.
+    // A power loss may leave the file like this.
     fs::write(store.path(id), b"").unwrap();
     let path = folder.path().join("file");
     fs::write(&path, &bytes).unwrap();
@@ -193,7 +193,7 @@ fn processes_add_the_same_files_at_once() {
     });
 }
 
-/// Collects as soon as nobody has the store open: a process that another test starts has all our
+/// Collects as soon as no process has the store open: a process started by another test has all our
 /// files open until it executes its program.
 fn collect(root: &Path, unused_for: Duration) -> CollectionReport {
     let begun = Instant::now();
@@ -300,7 +300,8 @@ fn a_collection_leaves_what_is_not_ours() {
     );
 }
 
-/// The data of a file, and its size, after it was stored and expanded again; how much was stored.
+/// Stores a file and expands it again. Returns its data and its size then, and how many bytes were
+/// stored.
 fn stored_and_expanded(file: &File) -> (Vec<u8>, u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("store")).unwrap();

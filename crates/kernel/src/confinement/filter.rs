@@ -1,6 +1,6 @@
-//! Filters of system calls, as the kernel runs them: classic BPF made of rules. What no rule lets
-//! pass is refused, and so is every call of another architecture than x86-64: the 32-bit ones of
-//! `int 0x80`, and those of x32, whose numbers no rule has.
+//! System-call filters in the kernel's form: classic BPF, generated from rules. The filter refuses
+//! every call that no rule allows. It also refuses all calls of architectures other than x86-64:
+//! the 32-bit calls of `int 0x80`, and those of x32, whose numbers no rule has.
 
 const LOAD_WORD: u16 = 0x20;
 const AND: u16 = 0x54;
@@ -16,45 +16,46 @@ const ARGUMENTS: u32 = 16;
 /// The architecture of 64-bit programs, `AUDIT_ARCH_X86_64`.
 pub(super) const X86_64: u32 = 0xc000_003e;
 
-/// Of an argument of a call the low 32 bits: the kernel reads no more of those that rules look at.
+/// A check of the low 32 bits of an argument. Of the arguments that rules check, the kernel reads
+/// only these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// Under a mask it has this value.
+    /// The masked argument has this value.
     Masked {
-        /// Which argument, from 0.
+        /// The number of the argument, from 0.
         argument: u8,
-        /// The bits that count.
+        /// The bits that are compared.
         mask: u32,
-        /// What they are.
+        /// Their value.
         value: u32,
     },
-    /// It is above this, as an unsigned number.
+    /// The argument, as an unsigned number, is above this limit.
     Above {
-        /// Which argument, from 0.
+        /// The number of the argument, from 0.
         argument: u8,
-        /// The highest that is not let pass.
+        /// The highest value that does not pass.
         limit: u32,
     },
 }
 
-/// The argument is this.
+/// Returns a check that the argument has this value.
 pub const fn is(argument: u8, value: u32) -> Check {
     Check::Masked { argument, mask: u32::MAX, value }
 }
 
-/// A call that passes.
+/// A system call that may pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its number.
+    /// The number of the call.
     pub number: u32,
-    /// It passes if all checks of one of these hold; none: always.
+    /// The call passes if all checks of one of these lists hold. Without lists it always passes.
     pub ways: Vec<Vec<Check>>,
 }
 
-/// A filter: calls that a rule has pass, all others get `refusal` (`SECCOMP_RET_*`).
+/// Builds a filter. Calls that a rule allows pass; all others get `refusal` (`SECCOMP_RET_*`).
 ///
 /// # Panics
-/// If a rule is so long that no jump leads over it.
+/// If a rule is too long for a jump over it.
 pub fn program(rules: &[Rule], refusal: u32) -> Vec<libc::sock_filter> {
     let mut steps = vec![
         step(LOAD_WORD, ARCHITECTURE),
@@ -74,7 +75,7 @@ pub fn program(rules: &[Rule], refusal: u32) -> Vec<libc::sock_filter> {
 fn body(rule: &Rule, refusal: u32) -> Vec<libc::sock_filter> {
     let mut steps = Vec::new();
     for way in &rule.ways {
-        let mut rest = 1; // to the end of this way
+        let mut rest = 1; // as far as the end of this way
         let mut backwards = vec![step(RETURN, libc::SECCOMP_RET_ALLOW)];
         for check in way.iter().rev() {
             let mut check = of_check(*check, rest);
@@ -89,7 +90,7 @@ fn body(rule: &Rule, refusal: u32) -> Vec<libc::sock_filter> {
     steps
 }
 
-/// Goes on behind itself if it holds, else so many steps further.
+/// Builds a check. If it holds, the next instruction follows; otherwise it jumps over `rest` more.
 fn of_check(check: Check, rest: u8) -> Vec<libc::sock_filter> {
     let load = |argument: u8| step(LOAD_WORD, ARGUMENTS + 8 * u32::from(argument));
     match check {
@@ -120,7 +121,7 @@ mod tests {
 
     const REFUSED: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
-    /// What the kernel would make of a call.
+    /// Runs a filter on a call, as the kernel would.
     fn run(
         program: &[libc::sock_filter],
         architecture: u32,

@@ -1,4 +1,4 @@
-//! Who hears of the calls that a filter does not let pass.
+//! Receives the calls that a filter does not allow.
 
 use super::filter::X86_64;
 use crate::check;
@@ -6,56 +6,57 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-// ioctls of a listener. The C library's headers have no name for the flag.
+// The ioctls of a listener. The C library's headers have no name for the flag.
 const RECEIVE: libc::Ioctl = 0xc050_2100;
 const SEND: libc::Ioctl = 0xc018_2101;
 const IS_VALID: libc::Ioctl = 0x4008_2102;
 const ADD_DESCRIPTOR: libc::Ioctl = 0x4018_2103;
 const SET_FLAGS: libc::Ioctl = 0x4008_2104;
-/// The caller is woken on this core, at once.
+/// The kernel wakes the other side at once, on the same core.
 const SYNC_WAKE_UP: u64 = 1;
-/// Adding a descriptor answers the call too.
+/// Adding a descriptor also answers the call.
 const ANSWERS: u32 = 2;
 
 /// A call that waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
     id: u64,
-    /// The thread that makes it.
+    /// The thread that makes the call.
     pub tid: i32,
-    /// The call's number; which call that is depends on the architecture.
+    /// The call's number. Its meaning depends on the architecture.
     pub number: i32,
     architecture: u32,
-    /// Behind the instruction that makes it.
+    /// The address after the instruction that makes the call.
     pub address: u64,
-    /// As the kernel has taken them from the registers.
+    /// The arguments, as the kernel took them from the registers.
     pub arguments: [u64; 6],
 }
 
 impl Notice {
-    /// Whether it is a call of 64-bit programs: else its number means another one.
+    /// Whether it is a 64-bit call. In other calls the number has another meaning.
     pub fn is_of_64_bits(&self) -> bool {
         self.architecture == X86_64
     }
 }
 
-/// Hears of calls.
+/// The listening end of a filter.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
 impl Listener {
-    /// `descriptor` is what the kernel made with a filter.
+    /// Wraps the descriptor that the kernel created for a filter.
     pub(super) fn new(descriptor: OwnedFd) -> io::Result<Self> {
-        // Kernels before 6.6 do not know it, and all else works there.
+        // Kernels before 6.6 lack this flag. Everything else works there.
         // SAFETY: the argument is a number.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
         Ok(Self(descriptor))
     }
 
-    /// Waits for the next call. `None`: nobody is confined any more, or `stop` is hung up.
+    /// Waits for the next call. Returns `None` if no confined process is left, or if `stop` is hung
+    /// up.
     ///
     /// # Errors
-    /// None that a listener could cause.
+    /// Only those of the kernel; no confined process can cause one.
     pub fn next(&self, stop: BorrowedFd<'_>) -> io::Result<Option<Notice>> {
         loop {
             let entry = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -82,7 +83,7 @@ impl Listener {
         }
     }
 
-    /// `None`: who made the call is gone, or was called away.
+    /// Receives a call. Returns `None` if its thread is gone or was interrupted.
     fn receive(&self) -> io::Result<Option<Notice>> {
         // SAFETY: all zeros are valid for this structure of integers.
         let mut told: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -104,24 +105,24 @@ impl Listener {
         }))
     }
 
-    /// Whether the call still waits: else the thread's number may be another's.
+    /// Whether the call still waits. If not, its thread ID may already belong to another thread.
     pub fn is_waiting(&self, notice: &Notice) -> bool {
         // SAFETY: the kernel reads one number.
         unsafe { libc::ioctl(self.0.as_raw_fd(), IS_VALID, &raw const notice.id) == 0 }
     }
 
-    /// Lets the kernel make the call. Its registers cannot have changed since; memory that they
-    /// point to can.
+    /// Lets the kernel make the call. Its registers cannot have changed since, but memory to which
+    /// they point can.
     pub fn let_pass(&self, notice: &Notice) {
         self.send(notice, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32);
     }
 
-    /// Makes the call fail; `error` is its `errno`.
+    /// Makes the call fail with this `errno`.
     pub fn fail(&self, notice: &Notice, error: i32) {
         self.send(notice, -error, 0);
     }
 
-    /// Answers the call with a descriptor of this file, which is closed by an exec.
+    /// Answers the call with a descriptor for this file. An exec closes the descriptor.
     pub fn hand_over(&self, notice: &Notice, file: &File) {
         let added = libc::seccomp_notif_addfd {
             id: notice.id,
@@ -137,7 +138,7 @@ impl Listener {
         }
     }
 
-    /// The caller may be gone: then no thread waits for the answer.
+    /// Sends an answer. If the caller is gone, no thread waits for it.
     fn send(&self, notice: &Notice, error: i32, flags: u32) {
         let answer = libc::seccomp_notif_resp { id: notice.id, val: 0, error, flags };
         // SAFETY: the kernel reads one structure of that type.

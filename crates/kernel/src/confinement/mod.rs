@@ -1,9 +1,9 @@
-//! Confining a process to the few system calls it needs, for good: a filter that its children and
-//! later programs inherit. Calls that the filter does not let pass go to the owner of the
+//! Confines a process permanently to the few system calls that it needs, with a filter that its
+//! children and later programs inherit. Calls that the filter does not allow go to the owner of the
 //! [`Listener`], and wait for the answer.
 //!
-//! Besides, where the kernel has Landlock, the process reaches no file by its name, no port, and no
-//! process but those that are confined with it.
+//! If the kernel has Landlock, the process also cannot reach files by name, ports, or processes
+//! other than those confined with it.
 
 pub mod filter;
 mod listener;
@@ -14,7 +14,7 @@ use filter::{Rule, is};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Everything that Landlock of a version can forbid.
+/// All that the kernel's version of Landlock can forbid.
 #[repr(C)]
 struct Forbidden {
     files: u64,
@@ -25,7 +25,7 @@ struct Forbidden {
 const LANDLOCK_VERSION_ONLY: u32 = 1;
 const SEND_DESCRIPTOR_BYTES: usize = 24;
 
-/// A confinement on its way into a child that has been forked.
+/// A confinement, prepared before the fork of the child that will enter it.
 pub(crate) struct Confinement {
     program: Vec<libc::sock_filter>,
     channel: OwnedFd,
@@ -33,11 +33,11 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// One that lets pass what rules have, and writing to `failure`; and where the listener comes
-    /// out.
+    /// Creates a confinement that allows the calls of the rules, and writing to `failure`. Also
+    /// returns the socket from which the listener will come.
     ///
     /// # Errors
-    /// No descriptor.
+    /// No descriptor is left.
     pub fn new(rules: &[Rule], failure: RawFd) -> io::Result<(Self, OwnedFd)> {
         let mut ends = [0; 2];
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -46,8 +46,8 @@ impl Confinement {
         crate::check(i64::from(result))?;
         // SAFETY: the descriptors are new and ours.
         let [own, channel] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        // Before its exec it sends the listener, and says why the exec failed. Both descriptors are
-        // closed by the exec; no socket is ever made in their places.
+        // Before its exec, the child sends the listener, or reports why the exec failed. The exec
+        // closes both descriptors, and no socket ever gets their numbers.
         let before_exec = [(libc::SYS_sendmsg, channel.as_raw_fd()), (libc::SYS_write, failure)];
         let mut rules = rules.to_vec();
         for (number, descriptor) in before_exec {
@@ -61,11 +61,11 @@ impl Confinement {
         Ok((Self { program, channel, landlock: forbidden() }, own))
     }
 
-    /// Confines this process, and sends the listener away. Makes nothing but system calls.
+    /// Confines this process and sends the listener. Makes only system calls.
     ///
     /// # Errors
-    /// The kernel has no such filters, or somebody outside listens already to what this process
-    /// calls.
+    /// The kernel lacks such filters, or a process outside already listens to the calls of this
+    /// one.
     pub fn enter(&self) -> io::Result<()> {
         // SAFETY: a plain system call.
         let result = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
@@ -90,10 +90,10 @@ impl Confinement {
     }
 }
 
-/// Whether the kernel has filters that tell of calls.
+/// Checks that the kernel has filters that report calls.
 ///
 /// # Errors
-/// It has none, or does not say.
+/// The kernel has none, or does not tell.
 pub fn is_available() -> io::Result<()> {
     let action = libc::SECCOMP_RET_USER_NOTIF;
     // SAFETY: the kernel reads one number.
@@ -103,7 +103,7 @@ pub fn is_available() -> io::Result<()> {
     crate::check(result).map(drop)
 }
 
-/// Which version of Landlock the kernel has; 0: none.
+/// Returns the kernel's version of Landlock; 0 if it has none.
 pub fn landlock_version() -> i64 {
     // SAFETY: asks for a number only.
     let version = unsafe {
@@ -134,7 +134,7 @@ fn forbidden() -> Option<Forbidden> {
 }
 
 fn restrict(forbidden: &Forbidden) -> io::Result<()> {
-    // Older kernels refuse fields that they do not know, unless these are 0.
+    // Older kernels refuse fields that they do not know, unless the fields are 0.
     let bytes = std::mem::size_of::<Forbidden>();
     // SAFETY: the kernel reads the structure, and returns a descriptor.
     let rules = crate::check(unsafe {
@@ -147,7 +147,7 @@ fn restrict(forbidden: &Forbidden) -> io::Result<()> {
     crate::check(restricted).map(drop)
 }
 
-/// Control data of one descriptor, as the kernel wants them aligned.
+/// A control message for one descriptor, with the alignment that the kernel requires.
 #[repr(C, align(8))]
 struct Control([u8; SEND_DESCRIPTOR_BYTES]);
 
@@ -166,7 +166,7 @@ fn send_descriptor(channel: RawFd, descriptor: RawFd) -> io::Result<()> {
     crate::check(unsafe { libc::sendmsg(channel, &raw const message, 0) } as i64).map(drop)
 }
 
-/// What comes out at the other end; an error of kind `UnexpectedEof` if the child has ended.
+/// Receives the listener. The error is of kind `UnexpectedEof` if the child has ended.
 pub(crate) fn receive_listener(channel: &OwnedFd) -> io::Result<Listener> {
     let mut control = Control([0; SEND_DESCRIPTOR_BYTES]);
     let mut byte = 0u8;

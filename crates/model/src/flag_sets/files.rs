@@ -3,7 +3,7 @@
 
 use crate::flags::FlagSet;
 
-/// For open, F_SETFL.
+/// Flags of open and F_SETFL.
 pub static OPEN: FlagSet = FlagSet {
     field_mask: 3,
     fields: &[(0, "O_RDONLY"), (1, "O_WRONLY"), (2, "O_RDWR")],
@@ -28,31 +28,31 @@ pub static OPEN: FlagSet = FlagSet {
     ],
 };
 
-/// For the flags of a new descriptor.
+/// Flags of a new descriptor.
 pub static FD: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(0x800, "O_NONBLOCK"), (0x4000, "O_DIRECT"), (0x80000, "O_CLOEXEC")],
 };
 
-/// For F_SETFD.
+/// Flags of F_SETFD.
 pub static FD_FLAGS: FlagSet = FlagSet { field_mask: 0, fields: &[], bits: &[(1, "FD_CLOEXEC")] };
 
-/// For eventfd2.
+/// Flags of eventfd2.
 pub static EVENTFD: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "EFD_SEMAPHORE"), (0x800, "EFD_NONBLOCK"), (0x80000, "EFD_CLOEXEC")],
 };
 
-/// For timerfd_create.
+/// Flags of timerfd_create.
 pub static TIMERFD: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(0x800, "TFD_NONBLOCK"), (0x80000, "TFD_CLOEXEC")],
 };
 
-/// For lseek.
+/// Starting points of lseek.
 pub static WHENCE: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -65,7 +65,7 @@ pub static WHENCE: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For access.
+/// Modes of access.
 pub static ACCESS: FlagSet = FlagSet {
     field_mask: 7,
     fields: &[
@@ -81,7 +81,7 @@ pub static ACCESS: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For what the -at calls take.
+/// Flags of the `...at` calls.
 pub static AT: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -97,7 +97,7 @@ pub static AT: FlagSet = FlagSet {
     ],
 };
 
-/// For statx: how fresh the answer must be is always said.
+/// Flags of statx. Names how fresh the answer must be, even for the default.
 pub static AT_STATX: FlagSet = FlagSet {
     field_mask: 0x6000,
     fields: &[
@@ -108,7 +108,7 @@ pub static AT_STATX: FlagSet = FlagSet {
     bits: AT.bits,
 };
 
-/// For the types of file systems.
+/// Types of file systems.
 pub static FILE_SYSTEM: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -138,7 +138,7 @@ pub static FILE_SYSTEM: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For the flags that statfs tells.
+/// Mount flags in the result of statfs.
 pub static MOUNTED: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -157,18 +157,18 @@ pub static MOUNTED: FlagSet = FlagSet {
     ],
 };
 
-/// For the type of a lock.
+/// Types of file locks.
 pub static LOCK: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[(0, "F_RDLCK"), (1, "F_WRLCK"), (2, "F_UNLCK")],
     bits: &[],
 };
 
-/// For unlinkat.
+/// Flags of unlinkat.
 pub static UNLINKAT: FlagSet =
     FlagSet { field_mask: 0, fields: &[], bits: &[(0x200, "AT_REMOVEDIR")] };
 
-/// For statx mask.
+/// The mask of statx.
 pub static STATX: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -196,7 +196,7 @@ pub static STATX: FlagSet = FlagSet {
     ],
 };
 
-/// For open_tree.
+/// Flags of open_tree.
 pub static OPEN_TREE: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -210,14 +210,14 @@ pub static OPEN_TREE: FlagSet = FlagSet {
     ],
 };
 
-/// For renameat2.
+/// Flags of renameat2.
 pub static RENAME: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "RENAME_NOREPLACE"), (2, "RENAME_EXCHANGE"), (4, "RENAME_WHITEOUT")],
 };
 
-/// For flock.
+/// Flags of flock.
 pub static FLOCK: FlagSet = FlagSet {
     field_mask: 7,
     fields: &[
@@ -230,11 +230,11 @@ pub static FLOCK: FlagSet = FlagSet {
     bits: &[(8, "LOCK_UN")],
 };
 
-/// For setxattr.
+/// Flags of setxattr.
 pub static XATTR: FlagSet =
     FlagSet { field_mask: 0, fields: &[], bits: &[(1, "XATTR_CREATE"), (2, "XATTR_REPLACE")] };
 
-/// For fallocate.
+/// Flags of fallocate.
 pub static FALLOCATE: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -248,7 +248,7 @@ pub static FALLOCATE: FlagSet = FlagSet {
     ],
 };
 
-/// For fadvise64.
+/// Advice of fadvise64.
 pub static FADVISE: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -262,7 +262,7 @@ pub static FADVISE: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For splice, tee, vmsplice.
+/// Flags of splice, tee and vmsplice.
 pub static SPLICE: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -274,7 +274,7 @@ pub static SPLICE: FlagSet = FlagSet {
     ],
 };
 
-/// For preadv2, pwritev2.
+/// Flags of preadv2 and pwritev2.
 pub static RWF: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -290,7 +290,7 @@ pub static RWF: FlagSet = FlagSet {
     ],
 };
 
-/// For F_ADD_SEALS.
+/// Seals of F_ADD_SEALS.
 pub static SEALS: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -304,7 +304,7 @@ pub static SEALS: FlagSet = FlagSet {
     ],
 };
 
-/// For memfd_create.
+/// Flags of memfd_create.
 pub static MEMFD: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -317,14 +317,14 @@ pub static MEMFD: FlagSet = FlagSet {
     ],
 };
 
-/// For close_range.
+/// Flags of close_range.
 pub static CLOSE_RANGE: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(2, "CLOSE_RANGE_UNSHARE"), (4, "CLOSE_RANGE_CLOEXEC")],
 };
 
-/// For inotify_add_watch.
+/// Events and flags of inotify_add_watch.
 pub static INOTIFY: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -352,14 +352,14 @@ pub static INOTIFY: FlagSet = FlagSet {
     ],
 };
 
-/// For epoll_ctl.
+/// Operations of epoll_ctl.
 pub static EPOLL_CTL: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[(1, "EPOLL_CTL_ADD"), (2, "EPOLL_CTL_DEL"), (3, "EPOLL_CTL_MOD")],
     bits: &[],
 };
 
-/// For struct epoll_event.
+/// Events in a `struct epoll_event`.
 pub static EPOLL_EVENTS: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -382,7 +382,7 @@ pub static EPOLL_EVENTS: FlagSet = FlagSet {
     ],
 };
 
-/// For struct pollfd.
+/// Events in a `struct pollfd`.
 pub static POLL_EVENTS: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -403,7 +403,7 @@ pub static POLL_EVENTS: FlagSet = FlagSet {
     ],
 };
 
-/// For mount.
+/// Flags of mount.
 pub static MOUNT: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -433,7 +433,7 @@ pub static MOUNT: FlagSet = FlagSet {
     ],
 };
 
-/// For umount2.
+/// Flags of umount2.
 pub static UMOUNT: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],

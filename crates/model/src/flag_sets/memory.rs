@@ -3,7 +3,7 @@
 
 use crate::flags::FlagSet;
 
-/// For mmap, mprotect.
+/// Protections of mmap and mprotect.
 pub static PROTECTION: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -18,7 +18,7 @@ pub static PROTECTION: FlagSet = FlagSet {
     ],
 };
 
-/// For mmap.
+/// Flags of mmap.
 pub static MAP: FlagSet = FlagSet {
     field_mask: 0xf,
     fields: &[(1, "MAP_SHARED"), (2, "MAP_PRIVATE"), (3, "MAP_SHARED_VALIDATE")],
@@ -40,28 +40,28 @@ pub static MAP: FlagSet = FlagSet {
     ],
 };
 
-/// For mremap.
+/// Flags of mremap.
 pub static MREMAP: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "MREMAP_MAYMOVE"), (2, "MREMAP_FIXED"), (4, "MREMAP_DONTUNMAP")],
 };
 
-/// For msync.
+/// Flags of msync.
 pub static MSYNC: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC")],
 };
 
-/// For mlockall.
+/// Flags of mlockall.
 pub static MLOCKALL: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "MCL_CURRENT"), (2, "MCL_FUTURE"), (4, "MCL_ONFAULT")],
 };
 
-/// For madvise.
+/// Advice of madvise.
 pub static MADVISE: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -96,7 +96,7 @@ pub static MADVISE: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For shmat.
+/// Flags of shmat.
 pub static SHMAT: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],

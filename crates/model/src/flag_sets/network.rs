@@ -3,7 +3,7 @@
 
 use crate::flags::FlagSet;
 
-/// For socket.
+/// Address families of sockets.
 pub static SOCKET_FAMILY: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -34,7 +34,7 @@ pub static SOCKET_FAMILY: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For socket, accept4.
+/// Socket types, with the flags of socket and accept4.
 pub static SOCKET_TYPE: FlagSet = FlagSet {
     field_mask: 0xf,
     fields: &[
@@ -49,7 +49,7 @@ pub static SOCKET_TYPE: FlagSet = FlagSet {
     bits: &[(0x80000, "SOCK_CLOEXEC"), (0x800, "SOCK_NONBLOCK")],
 };
 
-/// For the protocol of an internet socket.
+/// Protocols of internet sockets.
 pub static INTERNET_PROTOCOL: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -66,7 +66,7 @@ pub static INTERNET_PROTOCOL: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For the protocol of a netlink socket.
+/// Protocols of netlink sockets.
 pub static NETLINK_PROTOCOL: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -81,7 +81,7 @@ pub static NETLINK_PROTOCOL: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For setsockopt at SOL_SOCKET.
+/// Socket options at SOL_SOCKET.
 pub static SOCKET_OPTION: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -126,7 +126,7 @@ pub static SOCKET_OPTION: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For setsockopt at SOL_TCP.
+/// Socket options at SOL_TCP.
 pub static TCP_OPTION: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -150,7 +150,7 @@ pub static TCP_OPTION: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For setsockopt at SOL_IPV6.
+/// Socket options at SOL_IPV6.
 pub static IPV6_OPTION: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -163,7 +163,7 @@ pub static IPV6_OPTION: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For setsockopt.
+/// Levels of socket options.
 pub static SOCKET_LEVEL: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -184,14 +184,14 @@ pub static SOCKET_LEVEL: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For shutdown.
+/// Directions of shutdown.
 pub static SHUTDOWN: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[(0, "SHUT_RD"), (1, "SHUT_WR"), (2, "SHUT_RDWR")],
     bits: &[],
 };
 
-/// For send, recv.
+/// Flags of send and recv.
 pub static MESSAGE: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],

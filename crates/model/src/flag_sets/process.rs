@@ -3,21 +3,21 @@
 
 use crate::flags::FlagSet;
 
-/// For setitimer.
+/// Timers of setitimer.
 pub static ITIMER: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[(0, "ITIMER_REAL"), (1, "ITIMER_VIRTUAL"), (2, "ITIMER_PROF")],
     bits: &[],
 };
 
-/// For getrandom.
+/// Flags of getrandom.
 pub static GETRANDOM: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "GRND_NONBLOCK"), (2, "GRND_RANDOM"), (4, "GRND_INSECURE")],
 };
 
-/// For clone, unshare, setns.
+/// Flags of clone, unshare and setns.
 pub static CLONE: FlagSet = FlagSet {
     field_mask: 0xff,
     fields: &[(0x11, "SIGCHLD"), (0x80, "CLONE_NEWTIME")],
@@ -49,7 +49,7 @@ pub static CLONE: FlagSet = FlagSet {
     ],
 };
 
-/// For wait4, waitid.
+/// Flags of wait4 and waitid.
 pub static WAIT: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -65,21 +65,21 @@ pub static WAIT: FlagSet = FlagSet {
     ],
 };
 
-/// For waitid.
+/// Kinds of IDs of waitid.
 pub static WAITID: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[(0, "P_ALL"), (1, "P_PID"), (2, "P_PGID"), (3, "P_PIDFD")],
     bits: &[],
 };
 
-/// For rt_sigprocmask.
+/// Operations of rt_sigprocmask.
 pub static SIGPROCMASK: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[(0, "SIG_BLOCK"), (1, "SIG_UNBLOCK"), (2, "SIG_SETMASK")],
     bits: &[],
 };
 
-/// For struct sigaction.
+/// Flags in a `struct sigaction`.
 pub static SIGACTION: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
@@ -95,7 +95,7 @@ pub static SIGACTION: FlagSet = FlagSet {
     ],
 };
 
-/// For getrlimit.
+/// Resources of getrlimit.
 pub static RLIMIT: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -119,7 +119,7 @@ pub static RLIMIT: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For sched_setscheduler.
+/// Policies of sched_setscheduler.
 pub static SCHED_POLICY: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -134,14 +134,14 @@ pub static SCHED_POLICY: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For timer_settime, clock_nanosleep.
+/// Flags of timer_settime and clock_nanosleep.
 pub static TIMER: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],
     bits: &[(1, "TIMER_ABSTIME"), (2, "TFD_TIMER_CANCEL_ON_SET")],
 };
 
-/// For clock_gettime.
+/// Clocks.
 pub static CLOCK: FlagSet = FlagSet {
     field_mask: u32::MAX,
     fields: &[
@@ -160,7 +160,7 @@ pub static CLOCK: FlagSet = FlagSet {
     bits: &[],
 };
 
-/// For semget, shmget, msgget.
+/// Flags of semget, shmget and msgget.
 pub static IPC: FlagSet = FlagSet {
     field_mask: 0x1ff,
     fields: &[],
@@ -172,7 +172,7 @@ pub static IPC: FlagSet = FlagSet {
     ],
 };
 
-/// For seccomp.
+/// Flags of seccomp.
 pub static SECCOMP: FlagSet = FlagSet {
     field_mask: 0,
     fields: &[],

@@ -1,10 +1,10 @@
-//! Makes events for tests, byte by byte as docs/DESIGN.md says.
-// Each test file uses its own part of this.
+//! Builds events for tests byte by byte, as in docs/DESIGN.md.
+// Each test file uses a part of this.
 #![allow(dead_code)]
 
 use retake_model::EventKind;
 
-/// A whole event.
+/// Builds an event.
 pub fn event(kind: EventKind, flags: u8, number: u16, value: i64, body: &[u8]) -> Vec<u8> {
     assert_eq!(body.len() % 8, 0);
     let size = 16 + u32::try_from(body.len()).unwrap();
@@ -17,7 +17,7 @@ pub fn event(kind: EventKind, flags: u8, number: u16, value: i64, body: &[u8]) -
     bytes
 }
 
-/// An item before it is laid out.
+/// The parts of an item.
 #[derive(Debug, Clone)]
 pub struct TestItem {
     pub argument: u8,
@@ -37,7 +37,7 @@ pub fn output(argument: u8, address: u64, data: &[u8]) -> TestItem {
     TestItem { direction: 1, ..input(argument, address, data) }
 }
 
-/// Lays items out.
+/// Encodes items.
 pub fn items(items: &[TestItem]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for item in items {
@@ -54,7 +54,7 @@ pub fn items(items: &[TestItem]) -> Vec<u8> {
     bytes
 }
 
-/// A CALL event.
+/// Builds a CALL event.
 pub fn call(name: &str, arguments: &[u64], result: i64, of_call: &[TestItem]) -> Vec<u8> {
     let number = retake_model::table::call_by_name(name).unwrap().number;
     let mut body: Vec<u8> = arguments.iter().flat_map(|argument| argument.to_le_bytes()).collect();

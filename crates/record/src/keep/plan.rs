@@ -1,10 +1,11 @@
-//! Which finished processes a recording can do without, and which of them go: pure.
+//! Decides which finished processes a recording can do without, and which of them to drop. Pure.
 //!
-//! What a process does at replay is in its own streams. Its parent does not notice whether it is
-//! there, unless they share memory; its children begin as copies of it. So a process can go once
-//! it, and all that it made, has ended, if it shared no writable memory and wrote to no file that
-//! others map. A child that lived in its parent's memory until it executed a program (vfork) must
-//! be played up to there: of it, the beginning stays as long as its parent does.
+//! A process's streams hold all that it does at replay. Its parent does not notice whether it is
+//! there, unless they share memory, but its children begin as copies of it. So a process can be
+//! dropped once it and all its descendants have ended, if it shared no writable memory and wrote to
+//! no file that others map. A child that ran in its parent's memory until it executed a program
+//! (vfork) must be replayed up to that exec, so the beginning of its stream stays as long as its
+//! parent does.
 
 use crate::stream_scan::{Findings, Place};
 use retake_kernel::shared::{TIE_FILE, TIE_MEMORY, TIE_PARENT};
@@ -15,16 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The stream of the first process.
 const ROOT: u32 = 0;
 
-/// A stream that is in the recording.
+/// A stream of the recording.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// The stream of the thread that made it.
+    /// The stream of the thread that created this one.
     pub parent: Option<u32>,
-    /// A further thread of its parent's process.
+    /// Whether this is a further thread of its parent's process.
     pub is_thread: bool,
-    /// What is known once it has ended.
+    /// Set once the stream has ended.
     pub end: Option<End>,
-    /// Only its beginning is left.
+    /// Whether only the beginning of the stream is left.
     pub is_cut: bool,
 }
 
@@ -32,48 +33,48 @@ pub(super) struct Kept {
 #[derive(Debug, Default)]
 pub(super) struct End {
     pub account: ThreadAccount,
-    /// `TIE_...`
+    /// The `TIE_...` flags.
     pub ties: u32,
     pub findings: Findings,
-    /// How long it is.
+    /// The length of the stream.
     pub size: Place,
-    /// Bytes that it takes in the file.
+    /// The bytes that it takes in the file.
     pub stored_bytes: u64,
 }
 
-/// What goes.
+/// What to drop.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Whole streams.
+    /// Streams to drop entirely.
     pub gone: BTreeSet<u32>,
-    /// Streams of which the part up to a place stays.
+    /// Streams to cut: the part up to this place stays.
     pub cut: BTreeMap<u32, Place>,
-    /// Bytes of the file that this frees, roughly.
+    /// Roughly the bytes of the file that this frees.
     pub saved_bytes: u64,
 }
 
-/// How much has to go.
+/// How much to drop.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Need {
-    /// So many bytes, beginning with what ended first.
+    /// At least this many bytes, beginning with what ended first.
     Bytes(u64),
-    /// What had ended by then, since recording began.
+    /// Everything that had ended by this time, in nanoseconds since recording began.
     EndedBy(u64),
 }
 
-/// A process: the stream of its first thread stands for it.
+/// A process, identified by the stream of its first thread.
 #[derive(Debug, Default)]
 struct Process {
     streams: Vec<u32>,
-    /// The process that made it, or the stream that did if nothing has come of that one yet.
+    /// The process that created it. If that one has no stream here yet, the creating stream.
     parent: Option<u32>,
-    /// It must stay: it lives, others need it, or one of its children must stay.
+    /// Whether the process must stay: it lives, others need it, or one of its children must stay.
     stays: bool,
-    /// When it, and all that came of it, had ended.
+    /// When the process and all its descendants had ended, in nanoseconds since recording began.
     ended_ns: u64,
 }
 
-/// Chooses.
+/// Chooses what to drop.
 pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need) -> Plan {
     let processes = processes(streams, dropped);
     let mut order: Vec<(u64, std::cmp::Reverse<u32>)> = processes
@@ -81,7 +82,7 @@ pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need)
         .filter(|(_, process)| !process.stays)
         .map(|(&id, process)| (process.ended_ns, std::cmp::Reverse(id)))
         .collect();
-    // Children before their parents, whom nothing of theirs outlives.
+    // Children come before their parents: a parent's time includes that of its descendants.
     order.sort_unstable();
     let mut plan = Plan::default();
     let mut chosen = BTreeSet::new();
@@ -98,7 +99,7 @@ pub(super) fn plan(streams: &BTreeMap<u32, Kept>, dropped: &Dropped, need: Need)
     }
     for &id in &chosen {
         let process = &processes[&id];
-        // Parents come first: their numbers are smaller.
+        // Parents come first, since their numbers are smaller.
         let parent_stays = process.parent.is_some_and(|parent| {
             !plan.gone.contains(&parent) && !dropped.streams.contains(u64::from(parent))
         });
@@ -124,7 +125,7 @@ fn cut(plan: &mut Plan, stream: u32, kept: &Kept, end: &End) {
     }
 }
 
-/// Bytes of the file that are free when a process goes, at least while its parent stays.
+/// Returns the bytes of the file that dropping a process frees, at least while its parent stays.
 fn gain(streams: &BTreeMap<u32, Kept>, process: &Process) -> u64 {
     let of_stream = |stream: &u32| {
         let kept = &streams[stream];
@@ -175,7 +176,7 @@ fn can_go(kept: &Kept, streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> bool
     let Some(end) = &kept.end else { return false };
     let is_known =
         |child: &u32| streams.contains_key(child) || dropped.streams.contains(u64::from(*child));
-    // A child that has made nothing known of itself yet will need this one.
+    // A child without a stream so far will still need this process.
     end.ties & (TIE_MEMORY | TIE_FILE) == 0
         && !end.findings.is_opaque
         && end.findings.children.iter().all(is_known)
@@ -185,8 +186,8 @@ fn can_go(kept: &Kept, streams: &BTreeMap<u32, Kept>, dropped: &Dropped) -> bool
 mod tests {
     use super::*;
 
-    /// A recording in which stream n is of a process that `parents[n]` made; all but the first have
-    /// ended, at time n, with 100 bytes.
+    /// A recording in which process `parents[n]` created the process of stream n. All but the first
+    /// have ended: stream n at time n, with 100 bytes.
     struct Scene {
         streams: BTreeMap<u32, Kept>,
         dropped: Dropped,

@@ -1,4 +1,4 @@
-//! Removing from the store what no recording uses any more.
+//! Removes what no recording uses any more from the store.
 
 use std::fs::{self, DirEntry, File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -12,24 +12,24 @@ use super::{
 use crate::ContentId;
 use crate::error::{Error, Result};
 
-/// What a collection did.
+/// The result of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CollectionReport {
-    /// Files and derived files removed.
+    /// The number of files and derived files removed.
     pub removed_count: u64,
-    /// Their bytes.
+    /// The size of these files in bytes.
     pub removed_bytes: u64,
-    /// Files and derived files left.
+    /// The number of files and derived files left.
     pub kept_count: u64,
 }
 
 impl Store {
-    /// Removes every file that no recording has a link to, every derived file not asked for within
-    /// `unused_for`, and left-overs of processes that were killed. A recording that has copies
-    /// instead of links needs nothing of the store.
+    /// Removes every file to which no recording has a link, every derived file not requested within
+    /// `unused_for`, and temporary files of killed processes. A recording with copies instead of
+    /// links does not need the store.
     ///
     /// # Errors
-    /// `StoreBusy` if the store is open anywhere: files just added have no link yet.
+    /// `StoreBusy` if a process has the store open: files that it just added have no link yet.
     pub fn collect(root: &Path, unused_for: Duration) -> Result<CollectionReport> {
         let mut report = CollectionReport::default();
         if !root.is_dir() {
@@ -96,8 +96,8 @@ fn remove_left_overs(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a regular file if its metadata say so, and counts it. Anything else in the store is not
-/// ours and stays.
+/// Removes a regular file if its metadata satisfy the condition, and counts it. Anything else in
+/// the store is foreign and stays.
 fn remove_if(
     entry: &DirEntry,
     report: &mut CollectionReport,

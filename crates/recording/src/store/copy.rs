@@ -1,4 +1,4 @@
-//! Copying and hashing whole files, from any descriptor and without moving its position.
+//! Copies and hashes whole files, through any descriptor and without moving its position.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,19 +13,19 @@ use crate::error::{Error, Result};
 
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Makes the empty file `target` share the bytes of `file`, if the file system can; they are then a
-/// copy that later writes to `file` do not reach. Nothing happens otherwise.
+/// Makes the empty file `target` share the bytes of `file`, if the file system can. Later writes to
+/// `file` do not change `target`. Returns whether it did; otherwise `target` stays empty.
 pub(crate) fn clone_file(file: &File, target: &File) -> bool {
     rustix::fs::ioctl_ficlone(target, file).is_ok()
 }
 
-/// The content and size of a file, read to its end.
+/// Returns the content and size of a file, which is read to its end.
 pub(crate) fn hash_file(file: &File, path: &Path) -> Result<(ContentId, u64)> {
     for_each_block(file, path, |_| Ok(()))
 }
 
-/// Copies a file to `target`, an empty file called `path`. The content returned is that of the
-/// bytes written, even if the file changed meanwhile.
+/// Copies a file to the empty file `target`, whose path is `path`. Returns the content of the bytes
+/// written, even if the file changed meanwhile.
 pub(crate) fn copy_file(file: &File, target: &mut File, path: &Path) -> Result<(ContentId, u64)> {
     for_each_block(file, path, |block| target.write_all(block))
 }
@@ -52,8 +52,8 @@ fn for_each_block(
     Ok((ContentId(*hasher.finalize().as_bytes()), offset))
 }
 
-/// As [`copy_file`], for a file of `bytes` bytes that nobody changes. What is not known to have
-/// room takes many times as long to write.
+/// As [`copy_file`], for a file of `bytes` bytes that no process changes. It reserves room first:
+/// writing without reserved blocks takes many times as long.
 pub(crate) fn copy_unchanging(
     file: &File,
     target: &mut File,

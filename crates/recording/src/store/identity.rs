@@ -1,9 +1,9 @@
-//! Which file of the system had which content, remembered across recordings, so that a library is
+//! Remembers across recordings which file of the system had which content, so that a library is
 //! neither hashed nor copied every time.
 //!
-//! The cache is a file of records of fixed size, each with a checksum, only ever appended to (and
-//! rewritten by a collection). A record that is damaged or torn is skipped: the worst a lost one
-//! costs is to hash a file again.
+//! The cache is a file of fixed-size records, each with a checksum. Records are only appended,
+//! except that a collection rewrites the file. A damaged or torn record is skipped: its file is
+//! only hashed again.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -18,28 +18,28 @@ use crate::ContentId;
 use crate::error::{Error, Result};
 use crate::frame::read_u64;
 
-/// What tells a file, in the state it is in, from every other file and from itself after a change.
-/// Times are nanoseconds since 1970.
+/// Identifies a file in its present state: tells it from every other file, and from itself after a
+/// change. Times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
-    /// The device it is on.
+    /// The device number.
     pub device: u64,
-    /// Its number there.
+    /// The inode number.
     pub inode: u64,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// When its bytes last changed.
+    /// When the bytes last changed.
     pub modified_ns: i64,
-    /// When anything about it last changed; unlike the former nobody can set this.
+    /// When anything about the file last changed. Unlike `modified_ns`, no process can set it.
     pub changed_ns: i64,
 }
 
-/// A change within this time of another may leave the time stamps the same: kernels and file
-/// systems are that coarse.
+/// Two changes within this time may leave the same time stamps: those of kernels and file systems
+/// are that coarse.
 const SETTLING: Duration = Duration::from_secs(2);
 
 impl FileIdentity {
-    /// The identity of an open file.
+    /// Returns the identity of an open file.
     pub fn of(file: &File) -> Result<Self> {
         let metadata = file
             .metadata()
@@ -47,7 +47,7 @@ impl FileIdentity {
         Ok(Self::of_metadata(&metadata))
     }
 
-    /// The identity of a file by its metadata.
+    /// Returns the identity of a file from its metadata.
     pub fn of_metadata(metadata: &std::fs::Metadata) -> Self {
         let nanoseconds =
             |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
@@ -60,11 +60,11 @@ impl FileIdentity {
         }
     }
 
-    /// True if the last change is so long ago that the next one will show in the time stamps.
+    /// Whether the last change is so long ago that a new one would show in the time stamps.
     pub fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let settled_before = now.saturating_sub(SETTLING).as_nanos();
-        // A clock that is behind the stamps says nothing: not settled.
+        // A clock behind the time stamps proves nothing, so the file is not settled.
         i128::from(self.changed_ns.max(self.modified_ns))
             < i128::try_from(settled_before).unwrap_or(0)
     }
@@ -72,11 +72,11 @@ impl FileIdentity {
 
 const RECORD_BYTES: usize = 80;
 const CHECKED_BYTES: usize = RECORD_BYTES - 8;
-/// More entries than this are not read: a bound on memory, far above the number of files a system
-/// has in use.
+/// The most records that are read. This bounds memory, and is far above the number of files in use
+/// on a system.
 const MAX_RECORDS: u64 = 1 << 20;
 
-/// The cache in memory, and its file.
+/// The cache in memory, with its file.
 #[derive(Debug)]
 pub(crate) struct IdentityCache {
     path: PathBuf,
@@ -84,7 +84,7 @@ pub(crate) struct IdentityCache {
 }
 
 impl IdentityCache {
-    /// Reads the file, if there is one.
+    /// Reads the file, if it exists.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut cache = Self { path: path.to_path_buf(), known: HashMap::new() };
         let file = match File::open(path) {
@@ -105,7 +105,7 @@ impl IdentityCache {
         self.known.get(identity).copied()
     }
 
-    /// Remembers a file's content, here and in the file.
+    /// Remembers a file's content in memory and in the file.
     pub(crate) fn insert(&mut self, identity: &FileIdentity, id: ContentId) -> Result<()> {
         if self.known.insert(*identity, id) == Some(id) {
             return Ok(());
@@ -114,7 +114,7 @@ impl IdentityCache {
         let options = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let mut file = options.map_err(fail)?;
         file.lock().map_err(fail)?;
-        // A record torn by a crash must not shift those after it.
+        // A record torn by a crash must not shift the records after it.
         let bytes = file.metadata().map_err(fail)?.len();
         let torn_bytes = bytes % RECORD_BYTES as u64;
         if torn_bytes != 0 {
@@ -123,7 +123,8 @@ impl IdentityCache {
         file.write_all(&encode_record(identity, id)).map_err(fail)
     }
 
-    /// Keeps only what `keep` says, in the file too. Nobody else may have the cache open.
+    /// Keeps only the records for which `keep` returns true, in the file, too. No other process may
+    /// have the cache open.
     pub(crate) fn retain(&mut self, keep: impl Fn(&FileIdentity, ContentId) -> bool) -> Result<()> {
         self.known.retain(|identity, id| keep(identity, *id));
         let folder = self.path.parent().unwrap_or(Path::new("."));

@@ -1,6 +1,6 @@
-//! Files under a lease: while it lasts nobody can change them. So what is found out about them is
-//! known, and not only likely, as it is of files that are told apart by their times alone: who has
-//! a file mapped can change it and leave its times as they are.
+//! Files under a lease, which no process can change while the lease lasts. What is found out about
+//! them is certain. Files identified only by their times are less certain: a process that has a
+//! file mapped can change it without changing its times.
 
 use std::fs::File;
 use std::sync::PoisonError;
@@ -13,12 +13,12 @@ use crate::ContentId;
 use crate::error::{Error, Result};
 
 impl Store {
-    /// Adds the bytes of a file on which the caller has a lease, as it is. One that was added
-    /// before and has not changed since is not read; `times_tell`: its times say so. `None`: it is
-    /// mostly holes, and stored otherwise.
+    /// Adds the bytes of a file on which the caller has a lease, unchanged. If `times_tell`, the
+    /// file's times show every change: then a file added before and not changed since is not read
+    /// again. Returns `None` for a file of mostly holes, which is stored in another form.
     ///
     /// # Errors
-    /// `FileChanging` if the lease did not keep it from being changed; `NoSpace`; `Io`.
+    /// `FileChanging` if the file changed despite the lease; `NoSpace`; `Io`.
     pub fn add_leased(&self, file: &File, times_tell: bool) -> Result<Option<ContentId>> {
         let identity = FileIdentity::of(file)?;
         if let Some(id) = self.lookup_leased(&identity).filter(|_| times_tell) {

@@ -1,4 +1,4 @@
-//! Derived files, such as patched images, by the kind and key of what they were derived from.
+//! Derived files, such as patched images, named by their kind and the key of their source.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::source::open_regular;
 const MAX_KIND_BYTES: usize = 32;
 
 impl Store {
-    /// The derived file of this kind and key, if it is there. Asking for it keeps it from being
+    /// Returns the derived file of this kind and key, if it exists. The request keeps it from being
     /// collected.
     ///
     /// # Errors
@@ -29,24 +29,23 @@ impl Store {
             }
             Err(error) => return Err(error),
         };
-        // Only tells the collection that it is in use; a file system that refuses it loses nothing
-        // else.
+        // The time only tells the collection that the file is in use. If the file system refuses
+        // it, nothing else is lost.
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(file))
     }
 
-    /// Keeps `bytes` as the derived file of this kind and key, in place of any there was, and
-    /// returns it open for reading.
+    /// Keeps `bytes` as the derived file of this kind and key, in place of an older one. Returns it
+    /// open for reading.
     pub fn put_named_cache(&self, kind: &str, key: &str, bytes: &[u8]) -> Result<File> {
-        // Nothing would tell that its bytes were lost with the power, and somebody will execute
-        // them.
+        // Bytes lost in a power loss would not be noticed, and programs execute these files.
         self.put_named(kind, key, bytes, TemporaryFile::sync)
     }
 
-    /// As [`Store::put_named_cache`], for what may be damaged when the power fails.
+    /// As [`Store::put_named_cache`], for files that a power loss may damage.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Store::put_named_cache`].
     pub fn put_named_hint(&self, kind: &str, key: &str, bytes: &[u8]) -> Result<()> {
         self.put_named(kind, key, bytes, |_| Ok(())).map(drop)
     }
@@ -71,7 +70,7 @@ impl Store {
         Ok(file)
     }
 
-    /// Forgets a derived file; there being none is no error.
+    /// Removes a derived file. A missing file is not an error.
     pub fn remove_named_cache(&self, kind: &str, key: &str) -> Result<()> {
         let path = self.named_path(kind, key)?;
         match fs::remove_file(&path) {

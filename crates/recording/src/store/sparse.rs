@@ -1,5 +1,5 @@
-//! Files that are mostly holes, as they are stored: where their data is, and the data. A file of
-//! terabytes of which a program uses some pages is stored, hashed and packed as those pages.
+//! The stored form of files that are mostly holes: a list of their extents, and the data. A file of
+//! terabytes of which a program uses a few pages is stored, hashed and packed as those pages.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -9,7 +9,8 @@
 //! | 16 each | offset and size of an extent, ascending, none of them empty |
 //! | | the bytes of the extents, one after the other |
 //!
-//! A file that begins like this itself is stored in this form, too, so that nothing is mistaken.
+//! A file that itself begins like this is stored in this form, too, so that it is not mistaken for
+//! one.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,25 +21,26 @@ use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 
 const MAGIC: &[u8; 16] = b"retake sparse 1\n";
-/// Holes that are worth it.
+/// The least bytes of holes for which this form is used.
 const LEAST_HOLES: u64 = 16 << 20;
-/// What is refused: each extent of a file takes a few bytes of memory here.
+/// The most extents accepted: each takes a few bytes of memory here.
 const MOST_EXTENTS: u64 = 1 << 22;
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Where a file has data.
+/// The extents of a file that have data.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     bytes: u64,
-    /// Offsets and sizes.
+    /// The offset and size of each extent.
     extents: Vec<(u64, u64)>,
 }
 
 impl Layout {
-    /// Of a file that is stored in this form; `None`: it is stored as it is.
+    /// Returns the layout of a file that is to be stored in this form; `None` if it is to be stored
+    /// unchanged.
     ///
     /// # Errors
-    /// What reading returns.
+    /// Those of reading.
     pub fn of(file: &File, bytes: u64) -> io::Result<Option<Self>> {
         let allocated = fstat(file)?.st_blocks as u64 * 512;
         let mut head = [0; MAGIC.len()];
@@ -52,10 +54,10 @@ impl Layout {
         Ok(is_worth_it.then_some(Self { bytes, extents }))
     }
 
-    /// Writes the form in which the file is stored.
+    /// Writes the stored form of the file.
     ///
     /// # Errors
-    /// What reading and writing return; `UnexpectedEof` if the file became shorter.
+    /// Those of reading and writing; `UnexpectedEof` if the file got shorter.
     pub fn write(&self, file: &File, target: &mut dyn Write) -> io::Result<()> {
         target.write_all(MAGIC)?;
         target.write_all(&self.bytes.to_le_bytes())?;
@@ -75,9 +77,11 @@ impl Layout {
     }
 }
 
-/// Where a file has data, ascending. What cannot tell holes is all data.
+/// Returns the extents of a file that have data, ascending. If the file system cannot tell holes,
+/// that is the whole file.
 fn extents(file: &File, bytes: u64) -> io::Result<Vec<(u64, u64)>> {
-    // Opened anew: looking for holes moves the position, which others may share.
+    // The file is opened anew: searching for holes moves the position, which other processes may
+    // share.
     let file = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let mut extents = Vec::new();
     let mut at = 0;
@@ -97,18 +101,19 @@ fn extents(file: &File, bytes: u64) -> io::Result<Vec<(u64, u64)>> {
     Ok(extents)
 }
 
-/// The size of the file that is stored in this form, or `None` if this is another file.
+/// Returns the size of the original file, or `None` if `stored` is not in this form.
 ///
 /// # Errors
-/// What reading returns.
+/// Those of reading.
 pub fn expanded_size(stored: &File) -> io::Result<Option<u64>> {
     Ok(read_layout(stored)?.map(|layout| layout.bytes))
 }
 
-/// Makes an empty file what was stored in this form; `false`: this is another file.
+/// Writes the original file into the empty file `target`. Returns `false` if `stored` is not in
+/// this form.
 ///
 /// # Errors
-/// What reading and writing return; `InvalidData` if it ends too early.
+/// Those of reading and writing; `InvalidData` if `stored` ends too early.
 pub fn expand(stored: &File, target: &File) -> io::Result<bool> {
     let Some(layout) = read_layout(stored)? else { return Ok(false) };
     target.set_len(layout.bytes)?;
@@ -156,13 +161,13 @@ fn read_layout(stored: &File) -> io::Result<Option<Layout>> {
     Ok(Some(Layout { bytes, extents }))
 }
 
-/// Pieces of an extent: offsets, and sizes of at most a block.
+/// Splits an extent into pieces of at most a block. Returns their offsets and sizes.
 fn blocks(offset: u64, count: u64) -> impl Iterator<Item = (u64, usize)> {
     let starts = (0..count).step_by(BLOCK_BYTES);
     starts.map(move |done| (offset + done, (count - done).min(BLOCK_BYTES as u64) as usize))
 }
 
-/// As much as there is.
+/// Reads as many bytes as there are, up to the size of the buffer.
 fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut reader = Positioned { file, at: offset };
     let mut done = 0;
@@ -175,7 +180,7 @@ fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     Ok(done)
 }
 
-/// Reads a file without moving its position.
+/// A reader that does not move the position of its file.
 struct Positioned<'file> {
     file: &'file File,
     at: u64,

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all: written under a temporary name, then given their own.
+//! Files that appear whole or not at all: they are written under a temporary name and then renamed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// How names of temporary files begin. No other name used here does.
+/// The prefix of temporary names. No other name here has it.
 pub(crate) const TEMPORARY_PREFIX: &str = ".new-";
 
 /// A file without its final name. Dropping it removes it.
@@ -19,8 +19,8 @@ pub(crate) struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Makes an empty one, mode 0600, in `directory`, which should be on the same file system as
-    /// its final place.
+    /// Creates an empty file with mode 0600 in `directory`, which should be on the same file system
+    /// as its final place.
     pub(crate) fn create_in(directory: &Path) -> Result<Self> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -30,7 +30,7 @@ impl TemporaryFile {
             match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)
             {
                 Ok(file) => return Ok(Self { file, path }),
-                // A left-over of a process that had our id.
+                // The name is left over from a process that had our ID.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("create", &path, error)),
             }
@@ -45,23 +45,23 @@ impl TemporaryFile {
         &self.path
     }
 
-    /// Waits until its bytes would survive a loss of power.
+    /// Waits until the bytes would survive a power loss.
     pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))
     }
 
-    /// Gives it its final name unless there is such a file, which then stays. Returns whether it is
-    /// the new one.
+    /// Gives the file its final name, unless a file has that name already: then that one stays.
+    /// Returns whether this file got the name.
     pub(crate) fn publish_if_absent(self, target: &Path) -> Result<bool> {
         match fs::hard_link(&self.path, target) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            // A file system without hard links. What is replaced here has the same bytes.
+            // The file system has no hard links. A file replaced here has the same bytes.
             Err(_) => self.replace(target).map(|()| true),
         }
     }
 
-    /// Gives it its final name, in place of any file of that name.
+    /// Gives the file its final name, in place of any file with that name.
     pub(crate) fn replace(self, target: &Path) -> Result<()> {
         fs::rename(&self.path, target).map_err(|error| Error::io("create", target, error))
     }
@@ -69,12 +69,13 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // Gone already if it was renamed; a left-over is removed by the next collection.
+        // After a renaming this name is gone. A file that is left is removed by the next
+        // collection.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Makes a directory and its parents where missing, for the owner only.
+/// Creates a directory and its missing parents, for the owner only.
 pub(crate) fn make_private_directories(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| Error::io("create directory", path, error))

@@ -1,4 +1,4 @@
-//! What the tests of the recording share.
+//! Helpers for the tests of recordings.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::collections::BTreeMap;
@@ -30,12 +30,12 @@ pub fn stream_info(id: u32) -> StreamInfo {
     }
 }
 
-/// Events for a chunk of which nothing is known but that an event starts at its beginning.
+/// Returns the events of a chunk in which only the event at its beginning is known.
 pub fn one_event(bytes: &[u8]) -> ChunkEvents {
     if bytes.is_empty() { ChunkEvents::default() } else { ChunkEvents { first: Some(0), count: 1 } }
 }
 
-/// Bytes that do not compress.
+/// Returns bytes that do not compress.
 pub fn noise(count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2) + 1;
     let step = |_| {
@@ -45,7 +45,7 @@ pub fn noise(count: usize, seed: u64) -> Vec<u8> {
     (0..count).map(step).collect()
 }
 
-/// The bytes of every stream: all that can be read before an error, and whether there was one.
+/// Returns the bytes of every stream up to the first error, and whether there was an error.
 pub fn read_streams(recording: &Recording) -> (BTreeMap<u32, Vec<u8>>, bool) {
     let mut streams = BTreeMap::new();
     let mut failed = false;
@@ -58,8 +58,8 @@ pub fn read_streams(recording: &Recording) -> (BTreeMap<u32, Vec<u8>>, bool) {
     (streams, failed)
 }
 
-/// A small recording with two streams, several chunks of each kind of compression, and the streams'
-/// bytes.
+/// Writes a small recording with two streams and several chunks of each kind of compression.
+/// Returns the streams' bytes.
 pub fn small_recording(directory: &Path) -> BTreeMap<u32, Vec<u8>> {
     let writer = RecordingWriter::create(directory, &metadata()).unwrap();
     let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
