@@ -22,18 +22,19 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
-/* The thread that ends the process need not wait for what was not printed yet. */
-static void wait_for_the_end(struct context *context)
-{
-	baton_release(context);
-	for (;;)
-		futex_wait(&context->process->closing, 1, 1000);
-}
-
 /* What a thread has printed is in the log, or it has printed nothing. */
 void console_logged(struct process *process)
 {
 	__atomic_sub_fetch(&process->printing, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The thread that ends the process need not wait for what was not printed yet. */
+static void wait_for_the_end(struct context *context)
+{
+	console_logged(context->process);
+	baton_release(context);
+	for (;;)
+		futex_wait(&context->process->closing, 1, 1000);
 }
 
 /* For a call that writes to its first argument. Writers go one after the other, so that the numbers
@@ -44,9 +45,9 @@ u32 console_lock(struct call *call)
 	    *lock = &HEADER->console_lock, mine = call->context->slot->stream + 1;
 	if (!which)
 		return 0;
-	if (UNLIKELY(call->context->process->closing))
-		wait_for_the_end(call->context);
 	__atomic_add_fetch(&call->context->process->printing, 1, __ATOMIC_SEQ_CST);
+	if (UNLIKELY(__atomic_load_n(&call->context->process->closing, __ATOMIC_SEQ_CST)))
+		wait_for_the_end(call->context);
 	for (;;) {
 		u32 holder = 0;
 		if (__atomic_compare_exchange_n(

@@ -6,6 +6,7 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
+#include "log/request.h"
 #include "log/ring.h"
 #include "order/baton.h"
 #include "order/chaos.h"
@@ -88,26 +89,44 @@ void baton_yield(struct context *context)
 		log_turn(context, turn_kind(context), turn);
 }
 
-/* How long whoever ends the process waits for what is printed: a pipe may be full for ever. */
-#define PRINTING_NS 20000000UL
+/* A thread that ends the process waits for threads that print. A pipe may be full for ever, so it
+ * looks whether any of them can go on, and gives up if that was not so several times. */
+#define PRINTING_NS 10000000UL
+#define VAIN_LOOKS 4
+#define LONGEST_PRINTING_NS 1000000000UL
 #define PRINTING_LOOK_MS 1
+
+static u32 printers_go_on(struct context *context)
+{
+	return __atomic_load_n(&context->process->domain->waiters, __ATOMIC_SEQ_CST) ||
+	       request(context, REQUEST_PRINTERS, 0, 0, 0) > 0;
+}
 
 void baton_await_printers(struct context *context)
 {
 	struct process *process = context->process;
 	struct domain *domain = process->domain;
-	u32 count = domain ? __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST) : 0;
+	if (!domain)
+		return;
+	/* A thread counts itself, then looks at this. */
+	__atomic_store_n(&process->closing, 1, __ATOMIC_SEQ_CST);
+	u32 count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
 	if (!count)
 		return;
-	process->closing = 1;
-	u64 turn, end = now_ns() + PRINTING_NS;
+	u64 turn, now = now_ns(), look = now + PRINTING_NS, last = now + LONGEST_PRINTING_NS;
+	u32 vain = 0;
 	do {
 		if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
 			futex_wait(&process->printing, count, PRINTING_LOOK_MS);
 		else if (give_up(context, &turn))
 			log_turn(context, turn_kind(context), turn);
 		count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
-	} while (count && now_ns() < end);
+		now = now_ns();
+		if (count && now >= look) {
+			vain = printers_go_on(context) ? 0 : vain + 1;
+			look = now + PRINTING_NS;
+		}
+	} while (count && vain < VAIN_LOOKS && now < last);
 }
 
 /* At a forced point, which says that a TURN event follows: there is one even if nobody took the

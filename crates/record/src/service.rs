@@ -140,6 +140,7 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
         }
         shared::REQUEST_LOOK => reply(slot, look(recorder, index).unwrap_or(0)),
         shared::REQUEST_IDENTITY => reply(slot, recorder.identify(index).map_or(-1, |()| 0)),
+        shared::REQUEST_PRINTERS => reply(slot, printers_that_go_on(recorder, index)),
         shared::REQUEST_WRITE_TEXT => reply(slot, write_text(slot).map_or(-1, |()| 0)),
         shared::REQUEST_FORCE => reply(slot, forced::answer(slot)),
         other => {
@@ -201,6 +202,23 @@ fn look(recorder: &Recorder, index: usize) -> io::Result<i64> {
         result: argument(1) as i64,
     };
     recorder.log.at_call(&moment, &mut |events| Ok(recorder.append_own(index, events)?))
+}
+
+/// The number of other threads that run, or wait only for a processor or a disk, among those of the
+/// same process and the one that has the console.
+fn printers_that_go_on(recorder: &Recorder, index: usize) -> i64 {
+    let header = recorder.header();
+    let own = header.slots[index].pid.load(Relaxed);
+    let printer = header.console_lock.load(Relaxed);
+    let goes_on = |at: &usize| {
+        let slot = &header.slots[*at];
+        let is_printer = slot.stream.load(Relaxed).wrapping_add(1) == printer;
+        *at != index
+            && slot.state.load(Acquire) == shared::SLOT_LIVE
+            && (is_printer || slot.pid.load(Relaxed) == own)
+            && matches!(process::state(slot.tid.load(Relaxed) as i32), Some('R' | 'D'))
+    };
+    (0..recorder.slot_count()).filter(goes_on).count() as i64
 }
 
 /// The most bytes of text written for one request.

@@ -244,13 +244,10 @@ impl Recorder {
             if state.scan.is_cut { Default::default() } else { state.ring.pieces(tail, count) };
         for piece in pieces {
             if !piece.is_empty() {
-                let events = state.scan.feed(piece);
                 if let Some(keeper) = &self.keeper {
                     keeper.wait_for_room();
                 }
-                let stored = self.space.wait(|| self.log.append(stream, piece, events));
-                state.scan.is_cut = stored.is_err();
-                stored?;
+                self.space.append(&*self.log, stream, piece, &mut state.scan)?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
@@ -270,17 +267,13 @@ impl Recorder {
         let mut state = lock(&ring);
         self.drain_locked(index, &mut state)?;
         if state.scan.is_cut || state.scan.is_within_event() {
-            // The thread died in the middle of an event, and readers stop before that event.
-            return Ok(());
+            return Ok(()); // readers stop before an event that is not whole
         }
         self.declare(index, &mut state)?;
-        let events = state.scan.feed(bytes);
         let slot = &self.header().slots[index];
         slot.consumer.base.fetch_sub(bytes.len() as u64, SeqCst);
         let stream = StreamId(slot.stream.load(Relaxed));
-        let stored = self.space.wait(|| self.log.append(stream, bytes, events));
-        state.scan.is_cut = stored.is_err();
-        stored
+        self.space.append(&*self.log, stream, bytes, &mut state.scan)
     }
 
     /// As [`Recorder::append_own`], for a stopped thread that will go on. Puts the events into the
