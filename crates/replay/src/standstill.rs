@@ -256,7 +256,7 @@ fn waits(slot: &Slot) -> bool {
     let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
     // The thread is about to begin. Or its IDs come from its own namespace and are other threads'
     // IDs here.
-    if pid <= 0 || tid <= 0 || !is_replayed(pid) {
+    if !is_replayed(pid) {
         return false;
     }
     match process::state(tid) {
