@@ -88,6 +88,8 @@ pub struct Surroundings {
     segments: Vec<String>,
     /// The recording may lack its end: the recorder was killed, or had no room.
     pub may_lack_end: bool,
+    /// The recorder or its guardian was killed. If both are, nobody ends the program.
+    is_unguarded: bool,
 }
 
 impl Surroundings {
@@ -108,7 +110,13 @@ impl Surroundings {
         fs::write("/proc/sys/kernel/shmmni", SEGMENTS.to_string())?;
         let recorder = rustix::process::getpid();
         let filler = disk.join("filler");
-        Ok(Self { recorder, filler, segments: Vec::new(), may_lack_end: false })
+        Ok(Self {
+            recorder,
+            filler,
+            segments: Vec::new(),
+            may_lack_end: false,
+            is_unguarded: false,
+        })
     }
 
     /// Says which process is the recorder.
@@ -149,10 +157,17 @@ impl Surroundings {
         }
     }
 
-    /// The members may be the recorder's guardian, so any of them that is killed counts.
     fn send(&mut self, member: Pid, signal: usize) {
         let signal = SIGNALS[signal].1;
-        self.may_lack_end |= signal == Signal::KILL;
+        if signal == Signal::KILL {
+            // The guardian has the command line of the recorder.
+            let guards = members::command_line(member) == members::command_line(self.recorder);
+            if guards && self.is_unguarded {
+                return;
+            }
+            self.is_unguarded |= guards;
+            self.may_lack_end = true;
+        }
         members::send(member, signal);
     }
 

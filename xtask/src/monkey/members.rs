@@ -71,14 +71,19 @@ fn state(pid: i32) -> Option<char> {
     text.rsplit_once(") ")?.1.chars().next()
 }
 
+/// The arguments of a process, with spaces between them; empty if it has ended.
+pub fn command_line(member: Pid) -> String {
+    let path = format!("/proc/{}/cmdline", member.as_raw_nonzero());
+    fs::read_to_string(path).unwrap_or_default().replace('\0', " ")
+}
+
 /// What a process is, and what each of its threads waits for, in a line each.
 pub fn describe(member: Pid) -> String {
     let pid = member.as_raw_nonzero();
-    let read = |path: String| fs::read_to_string(path).unwrap_or_default().replace('\0', " ");
-    let mut text = format!("{pid}: {}", read(format!("/proc/{pid}/cmdline")));
+    let mut text = format!("{pid}: {}", command_line(member));
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return text };
     for thread in threads.flatten() {
-        let file = |name| read(thread.path().join(name).to_string_lossy().into_owned());
+        let file = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         let stat = file("stat");
         let state = stat.rsplit_once(") ").map_or("?", |(_, rest)| &rest[..1]);
         let (wchan, call) = (file("wchan"), file("syscall"));
