@@ -38,7 +38,7 @@ struct referred {
 struct packet_ring {
 	u32 is_used, descriptor, version;
 	u32 block_bytes, blocks, frame_bytes, frames_per_block;
-	/* The block that was not looked at, for lack of room. */
+	/* The block or frame where the next look begins. */
 	u32 next;
 	/* The address where the program has mapped the ring; 0: it is not mapped. */
 	u64 shown;
