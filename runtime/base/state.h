@@ -73,7 +73,6 @@ struct process {
 	u32 ending_status;
 	/* Record: stream + 1 of the thread that is ending all others. The others get no turn any
 	 * more. */
-
 	u32 alone;
 	/* Trace: see process_lock. */
 	u32 lock;

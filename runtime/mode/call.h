@@ -31,7 +31,6 @@ struct call {
 	const struct event *event;
 	/* Record: the event under construction. Replay: `position` is its first item after the
 	 * inputs. */
-
 	u8 *start, *position;
 	u64 pointee_before;
 	u8 flags;
