@@ -1,9 +1,9 @@
 /* The memory around a thread that is stopped between events: its stack, and what its registers and
- * its stack point to. It tells apart visits of a place whose registers are the same, because a loop
- * keeps its state in memory. Record: chosen. Replay: compared.
+ * its stack point to. It distinguishes visits of a place with the same registers, as a loop keeps
+ * its state in memory. Recording chooses this memory, and replay compares it.
  *
- * Context: the private stack, or the master handler with the thread in user code. What the kernel
- * may be writing at this moment, for calls of other threads that are not over, is left out: replay
+ * Context: the private stack, or the master handler with the thread in user code. Memory that the
+ * kernel may be writing now for unfinished calls of other threads is left out, because replay
  * writes it when those calls end. So is all memory of other processes. */
 #include "place/neighbourhood.h"
 #include "base/map_lines.h"

@@ -118,7 +118,6 @@ u32 observe_changes(struct context *context, const struct registers *regs)
 
 /* ---- the signature ---- */
 
-
 /* Hashes the vectors without the parts that the processor may or may not keep: the last x87
  * instruction's addresses, the header, and components beyond AVX. */
 u64 forced_vector_hash(u64 extended)

@@ -1,8 +1,8 @@
-/* Replay: stopping a thread at the place where the log says it was forced. docs/FORCED.md explains
- * the levels.
+/* Replay: stops a thread at the place where the log has it forced. docs/FORCED.md explains the
+ * levels.
  *
- * Context: watch_next runs on the private stack or, after an emulated instruction, in the handler;
- * watch_handler runs in the master handler with the thread in user code, or in the stub that stands
+ * Context: watch_next runs on the private stack or, after an emulated instruction, in the handler.
+ * watch_handler runs in the master handler, with the thread in user code or in the stub that stands
  * for it. */
 #include "place/watch.h"
 #include "base/futex.h"

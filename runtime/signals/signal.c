@@ -248,7 +248,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 {
 	u32 moved = 0;
 	if (before_call)
-		context->slot->traced.entered_ns = 0; /* it was not made */
+		context->slot->traced.entered_ns = 0; /* the call was not made */
 	while (context->deferred_count) {
 		struct deferred_signal signal = context->deferred[0];
 		context->deferred_count--;
