@@ -1,7 +1,7 @@
-/* How many addresses a program may have (RLIMIT_AS): record only. What the runtime takes comes on
- * top, so that the program can map as much as without it: the kernel's soft limit follows what the
- * runtime maps, below a hard limit that leaves room for all of it. If the hard limit was set
- * before, and may not be raised, the program has less.
+/* The limit of the program's address space (RLIMIT_AS). Record only. What the runtime maps does not
+ * count against the limit, so the program can map as much as it could without the runtime: the
+ * kernel's soft limit grows with what the runtime maps, and the kernel's hard limit leaves room for
+ * all of it. If the hard limit was set earlier and cannot be raised, the program has less.
  *
  * Private stack. */
 #include "base/addresses.h"
@@ -10,7 +10,7 @@
 #include "gen/numbers.h"
 
 #define RLIMIT_AS 9
-/* Limits beyond this do not limit anything. */
+/* Limits from here on have no effect. */
 #define NO_LIMIT (1UL << 62)
 /* More than the runtime ever maps while it records. */
 #define MOST_OWN_BYTES (WINDOWS - RUNTIME_TEXT)
@@ -32,10 +32,11 @@ void addresses_allowed(
 	u64 now[2] = {~0UL, ~0UL};
 	*real = *limits;
 	if (limits->soft > limits->hard)
-		return; /* refused */
+		/* The kernel refuses this. */
+		return;
 	sys4(NR_prlimit64, 0, RLIMIT_AS, NULL, now);
 	real->hard = more(limits->hard, MOST_OWN_BYTES);
-	/* To keep it, or lower it, needs no privilege. */
+	/* Keeping or lowering the hard limit needs no privilege. */
 	if (limits->hard <= (before->known ? before->hard : now[1]) && real->hard > now[1])
 		real->hard = now[1];
 	real->soft = more(limits->soft, own_bytes());

@@ -3,14 +3,15 @@
 #define RETAKE_BASE_ADDRESSES_H
 #include "base/state.h"
 
-/* Record: what the kernel is told where the program says `limits`. */
+/* Record: translates the limits that the program sets, `limits`, into those for the kernel, `real`.
+ */
 void addresses_allowed(
 	struct process *process, const struct address_limits *limits, struct address_limits *real);
-/* Record: the runtime is about to map so many more bytes, or did not after all. */
+/* Record: the runtime is about to map `bytes` more, or, if negative, did not map them after all. */
 void addresses_grow(struct process *process, i64 bytes);
-/* Record: bytes of the header that a program gives back when it has begun. */
+/* Record: the bytes of the header that a program unmaps once it has begun. */
 u64 addresses_forgotten(void);
-/* Record: at the beginning of a program. */
+/* Record: called at the beginning of a program. */
 void addresses_begin(struct process *process, const struct carried *carried);
 
 #endif

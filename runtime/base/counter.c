@@ -4,7 +4,7 @@
 #include "base/sys.h"
 #include "gen/numbers.h"
 
-/* Where RDTSC traps for us too, the kernel's clock stands in for the counter. */
+/* Reads the kernel's clock in place of the counter where RDTSC traps for the runtime, too. */
 static u64 clock_ticks(void)
 {
 	struct {
@@ -22,7 +22,8 @@ static u64 processor_ticks(void)
 	return (u64)high << 32 | low;
 }
 
-/* Before the counter traps, so that what the program sees goes on from where it was. */
+/* Runs before the counter traps, so that the values the program sees continue from the counter's.
+ */
 void counter_compare(struct process *process)
 {
 	process->counter_ahead = processor_ticks() - clock_ticks();

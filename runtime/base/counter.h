@@ -4,7 +4,7 @@
 #include "base/state.h"
 
 void counter_compare(struct process *process);
-/* Record: its ticks, or what stands in for them. */
+/* Record: the counter's ticks, or the kernel's clock in its place. */
 u64 counter_read(const struct context *context);
 
 #endif

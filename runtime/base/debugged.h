@@ -1,17 +1,17 @@
-/* What a debugger sees of a replay that it watches. */
+/* Announcements to a debugger that watches a replay. */
 #ifndef RETAKE_BASE_DEBUGGED_H
 #define RETAKE_BASE_DEBUGGED_H
 #include "base/shared.h"
 #include "base/state.h"
 
-/* A place for a breakpoint, through the entry table. */
+/* A function for a breakpoint, reached through the entry table. */
 static inline void debug_event(u64 kind, u64 value)
 {
 	((void (*)(u64, u64))(RUNTIME_TEXT + ENTRY_DEBUG_EVENT))(kind, value);
 }
 
-/* A system call that somebody wants to know of: when the program makes it, and when it is on its
- * way back. */
+/* Announces a system call that the debugger catches, when the program makes it. `debug_return`
+ * announces its return. */
 static inline void debug_call(struct context *context)
 {
 	context->caught_call = (u32)context->number + 1;

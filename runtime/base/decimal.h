@@ -3,7 +3,7 @@
 #define RETAKE_BASE_DECIMAL_H
 #include "base/types.h"
 
-/* Digits and a zero, up to there; where they begin. */
+/* Writes the digits and a NUL so that they end at `end`. Returns where they begin. */
 static inline char *put_decimal(char *end, u64 value)
 {
 	*--end = 0;
@@ -13,7 +13,7 @@ static inline char *put_decimal(char *end, u64 value)
 	return end;
 }
 
-/* The link in /proc that leads to what a descriptor of the process leads to; it lies in `path`. */
+/* The path of a descriptor's link in /proc/self/fd. It is built in `path`. */
 static inline char *descriptor_link(char path[32], u32 descriptor)
 {
 	static const char folder[14] = "/proc/self/fd/";

@@ -1,20 +1,20 @@
-/* Waiting for the supervisor and waking it; and the end of the road. Any stack; makes system calls.
- */
+/* Waiting for the supervisor and waking it, clocks, and fatal errors. Any stack; makes system
+ * calls. */
 #include "base/futex.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, FUTEX_PRIVATE = 128 };
 
-/* Other processes map the header too, and may map the program's memory. What is in the runtime's
- * own data the kernel finds more quickly. */
+/* Other processes map the header too, and may map the program's memory. Only the runtime's own data
+ * is private; the kernel finds private futexes faster. */
 static u64 operation(const u32 *word, u64 plain)
 {
 	u64 at = (u64)word;
 	return at >= RUNTIME_DATA && at < HEADER_ADDRESS ? plain | FUTEX_PRIVATE : plain;
 }
 
-/* Returns after a wake, a signal, a timeout, or at once. */
+/* Returns after a wake, a signal or a timeout, or at once. */
 void futex_wait(u32 *word, u32 value, u64 timeout_ms)
 {
 	struct {

@@ -5,15 +5,15 @@
 
 void futex_wait(u32 *word, u32 value, u64 timeout_ms);
 void futex_wake(u32 *word, i32 count);
-/* Of one of the kernel's clocks. */
+/* The time of one of the kernel's clocks. */
 u64 clock_ns(u64 clock);
-/* On the monotonic clock. */
+/* The time of the monotonic clock. */
 u64 now_ns(void);
-/* How long the process has used processors. */
+/* The processor time that the process has used. */
 u64 computed_ns(void);
-/* On the program's standard error. */
+/* Prints a message on the program's standard error. */
 void complain(const char *message);
-/* A bug, or the machine cannot go on: say so and end the process. */
+/* Prints a message and ends the process, after a bug or where the machine cannot go on. */
 void fail(const char *message) NORETURN;
 
 #endif

@@ -1,4 +1,4 @@
-/* The registers that the runtime never touches, and so has not saved. Private stack. */
+/* Saves the registers that the runtime never touches and so has not saved. Private stack. */
 #include "base/image.h"
 
 void image_keep_registers(struct context *context)

@@ -1,4 +1,4 @@
-/* What images of recorded processes ask of threads: what of one only the processor has. */
+/* What threads keep for images of recorded processes: their state that only the processor has. */
 #ifndef RETAKE_BASE_IMAGE_H
 #define RETAKE_BASE_IMAGE_H
 #include "base/shared.h"
@@ -6,8 +6,8 @@
 
 void image_keep_registers(struct context *context);
 
-/* The thread may wait from here on, and another one take an image meanwhile. `goes_on`: how it
- * goes on from that. */
+/* From here on the thread may wait while another thread takes an image. `goes_on`: how the thread
+ * goes on after that. */
 static inline void image_note(struct context *context, u32 goes_on)
 {
 	if (LIKELY(!HEADER->images_wanted) || context->is_guest)
@@ -17,7 +17,7 @@ static inline void image_note(struct context *context, u32 goes_on)
 		image_keep_registers(context);
 }
 
-/* A program begins, or a copy of a process does. */
+/* Called when a program begins, or a copy of a process does. */
 static inline void image_program(struct context *context)
 {
 	context->process->images_seen = HEADER->images_wanted;

@@ -1,5 +1,5 @@
-/* What the kernel and the processor tell us of: calls that are made at places that are not patched,
- * and reads of the time-stamp counter. */
+/* Asks the kernel and the processor to report system calls from unpatched code and reads of the
+ * time-stamp counter. */
 #include "base/interception.h"
 #include "base/counter.h"
 #include "base/shared.h"
@@ -11,8 +11,8 @@
 
 enum { PR_SET_TSC = 26, PR_TSC_ENABLE = 1, PR_TSC_SIGSEGV = 2 };
 
-/* Where the counter traps, each switch to and from a thread where it does not changes a control
- * register, for which a virtual machine is left: 7 us. */
+/* While the counter traps for one thread only, every switch to or from that thread changes a
+ * control register. That costs a virtual machine an exit: 7 us. */
 static void trap_counter(struct context *context, u32 wanted)
 {
 	if (context->counter_traps == wanted)
@@ -30,8 +30,8 @@ static void trap_counter(struct context *context, u32 wanted)
 }
 
 /* Dispatch makes every call slower, by a quarter on some processors. So a recorded thread has it
- * only while it might come to a `syscall`: somewhere in unknown code, or in the restorer behind a
- * handler. Replay becomes little slower by it, and so it is a safeguard there. */
+ * only while it can reach a `syscall` instruction: in unknown code, or in the restorer behind a
+ * handler. Replay loses little time by it and keeps it on as a safeguard. */
 void arm_interception(struct context *context)
 {
 	u32 has_unknown = !logs() || context->process->unknown_calls;
@@ -53,7 +53,7 @@ void expect_returns(struct context *context)
 	arm_interception(context);
 }
 
-/* Before there is such code. Other threads notice when they take the baton. */
+/* Called before such code can run. Other threads notice when they take the baton. */
 void expect_untold(struct context *context, u32 because)
 {
 	if (context->process->domain && context->sections)

@@ -73,8 +73,8 @@ void walk_maps(void (*visit)(void *closure, const struct map_line *line), void *
 	sys1(NR_close, maps);
 }
 
-/* ioctl PROCMAP_QUERY of /proc/PID/maps, since Linux 6.11; sizes of names and of build ids, and
- * where they go, stay 0. */
+/* The ioctl PROCMAP_QUERY of /proc/PID/maps, since Linux 6.11. The sizes and addresses of the
+ * buffers for the name and the build id stay 0. */
 #define PROCMAP_QUERY 0xc0686611UL
 enum { MAP_READABLE = 1, MAP_WRITABLE = 2, COVERING_OR_NEXT = 16 };
 struct map_query {
@@ -89,7 +89,7 @@ struct writable_walk {
 	void *closure;
 };
 
-/* 0: the kernel cannot be asked. */
+/* Returns 0 if the kernel does not support the query. */
 static u32 query_writable(i64 maps, const struct writable_walk *walk)
 {
 	struct map_query query = {.size = sizeof query,
@@ -102,7 +102,7 @@ static u32 query_writable(i64 maps, const struct writable_walk *walk)
 			walk->visit(walk->closure, query.start, query.end);
 		query.address = query.end;
 	}
-	return !result || result == -2; /* ENOENT: there is no other */
+	return !result || result == -2; /* ENOENT: no further mapping */
 }
 
 static void visit_if_writable(void *closure, const struct map_line *line)

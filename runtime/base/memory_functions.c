@@ -1,8 +1,8 @@
-/* The four functions the compiler may call by itself. General registers only; any stack;
+/* The four functions that the compiler may call on its own. General registers only; any stack;
  * async-signal-safe. */
 #include "base/types.h"
 
-/* Below, starting a string instruction costs more than it saves. */
+/* Below this size, starting a string instruction costs more than it saves. */
 #define STRING_INSTRUCTION_BYTES 512
 
 typedef u64 __attribute__((may_alias, aligned(1))) unaligned;
@@ -17,7 +17,8 @@ void *memcpy(void *destination, const void *source, u64 bytes)
 			*(unaligned *)to = *(const unaligned *)from;
 		while (bytes--) {
 			*to++ = *from++;
-			__asm__ volatile("" : : : "memory"); /* or this becomes a call of itself */
+			/* Keeps the compiler from turning this loop into a call of memcpy. */
+			__asm__ volatile("" : : : "memory");
 		}
 		return result;
 	}

@@ -1,4 +1,4 @@
-/* A lock of the process. */
+/* A lock that all threads of a process share. */
 #include "base/process_lock.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -10,7 +10,8 @@ void process_lock(void)
 	if (!traces() ||
 		__atomic_compare_exchange_n(lock, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
-	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE)) /* 2: somebody waits */
+	/* The value 2 means that a thread waits. */
+	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE))
 		futex_wait(lock, 2, 100);
 }
 

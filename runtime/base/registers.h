@@ -1,4 +1,4 @@
-/* For assembly: the program's registers, as %gs finds them. */
+/* For assembly: the program's registers, relative to %gs. */
 #ifndef RETAKE_BASE_REGISTERS_H
 #define RETAKE_BASE_REGISTERS_H
 #include "contract/offsets.h"
@@ -22,7 +22,7 @@
 #define RIP CONTEXT_REGS + REGISTERS_RIP
 #define EFLAGS CONTEXT_REGS + REGISTERS_EFLAGS
 
-/* Flags as compiled code wants them, on a stack of ours. */
+/* Sets the flags that compiled code expects, on a stack of the runtime. */
 #define CALM_FLAGS \
 	pushq $2;  \
 	popfq

@@ -1,10 +1,10 @@
-/* Back to the program, with the registers that the thread's struct context says.
+/* Returns to the program, with the registers from the thread's struct context.
  *
  * Context: nothing of the runtime is needed any more; general registers only. */
 #include "base/registers.h"
 
 	.text
-/* Fast, from the middle of compiled code that does not return: see runtime_syscall. */
+/* LEAVE_FAST from the middle of compiled code that does not return: see runtime_syscall. */
 	.globl leave_fast, leave_kept
 leave_fast:
 	mov %gs:RBX, %rbx
@@ -14,7 +14,7 @@ leave_fast:
 	mov %gs:R14, %r14
 	mov %gs:R15, %r15
 leave_kept:
-	/* Fast: the compiled code kept the callee-saved registers. */
+	/* LEAVE_FAST: the compiled code kept the callee-saved registers. */
 	mov %gs:EFLAGS, %r11
 	test $FLAG_ODD, %r11d
 	jnz restore_full /* only popf restores them */
@@ -54,7 +54,7 @@ leave_kept:
 	mov %gs:RCX, %rcx
 	.endm
 
-/* Every register exactly as struct context says. */
+/* Sets every register exactly as struct context says. */
 	.globl restore_full, restore_registers, restore_jump, restore_stepping, restore_stepping_end
 restore_full:
 	mov %gs:CONTEXT_STACK_TOP, %rsp
@@ -71,7 +71,8 @@ restore_registers:
 	mov %gs:RSP, %rsp
 restore_jump:
 	jmp *%gs:RIP
-	/* As the kernel does it: the first trap comes behind an instruction of the program. */
+	/* As after a return from the kernel, the first trap comes after one instruction of the
+	 * program. */
 restore_stepping:
 	CALM_FLAGS /* iret refuses the nested-task flag */
 	pushq $0x2b /* ss */

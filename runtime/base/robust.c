@@ -1,6 +1,7 @@
-/* What the kernel does to the memory of a dying thread, done by us at an ordered point, so that
- * replay can repeat it: the locks of its robust list, and the word that says that it lives. The
- * kernel walks the list again later and finds nothing of the thread's any more. Private stack. */
+/* Does to the memory of a dying thread what the kernel does, but at an ordered point, so that
+ * replay can repeat it: releases the locks of its robust list and clears the word that says that
+ * the thread lives. When the kernel walks the list later, it finds nothing left to do. Private
+ * stack. */
 #include "base/robust.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -42,7 +43,7 @@ static void release_list(struct context *context)
 	u64 pending = head.pending & ~1UL, entry = head.next & ~1UL;
 	for (u32 i = 0; i < MOST_ENTRIES && entry && entry != context->robust_list; i++) {
 		u64 next;
-		/* Before the lock is free for others. */
+		/* Read `next` before the lock is free for other threads. */
 		u32 more = copy_user(&next, (const void *)entry, 8) == 0;
 		if (entry != pending)
 			release(context, entry + (u64)head.futex_offset);
@@ -61,7 +62,8 @@ void thread_id_clear(struct context *context)
 	if (!context->clear_tid)
 		return;
 	if (context->is_guest && executes())
-		sys1(NR_set_tid_address, 0); /* not once more, when the word is used again */
+		/* The kernel must not clear the word again after the program reuses it. */
+		sys1(NR_set_tid_address, 0);
 	copy_user((void *)context->clear_tid, &zero, 4);
 	if (executes())
 		futex_wake((u32 *)context->clear_tid, 1);

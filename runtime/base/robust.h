@@ -3,10 +3,10 @@
 #define RETAKE_BASE_ROBUST_H
 #include "contract/context.h"
 
-/* The thread dies, perhaps with its process: its locks are left to others, and whoever shares its
- * memory from another process sees that it is gone. */
+/* The thread dies, perhaps with its process. Releases its locks, and lets other processes that
+ * share its memory see that it is gone. */
 void memory_left(struct context *context);
-/* The thread dies; others of its process go on. */
+/* The thread dies, and others of its process go on. */
 void thread_id_clear(struct context *context);
 
 #endif

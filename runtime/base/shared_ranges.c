@@ -1,8 +1,9 @@
-/* Which memory of this process others may have, too. Private stack, or the master handler. */
+/* The memory of this process that other processes may share. Private stack, or the master handler.
+ */
 #include "base/shared_ranges.h"
 #include "base/state.h"
 
-/* Ranges are never taken away: one too many only makes signatures of forced points shorter. */
+/* Ranges are never removed. A range too many only makes signatures of forced points shorter. */
 void shared_note(u64 start, u64 bytes)
 {
 	struct process *process = PROCESS_INITIAL;
@@ -19,7 +20,7 @@ void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes)
 		shared_note(to, new_bytes);
 }
 
-/* Whether calls of other processes may be writing there. */
+/* Returns whether calls of other processes may write to this memory. */
 u32 shared_overlaps(u64 start, u64 end)
 {
 	const struct process *process = PROCESS_INITIAL;

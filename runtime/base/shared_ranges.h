@@ -4,7 +4,7 @@
 #include "contract/context.h"
 
 void shared_note(u64 start, u64 bytes);
-/* An mremap. */
+/* Called after an mremap. */
 void shared_moved(u64 from, u64 bytes, u64 to, u64 new_bytes);
 u32 shared_overlaps(u64 start, u64 end);
 

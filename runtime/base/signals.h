@@ -1,4 +1,4 @@
-/* Numbers of signals, and sets of them as the kernel has them. */
+/* Signal numbers, and sets of signals in the kernel's layout. */
 #ifndef RETAKE_BASE_SIGNALS_H
 #define RETAKE_BASE_SIGNALS_H
 

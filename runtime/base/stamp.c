@@ -1,4 +1,4 @@
-/* Stamps of threads whose time-stamp counter traps, and of those that have none. Any stack. */
+/* Stamps of threads whose time-stamp counter traps, and of threads without stamps. Any stack. */
 #include "base/stamp.h"
 #include "base/counter.h"
 #include "base/shared.h"
@@ -6,7 +6,8 @@
 #include "base/vdso_clock.h"
 #include "gen/numbers.h"
 
-/* To ask the kernel takes as long as a call: so many events go by for each, */
+/* Reading the kernel's clock takes as long as a system call. So a thread reads it once in this many
+ * events, or when the coarse clock has ticked. */
 #define EVENTS_PER_CLOCK 16u
 #define CLOCK_MONOTONIC_COARSE 6
 
@@ -18,7 +19,8 @@ void stamps_begin(struct context *context)
 		context->stamps = context->counter_traps ? STAMPS_CLOCK : STAMPS_COUNTER;
 }
 
-/* unless its tick has come since, every few milliseconds. The vDSO knows without the counter. */
+/* Returns whether the coarse clock has ticked since the last call; it ticks every few milliseconds.
+ * The vDSO reads it without the counter. */
 static u32 has_ticked(struct context *context)
 {
 	clock_function *function = vdso_clock_of(context, NR_clock_gettime);

@@ -1,14 +1,14 @@
-/* Record: when events happen. A stamp is the last word of an event that has EVENT_STAMPED: units of
- * the time-stamp counter since the stamp before. It comes with what costs much more than it does:
- * calls that the kernel answers, and events that are rare. Clocks that the program reads tell the
- * time themselves. Any stack. */
+/* Record: when events happen. A stamp is the last word of an event that has EVENT_STAMPED. It
+ * counts units of the time-stamp counter since the stamp before. Only events that cost much more
+ * than a stamp have one: calls that the kernel answers, and rare events. Clocks that the program
+ * reads tell the time anyway. Any stack. */
 #ifndef RETAKE_BASE_STAMP_H
 #define RETAKE_BASE_STAMP_H
 #include "contract/context.h"
 
 #define STAMP_BYTES 8UL
 
-/* Where the thread's stamps come from, now that it is known whether its counter traps. */
+/* Chooses the source of the thread's stamps, once it is known whether its counter traps. */
 void stamps_begin(struct context *context);
 u8 stamp_otherwise(struct context *context, u8 *at);
 
@@ -19,8 +19,8 @@ static inline u64 stamp_since(struct context *context, u64 counter)
 	return now - before;
 }
 
-/* The time of an event whose stamp is put there later; 0: `stamp_put` finds it out. To read the
- * counter takes long, but what is done between costs hardly anything meanwhile: so this comes first
+/* Reads the time for a stamp that is written later. Returns 0 if `stamp_put` has to find the time.
+ * Reading the counter takes long but overlaps with the work that follows, so callers do it first
  * when the kernel is back. */
 static inline __attribute__((always_inline)) u64 stamp_read(const struct context *context)
 {
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) u64 stamp_read(const struct context
 	return (u64)high << 32 | low;
 }
 
-/* Puts it there, behind an event that has all else. The flag that the event has for it. */
+/* Writes the stamp behind the rest of the event. Returns the flag that the event gets for it. */
 static inline __attribute__((always_inline)) u8 stamp_put(
 	struct context *context, u8 *at, u64 counter)
 {
@@ -41,9 +41,9 @@ static inline __attribute__((always_inline)) u8 stamp_put(
 	return EVENT_STAMPED;
 }
 
-/* Of an event with these flags. */
+/* The size of the stamp of an event with these flags. */
 static inline u64 stamp_bytes(u8 flags) { return flags & EVENT_STAMPED ? STAMP_BYTES : 0; }
-/* Where its stamp begins, or it ends. */
+/* The end of an event without its stamp. */
 static inline const u8 *body_end(const struct event *event)
 {
 	return (const u8 *)event + event->size - stamp_bytes(event->flags);

@@ -1,4 +1,4 @@
-/* What threads of a process have in common, and what every file asks of a thread. */
+/* What the threads of a process share, and what every file asks about a thread. */
 #ifndef RETAKE_BASE_STATE_H
 #define RETAKE_BASE_STATE_H
 #include "base/capabilities.h"
@@ -10,7 +10,7 @@ struct signal_action {
 	u64 handler, flags, restorer, mask;
 };
 #define MAX_RESERVATIONS 512
-/* A library whose stubs have their place. */
+/* A library whose stubs have their addresses reserved. */
 struct reservation {
 	u64 base;
 	u32 file;
@@ -28,7 +28,7 @@ struct child {
 
 #define REFERRED_FILES 4u
 
-/* Replay: a stored file that is open, by a process of this mark; 0: none. */
+/* Replay: an open stored file. `mark` names the process that opened it; 0: the entry is free. */
 struct referred {
 	u64 mark;
 	u8 content[32];
@@ -38,82 +38,100 @@ struct referred {
 struct packet_ring {
 	u32 is_used, descriptor, version;
 	u32 block_bytes, blocks, frame_bytes, frames_per_block;
-	u32 next;  /* the part that was not looked at, for lack of room */
-	u64 shown; /* where the program has it; 0: it is not mapped */
+	/* The block or frame where the next look begins. */
+	u32 next;
+	/* The address where the program has mapped the ring; 0: it is not mapped. */
+	u64 shown;
 };
 
 /* Record, sync policy: the last thread of a process that ended. */
 struct ended {
-	u32 stream; /* + 1; 0: nobody, or it is being written */
+	/* The stream plus 1; 0: none, or another thread is writing this. */
+	u32 stream;
 	u32 count;
-	u64 operations; /* one more than it made */
+	/* One more than the operations that the thread made. */
+	u64 operations;
 };
 
 struct process {
-	/* NULL: one thread, no memory shared with others. At replay each thread's context says
-	 * where it is. */
+	/* NULL: one thread, no memory shared with others. At replay each thread's context has its
+	 * own pointer. */
 	struct domain *domain;
 	struct domain private_domain;
 	struct ended ended;
-	/* Record: of the thread that took the private domain's baton last. */
+	/* Record: the thread that took the private domain's baton last. */
 	struct context *holder;
 	u32 thread_count;
-	u32 progress_mapped; /* replay, sync policy: there is room for `struct progress` */
-	u32 had_threads;     /* this process, or one that it is a copy of */
-	/* Replay: a thread has ended the process; the last of the others does it. with
-	 * ending_status. */
+	/* Replay, sync policy: memory for `struct progress` is mapped. */
+	u32 progress_mapped;
+	/* This process, or one that it is a copy of, had several threads. */
+	u32 had_threads;
+	/* Replay: a thread has ended the process. The last of the other threads carries it out,
+	 * with ending_status. */
 	u32 ending;
-	u32 ending_status; /* wait status */
-	/* Record: stream + 1 of the thread that is ending all others: those get no turn any more.
-	 */
-
+	/* A wait status. */
+	u32 ending_status;
+	/* Record: stream + 1 of the thread that is ending all others. The others get no turn any
+	 * more. */
 	u32 alone;
-	u32 lock; /* trace: see process_lock */
-	/* Record: more than there is room for: not all are known. Of the first process in this
-	 * memory. */
+	/* Trace: see process_lock. */
+	u32 lock;
+	/* Record: the number of ranges; MAX_SHARED_RANGES + 1: some are unknown, for lack of room.
+	 * Kept in the first process of this memory. */
 	u32 shared_range_count;
-	/* Record: where memory is, or was, that other processes may have too. */
+	/* Record: memory that other processes have, had, or may have, too. */
 	struct address_range shared_ranges[MAX_SHARED_RANGES];
-	u32 stored_count; /* record: files that the supervisor stored for it */
-	/* Record: there is code that may call the kernel where nothing is patched. */
+	/* Record: how many files the supervisor stored for this process. */
+	u32 stored_count;
+	/* Record: some code may call the kernel from unpatched places. */
 	u32 unknown_calls;
-	/* Record: there is code that does not tell by what its threads synchronise: the place of a
-	 * file in the header, plus 1; ~0: it was made at run time. */
+	/* Record: some code does not tell how its threads synchronise. The place of its file in the
+	 * header, plus 1; ~0: the code was made at run time. */
 	u32 untold;
-	/* Record: nobody knows how often a handler may return. */
+	/* Record: the number of returns of a handler is unknown. */
 	u32 frames_kept;
 	struct signal_action actions[65];
-	/* Record: what the program believes of RLIMIT_AS. */
+	/* Record: the RLIMIT_AS that the program sees. */
 	struct address_limits address_limits;
-	/* Record: what the runtime mapped besides what every process has. Of the first process in
-	 * this memory. */
+	/* Record: bytes that the runtime mapped besides what every process has. Kept in the first
+	 * process of this memory. */
 	u64 own_bytes;
-	u64 break_start, break_end; /* replay: the emulated program break */
-	u32 region_count;	    /* regions ever handed out */
-	u32 region_free;	    /* the first that is free, plus 1 */
-	u8 pools[MAX_POOLS / 8];    /* record: which pools are attached here */
+	/* Replay: the emulated program break. */
+	u64 break_start, break_end;
+	/* The number of regions ever handed out. */
+	u32 region_count;
+	/* The first free region, plus 1. */
+	u32 region_free;
+	/* Record: the pools that are attached here. */
+	u8 pools[MAX_POOLS / 8];
 	struct descriptor_uses uses;
-	/* Record: descriptors of regular files whose writes do not wait for the disk, */
+	/* Record: descriptors of regular files whose writes do not wait for the disk. */
 	u64 files[LOW_DESCRIPTORS / 64];
-	/* Those for which the kernel was asked whether calls wait, */
+	/* Record: descriptors for which the runtime has asked the kernel whether calls wait. */
 	u64 asked[LOW_DESCRIPTORS / 64];
-	u64 ready[LOW_DESCRIPTORS / 64]; /* and those whose calls do not: O_NONBLOCK */
-	/* Record: descriptors whose files are none of the header's shared files, */
+	/* Record: descriptors whose calls do not wait: O_NONBLOCK. */
+	u64 ready[LOW_DESCRIPTORS / 64];
+	/* Record: descriptors whose files are not among the header's shared files. */
 	u64 apart[LOW_DESCRIPTORS / 64];
-	u32 apart_among; /* when those were so many */
-	/* Record: descriptors whose position nobody else moves: the process opened them, and has
-	 * not passed them on. */
+	/* Record: the number of shared files for which `apart` holds. */
+	u32 apart_among;
+	/* Record: descriptors whose file position no other process moves: this process opened them
+	 * and has not passed them on. */
 	u64 positions[LOW_DESCRIPTORS / 64];
-	u32 without_leases; /* record: the supervisor cannot look at its files */
-	/* Record: calls that closed or replaced a descriptor, while there were threads. */
+	/* Record: the supervisor cannot look at the files of this process. */
+	u32 without_leases;
+	/* Record: calls that closed or replaced a descriptor while the process had several threads.
+	 */
 	u64 closings_begun, closings_ended;
 	/* Record: threads that have printed, or are about to, and have not logged it. */
 	u32 printing;
-	u32 closing; /* Record: one ends the process, when those have logged it. */
-	/* Record: its threads, or another process and it, may have more or fewer descriptors in
-	 * common than is usual. */
+	/* Record: a thread ends the process once the printing threads have logged their output. */
+	u32 closing;
+	/* Record: the threads of this process may not share all descriptors, or another process may
+	 * share them. */
 	u32 mixed_descriptors;
-	/* Record: rings of packets, and how many of them the program has mapped. */
+	/* Record: rings of packets. `packet_rings_shown` counts those that the program has mapped.
+	 */
 	struct packet_ring packet_rings[MAX_PACKET_RINGS];
 	u32 packet_rings_shown;
 	u32 reservation_count;
@@ -126,33 +144,40 @@ struct process {
 	/* Replay: stored files that are open. */
 	struct referred referred[REFERRED_FILES];
 	u32 referred_next;
-	u32 children_count; /* replay: those that its parent may wait for */
+	/* Replay: the children that this process may wait for. */
+	u32 children_count;
 	struct child children[MAX_CHILDREN];
 	u64 vdso_start, vdso_end;
-	/* Record: which of the images asked for has been taken, or is not to be. */
+	/* Record: the number of the last requested image that was taken or skipped. */
 	u32 images_seen;
-	u32 hides_memory; /* record: a copy of it would lack memory */
-	u32 first_status; /* with which its first thread ended, before others */
-	u32 first_waits;  /* replay: the thread that is first here waits for the others to end */
-	/* Record: where the program began: the stream, and events of it before. */
+	/* Record: a copy of the process would lack memory. */
+	u32 hides_memory;
+	/* The exit status of the first thread, which ended before others. */
+	u32 first_status;
+	/* Replay: the first thread of the process waits for the others to end. */
+	u32 first_waits;
+	/* Record: where the program began: the stream, and the events of it before. */
 	u32 program_stream;
 	u64 program_events;
-	u32 is_placed; /* record: it has said itself where its threads are to run */
+	/* Record: the program has chosen the cores of its threads itself. */
+	u32 is_placed;
 	u32 counter_compared;
-	/* Record: ticks of the time-stamp counter beyond what the kernel's clock makes of them. */
+	/* Record: the ticks that the time-stamp counter is ahead of the kernel's clock. */
 	u64 counter_ahead;
-	u64 clocks;	      /* record: where the vDSO is as long as we can call it; 0: not */
-	u32 first_stub_count; /* of the program and of its interpreter */
+	/* Record: the address of the vDSO while the runtime can call it; else 0. */
+	u64 clocks;
+	/* The stubs of the program and of its interpreter. */
+	u32 first_stub_count;
 	struct address_range first_stubs[2];
-	/* Trace, or replay for one: mapped files whose pages are of interest; MAX_LOOKED + 1: more
-	 * than that. */
+	/* Trace, or replay for a trace: mapped files whose pages are of interest; MAX_LOOKED + 1:
+	 * there are more. */
 	u32 looked_count;
 	struct address_range looked[MAX_LOOKED];
-	/* Record: text that is not executable although the program thinks so. */
+	/* Record: text that the program believes to be executable, but is not. */
 	u32 hidden_count;
 	struct address_range hidden[MAX_HIDDEN];
 };
-/* In `counter_traps`: exec keeps what the program before had. */
+/* A value of `counter_traps`: exec keeps the setting of the program before. */
 #define COUNTER_UNKNOWN 2u
 #define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)
 static inline struct context *context_self(void)
@@ -172,14 +197,15 @@ static inline struct context *context_of(u32 region)
 {
 	return (struct context *)(region_address(region) + REGION_CONTEXT);
 }
-/* What says in a lock that the thread has it. */
+/* The value that marks this thread as the holder of a lock. */
 static inline u32 as_holder(const struct context *context) { return context->slot->stream + 1; }
 static inline u32 slots_used(void)
 {
 	u32 used = __atomic_load_n(&HEADER->slots_used, __ATOMIC_ACQUIRE);
 	return used < HEADER->slot_limit ? used : HEADER->slot_limit;
 }
-/* A thread that lives, of this process; another one than this. */
+/* Returns whether a slot belongs to a live thread of this process. `is_sibling` excludes the thread
+ * itself. */
 static inline u32 is_of_process(const struct context *context, const struct slot *slot)
 {
 	return slot->pid == context->slot->pid &&

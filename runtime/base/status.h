@@ -1,4 +1,4 @@
-/* Flags of the processor that programs look at. */
+/* Flags of the processor that programs read. */
 #ifndef RETAKE_BASE_STATUS_H
 #define RETAKE_BASE_STATUS_H
 

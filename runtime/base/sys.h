@@ -17,7 +17,7 @@
 #define O_NONBLOCK 04000
 #define O_NOFOLLOW 0400000
 #define O_CLOEXEC 02000000
-/* Of st_mode: what kind of file. */
+/* Of st_mode: the type of a file. */
 #define MODE_KIND 0170000u
 #define MODE_REGULAR 0100000u
 
@@ -39,8 +39,8 @@ static inline i64 sys6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 #define sys3(n, a, b, c) sys6(n, (u64)(a), (u64)(b), (u64)(c), 0, 0, 0)
 #define sys4(n, a, b, c, d) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), 0, 0)
 #define sys5(n, a, b, c, d, e) sys6(n, (u64)(a), (u64)(b), (u64)(c), (u64)(d), (u64)(e), 0)
-/* The kernel keeps the number of each core in the limit of this segment, for programs to read
- * without a call. */
+/* The number of the core. The kernel keeps it in the limit of this segment, so that programs can
+ * read it without a call. */
 static inline u32 this_core(void)
 {
 	u64 limit = 0;

@@ -1,4 +1,4 @@
-/* The clock of traces: the time-stamp counter where it is usable, the kernel's clock elsewhere. Any
+/* The clock of traces: the time-stamp counter where it is usable, else the kernel's clock. Any
  * stack. */
 #include "base/trace_clock.h"
 #include "base/futex.h"
@@ -15,7 +15,7 @@ u64 trace_clock(u32 *processor)
 		return clock_ns(0 /* CLOCK_REALTIME */);
 	}
 	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(aux));
-	*processor = aux & 0xfff; /* as Linux sets IA32_TSC_AUX */
+	*processor = aux & 0xfff; /* Linux keeps the processor's number here in IA32_TSC_AUX */
 	u64 ticks = ((u64)high << 32 | low) - header->clock_counter;
 	return header->clock_ns + (u64)((unsigned __int128)ticks * header->clock_scale >> 32);
 }

@@ -3,7 +3,7 @@
 #ifndef RETAKE_TYPES_H
 #define RETAKE_TYPES_H
 
-/* For what is declared, too: no address goes through a table. */
+/* Applies to declarations, too: no address goes through a table. */
 #pragma GCC visibility push(hidden)
 
 typedef unsigned char u8;
@@ -24,7 +24,7 @@ typedef long i64;
 #endif
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* A function that no ordinary call comes to. */
+/* A function that ordinary calls do not reach. */
 #define SELDOM __attribute__((cold, noinline))
 #define PAGE_BYTES 4096UL
 #define PAGE_FLOOR(x) ((u64)(x) & ~(PAGE_BYTES - 1))

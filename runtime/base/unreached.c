@@ -1,8 +1,9 @@
 /* Pages of patched files on which no function is known, but the bytes of a call or of a counter
- * read occur: tables, most likely, as those of libcrypto. Nobody executes them, but to be sure that
- * nobody does unnoticed, the kernel would have to dispatch all calls, and the processor to trap the
- * counter. Instead these pages are not executable; who executes them all the same brings all that
- * about first. Record only. Private stack, or the alternate one after a fault. */
+ * read occur. Most are tables, such as those of libcrypto, and no thread executes them. To catch a
+ * thread that does, the kernel would have to dispatch all calls, and the counter would have to
+ * trap. Instead these pages are not executable. A thread that executes one faults, and the fault
+ * turns on dispatch and traps before the thread goes on. Record only. Private stack, or the
+ * alternate one after a fault. */
 #include "base/unreached.h"
 #include "base/interception.h"
 #include "base/shared.h"
@@ -13,11 +14,11 @@
 
 #define PR_GET_MDWE 66UL
 
-/* What is not executable now could not be made so again. */
+/* Returns whether the kernel would refuse to make a page executable again. */
 static u32 is_denied_execution(void) { return sys5(NR_prctl, PR_GET_MDWE, 0, 0, 0, 0) > 0; }
 
-/* Of a file whose image has just been put over its text: the pages in a part of memory. 1: none of
- * them can be executed now. */
+/* Hides the unreached pages within a range of memory, after the image of their file was put over
+ * its text. Returns 1 if none of them can be executed now. */
 u32 unreached_hide(
 	struct process *process, const struct file_entry *file, u64 bias, u64 start, u64 end)
 {
@@ -45,7 +46,8 @@ void unreached_restore(struct process *process)
 	process->hidden_count = 0;
 }
 
-/* From here on the program's text is as it should be, and all that it may do is caught. */
+/* Makes the hidden pages executable again. From here on everything that the program may do there is
+ * caught. */
 void unreached_show(struct context *context)
 {
 	unreached_restore(context->process);
@@ -62,7 +64,7 @@ u32 unreached_holds(const struct process *process, u64 address)
 	return 0;
 }
 
-/* The program is about to change something about these addresses; `gone`: what is there vanishes.
+/* Called before the program changes the mapping of these addresses. `gone`: the mapping vanishes.
  */
 void unreached_touch(struct context *context, u64 start, u64 bytes, u32 gone)
 {

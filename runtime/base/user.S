@@ -1,15 +1,15 @@
-/* What touches the program's memory, extended state and stack, and may fault there: the master
- * handler knows the places, and goes on at the fixups. The window is here too, in which a call may
- * wait.
+/* Code that touches the program's memory, extended state and stack, and may fault there. The master
+ * handler knows these places and goes on at their fixups. The window for calls that may wait is
+ * here, too.
  *
  * Context: on the private stack or in the master handler. Only general registers are used, except
  * where extended state is saved on purpose. */
 #include "contract/offsets.h"
 
 	.text
-/* call_kernel_window(number, arguments): where calls that may wait are made, with
- * kernel_window_here in call.c. A signal that arrives before the instruction moves us to
- * window_abort; one that makes the kernel restart the call finds rip at window_call: the same. */
+/* call_kernel_window(number, arguments): makes calls that may wait, as kernel_window_here in call.c
+ * does. A signal that arrives before the instruction moves the thread to window_abort. So does a
+ * signal after which the kernel restarts the call: it finds rip at window_call. */
 	.globl call_kernel_window, window_start, window_call, window_abort
 call_kernel_window:
 	mov %rdi, %rax
@@ -29,13 +29,13 @@ window_abort:
 	mov $-512, %rax
 	ret
 
-/* copy_user(destination, source, bytes): bytes not copied. Either side may be the program's memory
- * and fault. */
+/* copy_user(destination, source, bytes): returns the number of bytes not copied. Either side may be
+ * the program's memory and fault. */
 	.globl copy_user, copy_user_start, copy_user_end, copy_user_fixup
 copy_user:
 	mov %rdx, %rcx
 copy_user_start:
-	cmp $512, %rcx /* below, starting a string instruction costs more than it saves */
+	cmp $512, %rcx /* below this, starting a string instruction costs more than it saves */
 	ja 4f
 	sub $32, %rcx
 	jb 2f
@@ -64,7 +64,7 @@ copy_user_start:
 	jz copy_user_end
 	cmp $8, %rdx
 	jb 6f
-	mov -8(%rsi,%rcx), %rax /* once more with the bytes before */
+	mov -8(%rsi,%rcx), %rax /* copies the tail together with bytes before it */
 	mov %rax, -8(%rdi,%rcx)
 	xor %ecx, %ecx
 	jmp copy_user_end
@@ -80,20 +80,21 @@ copy_user_end:
 	mov %rcx, %rax
 	ret
 copy_user_fixup:
-	mov %rdx, %rax /* how much was copied does not matter to any caller */
+	mov %rdx, %rax /* no caller needs to know how much was copied */
 	ret
 
-/* string_length_user(text, limit): bytes before the NUL, limit if there is none, -1 on a fault. */
+/* string_length_user(text, limit): returns the bytes before the NUL, limit if there is none, -1 on
+ * a fault. */
 	.globl string_length_user, string_user_start, string_user_end, string_user_fixup
 string_length_user:
-	mov %rdi, %rdx /* by words, none of which goes on in another page */
+	mov %rdi, %rdx /* reads whole words, none of which crosses a page */
 	and $-8, %rdx
 	mov %edi, %ecx
 	and $7, %ecx
 	shl $3, %ecx
 	mov $-1, %r8
 	shl %cl, %r8
-	not %r8 /* what is before the text is no NUL */
+	not %r8 /* the bytes before the text must not count as NULs */
 	mov $0x0101010101010101, %r9
 	mov $0x8080808080808080, %r10
 string_user_start:
@@ -144,8 +145,8 @@ extended_restore_fixup:
 	mov $1, %eax
 	ret
 
-/* hash_user_blocks(bytes, block_count, lanes[4]): mixes 32-byte blocks into four lanes; 0, or 1
- * after a fault. */
+/* hash_user_blocks(bytes, block_count, lanes[4]): mixes 32-byte blocks into four lanes. Returns 0,
+ * or 1 after a fault. */
 	.globl hash_user_blocks, hash_user_start, hash_user_end, hash_user_fixup
 hash_user_blocks:
 	push %rbx
@@ -201,7 +202,7 @@ call_on_stack:
 	call *%rax
 	ud2
 
-/* Behind the kernel's own frames. */
+/* The restorer of the kernel's own signal frames. */
 	.globl signal_restorer
 	.balign 16
 	nop

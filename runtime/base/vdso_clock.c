@@ -1,4 +1,5 @@
-/* The vDSO's clocks, by what was there before the patcher came. Record only. Private stack. */
+/* Calls the vDSO's clocks through the vDSO's original code, which the patcher saved. Record only.
+ * Private stack. */
 #include "base/vdso_clock.h"
 #include "base/shared.h"
 #include "base/state.h"

@@ -5,9 +5,9 @@
 
 typedef i64 clock_function(u64 first, u64 second);
 
-/* Record: what answers that system call in the vDSO; NULL: nothing, or it is not there any more. */
+/* Record: the vDSO's function for a system call; NULL: it has none, or the vDSO is gone. */
 clock_function *vdso_clock_of(const struct context *context, u32 number);
-/* Its result. */
+/* Calls a clock function. Returns its result. */
 i64 vdso_clock_ask(struct context *context, clock_function *function, u64 first, u64 second);
 
 #endif

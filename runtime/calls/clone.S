@@ -1,7 +1,7 @@
-/* Makes a thread or process: the child has a stack of its own, and %gs before it needs it. */
+/* Makes a thread or process. The child gets its own stack, and %gs before its first use. */
 
 	.text
-/* clone_on_stack(flags, stack, parent_tid, child_tid, tls, child): the child goes to
+/* clone_on_stack(flags, stack, parent_tid, child_tid, tls, child): the child calls
  * child_start(child) on its own stack. */
 	.globl clone_on_stack
 clone_on_stack:
@@ -12,7 +12,7 @@ clone_on_stack:
 	jz .Lborn
 	ret
 
-/* clone3_on_stack(fields, bytes, child): the same, and `fields` says on which stack. */
+/* clone3_on_stack(fields, bytes, child): the same, with the stack in `fields`. */
 	.globl clone3_on_stack
 clone3_on_stack:
 	mov %rdx, %r9
@@ -31,14 +31,15 @@ clone3_on_stack:
 	call child_start
 	ud2
 
-/* image_copy(number): a copy of this process, whose number goes to *number. What makes it shares
- * the memory, as after vfork, and ends at once. So nobody here is the copy's parent. Returns what
- * the clone of the maker does; in the copy 0. */
+/* image_copy(number): makes a copy of this process and stores its number in *number. The copy is
+ * made by an intermediate process, which shares the memory as after vfork and ends at once. So the
+ * copy has no parent here. Returns the number of the intermediate process or an error; in the copy
+ * 0. */
 	.globl image_copy
 image_copy:
 	mov %rdi, %r9
 	mov $56, %eax
-	mov $0x4100, %edi /* CLONE_VM | CLONE_VFORK, and no signal when it ends */
+	mov $0x4100, %edi /* CLONE_VM | CLONE_VFORK, without an exit signal */
 	xor %esi, %esi
 	xor %edx, %edx
 	xor %r10d, %r10d

@@ -1,4 +1,4 @@
-/* From the handler that a row of the table names to the function. Private stack. */
+/* Calls the function for the handler that a row of the table names. Private stack. */
 #include "calls/custom.h"
 #include "base/futex.h"
 #include "mode/call.h"

@@ -5,7 +5,7 @@
 
 struct call;
 
-/* By the handler that its row names. */
+/* Calls the handler that the row names. */
 u32 handle_custom(struct call *call);
 
 #endif

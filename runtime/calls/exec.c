@@ -1,4 +1,4 @@
-/* Another program in the same process. Private stack. */
+/* Runs another program in the same process. Private stack. */
 #include "base/addresses.h"
 #include "base/debugged.h"
 #include "base/decimal.h"
@@ -24,11 +24,11 @@ static u32 has_siblings(const struct context *context)
 	for (u32 i = 0; i < used; i++)
 		if (is_sibling(context, &HEADER->slots[i]))
 			return 1;
-	return context->process->thread_count > 1; /* those that have not begun are counted */
+	return context->process->thread_count > 1; /* also counts threads that have not begun */
 }
 
-/* The exec ends the other threads, wherever they are: what they did before it in the recording
- * comes first. Each comes to the end of its stream. */
+/* The exec ends the other threads, wherever they are. What they did before it in the recording
+ * comes first, so this waits until each has come to the end of its stream. */
 static void await_siblings(const struct context *context)
 {
 	static u32 const never = 0;
@@ -36,8 +36,8 @@ static void await_siblings(const struct context *context)
 		futex_wait((u32 *)&never, 0, 1);
 }
 
-/* A new program in a replayed process: the runtime afresh, in an empty address space, going on in
- * the same stream. */
+/* Starts a new program in a replayed process: a fresh runtime in an empty address space, which
+ * continues the same stream. */
 static NORETURN void host_exec(struct context *context)
 {
 	struct slot *slot = context->slot;
@@ -59,7 +59,7 @@ static NORETURN void host_exec(struct context *context)
 	fail("cannot exec the replay host");
 }
 
-/* Finds out whether the kernel would refuse the file, without asking for a tracer. */
+/* Finds out whether the kernel would refuse the file, before a tracer is requested. */
 static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 flags)
 {
 	(void)call;
@@ -71,7 +71,7 @@ static i64 exec_refused(const struct call *call, u64 directory, u64 path, u64 fl
 static void exec_undo(struct context *context)
 {
 	__atomic_store_n(&context->slot->exec_pending, 2, __ATOMIC_RELEASE);
-	/* The agent sees this stop and lets go of us. */
+	/* The supervisor's agent sees this stop and detaches. */
 	sys3(NR_tgkill, context->pid, context->tid, SIGSYS);
 	__atomic_store_n(&context->slot->exec_pending, 0, __ATOMIC_RELEASE);
 }
@@ -104,7 +104,7 @@ static u32 exec_record(struct call *call)
 	request(context, REQUEST_EXEC, 0, 0, 0);
 	call_prepare(call);
 	baton_keep_alone(context, 1);
-	/* The new program begins with the whole header. */
+	/* The new program begins with the whole header mapped. */
 	addresses_grow(context->process, (i64)addresses_forgotten());
 	call_execute(call);
 	addresses_grow(context->process, -(i64)addresses_forgotten());
@@ -122,7 +122,7 @@ static u32 exec_replay(struct call *call)
 	struct context *context = call->context;
 	call_prepare(call);
 	if (call->result == EXEC_COMMITTED) {
-		obey_turns(context); /* others had it until the kernel refused */
+		obey_turns(context); /* other threads ran until the kernel refused */
 		const struct event *next = log_peek(context);
 		if (next && next->kind == EVENT_EXEC) {
 			look_end(context);

@@ -30,7 +30,7 @@ static void log_exit(struct context *context, u16 number, i64 status)
 	struct exit_body body = {0, 0};
 	u32 processor;
 	if (traces())
-		/* A trace has no use for hashes, but for times. */
+		/* A trace has times in place of the hash. */
 		body = (struct exit_body){trace_clock(&processor), processor};
 	else
 		final_hash(context, &body.hash, &body.pages);
@@ -62,9 +62,9 @@ u32 handle_exit_group(struct call *call)
 		sys1(NR_exit_group, call->arguments[0]);
 }
 
-/* The kernel tells of a process by its first thread: of one that comes from an image, that is who
- * took it. It waits until the last of the others ends the process, as the one would have that was
- * first while recording. */
+/* Returns whether the thread must outlive the others. The kernel reports a process by its first
+ * thread, which in a process from an image is the thread that took the image. So this thread waits
+ * until the last of the others ends the process. */
 static u32 must_wait(const struct context *context)
 {
 	return answers() && context->in_image == IN_IMAGE_READY;
@@ -115,7 +115,8 @@ u32 handle_exit(struct call *call)
 	end_thread(context, call->arguments[0], is_last);
 }
 
-/* The kernel is told of a word of ours; the program's word is cleared by thread_id_clear. */
+/* The kernel gets the address of a word of the runtime. thread_id_clear clears the program's word.
+ */
 u32 handle_set_tid_address(struct call *call)
 {
 	call->context->clear_tid = call->arguments[0];

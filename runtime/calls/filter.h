@@ -11,7 +11,7 @@ struct seccomp_data {
 	u64 instruction_pointer;
 	u64 arguments[6];
 };
-/* Struct sock_filter. */
+/* The layout of struct sock_filter. */
 struct filter_step {
 	u16 code;
 	u8 when_true, when_false;
@@ -44,9 +44,9 @@ enum {
 };
 enum { BPF_JA = 0x00, BPF_JEQ = 0x10, BPF_JGT = 0x20, BPF_JGE = 0x30, BPF_JSET = 0x40 };
 enum { BPF_X = 0x08, BPF_A = 0x10, BPF_TAX = 0x00, BPF_TXA = 0x80 };
-/* Count: 1 to FILTER_MOST_STEPS. */
+/* Returns whether the kernel would accept the filter. `count`: 1 to FILTER_MOST_STEPS. */
 u32 filter_is_valid(const struct filter_step *steps, u32 count);
-/* A valid filter; its answer. */
+/* Runs a valid filter. Returns its answer. */
 u32 filter_run(const struct filter_step *steps, const struct seccomp_data *data);
 
 #endif

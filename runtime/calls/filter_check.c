@@ -1,8 +1,8 @@
-/* Which filters the kernel would take: classic BPF, reduced to what seccomp allows. Pure: no system
- * calls, no memory but its arguments. */
+/* Checks which filters the kernel would accept: classic BPF, reduced to what seccomp allows. Pure:
+ * no system calls, no memory but its arguments. */
 #include "calls/filter.h"
 
-/* A filter may only read memory words that every way to the instruction has written. */
+/* A filter may only read memory words that are written on every path to the instruction. */
 static u32 memory_is_written(const struct filter_step *steps, u32 count, u16 *written)
 {
 	u16 valid = 0;

@@ -38,7 +38,7 @@ static u32 load(const struct filter_step *step, const struct seccomp_data *data,
 	return step->k;
 }
 
-/* Jumps go forward only, so that it ends. */
+/* Terminates, because jumps only go forward. */
 u32 filter_run(const struct filter_step *steps, const struct seccomp_data *data)
 {
 	u32 a = 0, x = 0, memory[FILTER_MEMORY] = {0};
@@ -52,7 +52,7 @@ u32 filter_run(const struct filter_step *steps, const struct seccomp_data *data)
 		case BPF_STX: memory[step->k] = x; break;
 		case BPF_ALU:
 			if (operation == BPF_DIV && operand == 0)
-				return 0; /* as in the kernel, where 0 kills the thread */
+				return 0; /* as in the kernel; 0 kills the thread */
 			a = operation == BPF_DIV ? a / operand : calculate(operation, a, operand);
 			break;
 		case BPF_JMP:

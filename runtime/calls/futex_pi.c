@@ -1,9 +1,9 @@
-/* Locks with priority inheritance. The kernel would write the words of waiting threads at moments
- * of its own; so what it does is done here, at ordered points, and waiting is that of ordinary
- * futexes. Priorities are not passed on: threads take turns anyway. Private stack.
+/* Locks with priority inheritance. The kernel would write the words of waiting threads at times of
+ * its own. So its work is done here at ordered points, and threads wait as on ordinary futexes.
+ * Priorities are not inherited: threads take turns anyway. Private stack.
  *
- * A word holds its owner's thread number, and whether somebody waits. What is done to it depends on
- * memory alone, so replay does it again. All waits are as for shared futexes, so that a dying owner
+ * A word holds the thread number of its owner, and whether a thread waits. Changes to it depend on
+ * memory alone, so replay repeats them. All waits are as for shared futexes, so that a dying owner
  * finds the waiters without knowing how they wait. */
 #include "calls/futex_pi.h"
 #include "base/futex.h"
@@ -28,7 +28,7 @@
 #define EDEADLK 35
 #define ENOSYS 38
 #define ETIMEDOUT 110
-/* As the kernel has it: the call is made again once the signals are delivered. */
+/* As in the kernel: the call is made again after the signals are delivered. */
 #define RESTART (-513L)
 
 enum {
@@ -51,7 +51,7 @@ static u32 is_lock(const struct call *call)
 	return operation_of(call) == LOCK_PI || operation_of(call) == LOCK_PI2;
 }
 
-/* -EAGAIN: somebody else has it, and it says now that there is a waiter. */
+/* Returns -EAGAIN if another thread has the lock. The word then says that a thread waits. */
 static i64 try_lock(struct call *call, u32 *word, u32 waits)
 {
 	u64 address = call->arguments[0];
@@ -70,7 +70,7 @@ static i64 try_lock(struct call *call, u32 *word, u32 waits)
 	return is_free ? 0 : -EAGAIN;
 }
 
-/* Until the lock is free, the time is up, or a signal comes. */
+/* Waits until the lock is free, the time is up, or a signal arrives. */
 static i64 lock(struct call *call)
 {
 	u64 turn, clock = operation_of(call) == LOCK_PI ? CLOCK_REALTIME
@@ -123,8 +123,7 @@ static i64 decide(struct call *call)
 	return executes() ? lock(call) : try_lock(call, &word, 1);
 }
 
-/* Replay: the thread lost the baton while it waited for a lock; before that it had marked the word.
- */
+/* Replay: the thread lost the baton while it waited for a lock, after it had marked the word. */
 void futex_waits(struct call *call)
 {
 	u32 word;

@@ -1,8 +1,9 @@
 /* Recording: images of processes, from which a replay can begin. Private stack.
  *
- * Whoever has the baton takes one when it comes to a call: all others stand where they have noted
- * how they go on, so nobody is interrupted. The process is copied, and goes on; the copy makes of
- * its memory what a replay needs, and waits until the supervisor has read it. */
+ * The thread that holds the baton takes an image when it comes to a call. All other threads stand
+ * where they have noted how they go on, so no thread is interrupted. The process is copied and goes
+ * on. The copy turns its memory into what a replay needs, and waits until the supervisor has read
+ * it. */
 #include "calls/image.h"
 #include "base/sys.h"
 #include "base/unreached.h"
@@ -21,9 +22,9 @@
 #define WALL 0x40000000UL
 #define ADOPTED_LOOKS 10000
 
-/* ---- whether there can be one ---- */
+/* ---- whether an image is possible ---- */
 
-/* There never will be of this process. */
+/* Returns whether this process can never have an image. */
 static u32 is_refused(const struct context *context)
 {
 	const struct process *process = context->process;
@@ -32,7 +33,7 @@ static u32 is_refused(const struct context *context)
 	       shares_memory(process->domain) || process->packet_rings_shown;
 }
 
-/* What was there before a fork, or has ended, is not of this process. */
+/* Contexts of threads from before a fork, or of ended threads, do not belong to this process. */
 static u32 is_alive(const struct context *context, const struct context *one)
 {
 	const struct slot *slot = one->slot;
@@ -40,7 +41,7 @@ static u32 is_alive(const struct context *context, const struct context *one)
 	       slot->tid == one->tid && slot->state == SLOT_LIVE;
 }
 
-/* It lives in this memory, or is about to. */
+/* Returns whether a thread lives in this memory, or is about to, and is not at rest. */
 static u32 is_in_the_way(const struct context *context, const struct context *one)
 {
 	const struct slot *slot = one->slot;
@@ -87,7 +88,7 @@ static void note_threads(struct context *context)
 	context->image_console = HEADER->console_sequence;
 }
 
-/* In the copy: as it is when replay comes here. */
+/* In the copy: sets the context's state to what it is when replay comes here. */
 static void thread_as_replayed(struct context *one, u64 turn)
 {
 	u32 is_taker = one->in_image == IN_IMAGE_TAKER;
@@ -96,7 +97,7 @@ static void thread_as_replayed(struct context *one, u64 turn)
 	one->in_section = is_taker && one->domain;
 	one->deferred_count = one->held_count = one->mask_held = 0;
 	one->temporary_active = 0;
-	/* Others may have changed what its call reads. */
+	/* Other threads may have changed what its call reads. */
 	one->inputs_verified = !is_taker && one->goes_on == GOES_ON_CALL;
 	one->printed = one->caught_call = one->window_mapped = 0;
 	one->pause_at = one->told_from = 0;
@@ -127,7 +128,8 @@ static void process_as_replayed(struct process *process)
 
 static u32 is_adopted(void) { return (i32)sys0(NR_getppid) == HEADER->supervisor_pid; }
 
-/* Once it is the supervisor's child, which ends it, it also ends with the supervisor. */
+/* The supervisor ends the copy. Once the copy is the supervisor's child, it also ends with the
+ * supervisor. */
 static u32 becomes_adopted(void)
 {
 	u64 nap[2] = {0, 50000};
@@ -159,7 +161,7 @@ static void be_the_copy(struct context *context)
 		sys0(NR_pause);
 }
 
-/* ---- taking one ---- */
+/* ---- taking an image ---- */
 
 static void take(struct context *context)
 {
@@ -180,7 +182,8 @@ static void take(struct context *context)
 		set_kernel_mask(context, context->sigmask);
 }
 
-/* What would make a copy of the process other than the process, or others see it. */
+/* Notes calls that make a copy of the process differ from the process, or visible to other
+ * processes. */
 static void look_at_call(struct context *context)
 {
 	const struct registers *regs = &context->regs;
@@ -200,7 +203,7 @@ void image_at_call(struct context *context)
 		return;
 	u32 is_possible = !is_refused(context);
 	if (is_possible && !is_at_rest(context))
-		return; /* at the next call */
+		return; /* try at the next call */
 	process->images_seen = HEADER->images_wanted;
 	if (is_possible)
 		take(context);

@@ -5,8 +5,7 @@
 
 void image_at_call(struct context *context);
 
-/* Recording, before anything of a call is done: an image of the process is taken if one is wanted.
- */
+/* Recording, before a call is handled: takes an image of the process if one is wanted. */
 static inline void image_come_by(struct context *context)
 {
 	if (UNLIKELY(HEADER->images_wanted))

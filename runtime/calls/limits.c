@@ -1,4 +1,4 @@
-/* Limits of resources. Private stack. */
+/* Resource limits. Private stack. */
 #include "base/addresses.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -9,7 +9,7 @@
 
 enum { RLIMIT_STACK = 3, RLIMIT_AS = 9 };
 
-/* Which arguments point to the limits that are set, and to those that were: 0 for none. */
+/* The arguments that point to the new limits and to the old ones; 0: none. */
 struct pointers {
 	u32 fresh, old;
 };
@@ -20,7 +20,7 @@ static u32 read_limits(const struct call *call, u32 argument, struct address_lim
 	       !copy_user(limits, (const void *)call->arguments[argument], 2 * sizeof limits->soft);
 }
 
-/* Record: of addresses. */
+/* Record: handles the limit of the address space. */
 static u32 address_limit(struct call *call, struct pointers pointers)
 {
 	struct process *process = call->context->process;
@@ -43,7 +43,7 @@ static u32 address_limit(struct call *call, struct pointers pointers)
 	return leave_with_result(call);
 }
 
-/* How far the stack may grow is part of what the program can see: its faults. */
+/* Repeats the limit of the stack at replay: it decides where the program's stack faults. */
 static u32 limit(struct call *call, u64 resource, struct pointers pointers, u32 own)
 {
 	struct address_limits fresh;

@@ -1,5 +1,5 @@
-/* Calls that change the address space. They are executed in both modes; replay puts everything
- * where the log says it was. Private stack. */
+/* Calls that change the address space. Both modes execute them. Replay puts every mapping where the
+ * log has it. Private stack. */
 #include "calls/memory.h"
 #include "base/interception.h"
 #include "base/map_lines.h"
@@ -24,7 +24,7 @@
 #define EFAULT 14
 #define EINVAL 22
 #define MS_ASYNC 1
-/* Of one item. */
+/* The largest item. */
 #define MOST_ADVISED 0x40000000UL
 
 void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
@@ -35,8 +35,8 @@ void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
 		packet_ring_unmapped(context->process, start, bytes);
 }
 
-/* Replay: whether the call failed, but had done something: what it was to change has holes, and
- * what lies around them is changed. */
+/* Replay: returns whether the call failed after it had done part of its work. Its range has holes,
+ * and what lies around them has changed. */
 static u32 changed_around_holes(const struct call *call)
 {
 	return call->result == -ENOMEM && call->number != NR_mremap &&
@@ -66,8 +66,8 @@ static void add_piece(void *closure, const struct map_line *line)
 	pieces->of[pieces->count++].end = end;
 }
 
-/* Replay: what was one mapping may be several, if a part of it shows a file whose bytes are in the
- * log. The kernel moves and resizes single ones: they go one by one. */
+/* Replay: a single recorded mapping may be several, if a part of it shows a file whose bytes are in
+ * the log. The kernel moves and resizes only single mappings, so this moves them one by one. */
 static i64 remap_pieces(const u64 *a, u64 to)
 {
 	u64 kept = minimum(PAGE_CEIL(a[1]), PAGE_CEIL(a[2])), grown = PAGE_CEIL(a[2]) - kept;
@@ -88,7 +88,7 @@ static i64 remap_pieces(const u64 *a, u64 to)
 	return (i64)to;
 }
 
-/* `again` says whether replay makes the call too; its result must then be the recorded one. */
+/* `again`: replay makes the call, too, and must get the recorded result. */
 static u32 repeat(struct call *call, u32 again)
 {
 	struct context *context = call->context;
@@ -121,7 +121,7 @@ static void forget_reservations(struct process *process, u64 start, u64 bytes)
 	}
 }
 
-/* Everything goes, as the program wishes, except what it does not know of. */
+/* Unmaps everything in the range except the runtime. */
 static i64 unmap_around(u64 start, u64 bytes)
 {
 	u64 end = start + bytes;
@@ -179,9 +179,9 @@ static u32 holds_image(const struct process *process, u64 address)
 	return 0;
 }
 
-/* Patched text is a shared read-only attachment; a program that wants to write to its text gets a
- * private copy of it first. What else cannot be written to stays as it is: a file that is mapped
- * shared, but was opened only to read. Returns how many pages are private now. */
+/* Patched text is a shared read-only attachment. A program that wants to write to its text first
+ * gets a private copy of it. Other memory that cannot be written stays as it is, such as a shared
+ * mapping of a file opened for reading. Returns the number of pages that are private now. */
 static u64 make_private(const struct process *process, u64 start, u64 bytes)
 {
 	u64 end = PAGE_CEIL(start + bytes), count = 0;
@@ -263,8 +263,8 @@ enum {
 	MADV_GUARD_REMOVE = 103
 };
 
-/* How far advice went that the kernel refused in the end: mappings that are locked, or show
- * devices, take none, but those before them did. */
+/* How far advice went that the kernel refused in the end. Mappings that are locked or show devices
+ * refuse it, but the mappings before them took it. */
 struct advised {
 	u64 at, end, advice;
 	u32 is_refused;
@@ -282,7 +282,8 @@ static void advise_again(void *closure, const struct map_line *line)
 		advised->at = end;
 }
 
-/* Advice that changes what is in memory. What a part of it has changed goes into the log. */
+/* Executes advice that changes memory. If the kernel refused it half way, the changed part goes
+ * into the log. */
 static u32 repeat_advice(struct call *call)
 {
 	const u64 *a = call->actual;
@@ -305,7 +306,7 @@ u32 handle_madvise(struct call *call)
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
 		return answer_call(call, -EINVAL);
 	if (call->arguments[2] == MADV_FREE && repeatable())
-		/* The kernel frees at will, which nothing could repeat. */
+		/* The kernel frees the memory at any later time, which replay could not repeat. */
 		call->actual[2] = MADV_DONTNEED;
 	if (call->arguments[2] == MADV_DONTNEED || call->arguments[2] == MADV_REMOVE)
 		look_unmap(call->context, call->arguments[0], call->arguments[1]);
@@ -314,7 +315,8 @@ u32 handle_madvise(struct call *call)
 	case MADV_WIPEONFORK:
 	case MADV_DOFORK:
 	case MADV_KEEPONFORK:
-		/* A debugger copies the process by forking it: the copies have all there is. */
+		/* A debugger copies the process by forking it, and the copies need all its memory.
+		 */
 		return repeat(call, !is_debugged());
 	case MADV_DONTNEED:
 	case MADV_FREE:
@@ -326,8 +328,8 @@ u32 handle_madvise(struct call *call)
 	return repeat(call, 0);
 }
 
-/* The program break: the kernel's while recording, emulated at replay, where the kernel's own lies
- * elsewhere. */
+/* The program break. It is the kernel's while recording. Replay emulates it, as the kernel's own
+ * break lies elsewhere. */
 u32 handle_brk(struct call *call)
 {
 	struct process *process = call->context->process;

@@ -3,7 +3,7 @@
 #define RETAKE_CALLS_MEMORY_H
 #include "contract/context.h"
 
-/* The program is about to; `gone`: what is there vanishes. */
+/* The program is about to change the mapping of these addresses. `gone`: the mapping vanishes. */
 void note_change(struct context *context, u64 start, u64 bytes, u32 gone);
 
 #endif

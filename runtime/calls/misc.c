@@ -1,4 +1,4 @@
-/* Calls that need a second look because they would reach the supervisor or take interception away.
+/* Calls that must be checked first because they would reach the supervisor or disable interception.
  * Private stack. */
 #include "base/interception.h"
 #include "base/shared.h"
@@ -36,7 +36,7 @@ u32 handle_personality(struct call *call)
 	return leave_with_result(call);
 }
 
-/* In the oldest version, which programs still ask for, the kernel writes one set, not two. */
+/* In the oldest version, which programs still use, the kernel writes one set in place of two. */
 u32 handle_capget(struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -48,14 +48,14 @@ u32 handle_capget(struct call *call)
 	return handle_with_output(call, 1, a[1], a[1] ? CAPABILITY_SET_BYTES : 0);
 }
 
-/* ---- signals to many: the supervisor and its guardian share the group but are not part of the
+/* ---- signals to groups: the supervisor and its guardian are in the group, but are not part of the
  * program ---- */
 
 #define NEWBORN_NS 100000L
 #define MOST_NEWBORN_WAITS 1000u
 
-/* A process that is being made belongs to its maker's group, but its slot has no number yet.
- * `waits`: how often it is waited for, in all. */
+/* Waits for a process that is being made. It belongs to its maker's group, but its slot has no
+ * number yet. `waits`: how many waits are left in all. */
 static void await_number(const struct slot *slot, u32 *waits)
 {
 	const i64 pause[2] = {0, NEWBORN_NS};
@@ -65,7 +65,8 @@ static void await_number(const struct slot *slot, u32 *waits)
 	}
 }
 
-/* Sends it to the others of the group; `self`: whether the caller is in it, too. */
+/* Sends the signal to the other processes of the group. `self`: whether the caller is in the group,
+ * too. */
 static i64 kill_others(struct context *context, i64 group, u64 number, u32 *self)
 {
 	i64 result = -ESRCH;
@@ -101,7 +102,7 @@ static u32 kill_group(struct call *call)
 	u32 self;
 	call_prepare(call);
 	call->result = kill_others(context, group, number, &self);
-	/* Somebody may have made a process meanwhile, which took a slot that was seen before. */
+	/* Another process may have made a child meanwhile, in a slot that this loop had passed. */
 	if (number == SIGKILL || number == SIGSTOP)
 		kill_others(context, group, number, &self);
 	call->actual[0] = context->pid;
@@ -111,18 +112,19 @@ static u32 kill_group(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Whether the kernel may send the signal by itself: the supervisor is not in the group. */
+/* Returns whether the kernel may send the signal itself, because the supervisor is not in the
+ * group. */
 static u32 is_apart(const struct context *context, i64 target)
 {
 	i64 group = target == 0 ? sys1(NR_getpgid, 0) : -target;
 	if (context->slot->pid_space.own)
-		return group != 0; /* one of that namespace: it has a number there */
+		return group != 0; /* the supervisor has no number here */
 	i64 supervisors = sys1(NR_getpgid, HEADER->supervisor_pid);
 	return supervisors > 0 && group != supervisors;
 }
 
-/* SIGKILL and SIGSTOP to the supervisor's group, and anything to everybody, go to the recorded
- * processes one by one. */
+/* SIGKILL and SIGSTOP to the supervisor's group, and any signal to all processes, are sent to the
+ * recorded processes one by one. */
 u32 handle_kill(struct call *call)
 {
 	struct context *context = call->context;
@@ -152,7 +154,7 @@ enum {
 	PR_SET_MDWE = 65
 };
 
-/* The kernel knows a word of ours. */
+/* The kernel has the address of a word of the runtime, so the program gets the one it set. */
 static u32 thread_id_address(struct call *call)
 {
 	call_prepare(call);
@@ -164,7 +166,7 @@ static u32 thread_id_address(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Most operations change what /proc shows; one tells how large its structure is. */
+/* Most operations change what /proc shows. One of them returns the size of its structure. */
 static u32 change_layout(struct call *call)
 {
 	u32 tells_size = call->arguments[1] == PR_SET_MM_MAP_SIZE;
@@ -180,7 +182,7 @@ u32 handle_prctl(struct call *call)
 	case PR_SET_TSC:
 		return answer_call(call, call->arguments[1] == PR_TSC_ENABLE ? 0 : -EINVAL);
 	case PR_SET_MDWE:
-		/* From then on pages that are hidden could not be shown any more. */
+		/* Afterwards hidden pages could not be made executable again. */
 		if (executes())
 			unreached_show(call->context);
 		break;
@@ -199,7 +201,7 @@ enum {
 	ARCH_REQ_XCOMP_PERM = 0x1023,
 };
 
-/* %gs is the runtime's: for the program it is 0 and stays so. */
+/* The runtime uses %gs: for the program its base is always 0. */
 static u32 own_gs(struct call *call)
 {
 	const u64 base = 0;
@@ -235,11 +237,11 @@ u32 handle_arch_prctl(struct call *call)
 	return handle_plainly(call);
 }
 
-/* To kill, other numbers mean groups. */
+/* Returns whether a process exists. For kill, numbers that are not positive mean groups. */
 static u32 exists(i32 pid) { return pid > 0 && sys2(NR_kill, pid, 0) != -ESRCH; }
 
-/* Copying within one's own memory happens again at replay; other processes' memory is not ours to
- * change behind their back. */
+/* Copies within the process's own memory are repeated at replay. Writing to another process's
+ * memory is refused: that process's recording would lack it. */
 static u32 own_memory(struct call *call)
 {
 	struct context *context = call->context;

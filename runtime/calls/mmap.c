@@ -1,5 +1,5 @@
-/* Mappings, of files above all. While recording, images lie over the text of programs; replay puts
- * everything where the log says it was. Private stack. */
+/* Mappings, mostly of files. While recording, images are mapped over the text of programs. Replay
+ * puts every mapping where the log has it. Private stack. */
 #include "calls/mmap.h"
 #include "base/interception.h"
 #include "base/process_lock.h"
@@ -22,7 +22,7 @@
 #include "mode/packet_ring.h"
 #include "mode/shared_file.h"
 
-#define DESCRIPTOR_ARGUMENT 4 /* of mmap: what the mapping shows belongs to it */
+#define DESCRIPTOR_ARGUMENT 4 /* the argument of mmap whose items describe the mapping */
 #define ENOMEM 12
 #define ENODEV 19
 #define NO_FILE (~0u)
@@ -53,7 +53,7 @@ static u32 is_elf(u64 descriptor)
 	       magic == 0x464c457f;
 }
 
-/* The kernel maps no file that was not opened to be read, nor does the supervisor read it. */
+/* Neither the kernel nor the supervisor can read a file that was not opened for reading. */
 static u32 is_readable(const u64 *a)
 {
 	i64 flags = status_flags(a[4]);
@@ -63,14 +63,15 @@ static u32 is_readable(const u64 *a)
 static u32 is_writable(const u64 *a) { return (status_flags(a[4]) & 3) != 0; }
 
 #define DEVICE_ZERO 0x105UL /* of /dev/zero */
-#define STORED_FIRST 32u    /* files that each process has stored, whatever their size */
+#define STORED_FIRST 32u    /* each process's first files are stored, whatever their size */
 #define SMALL_BYTES 0x20000UL
-/* Always: to wait for the supervisor takes longer than to copy them. */
+/* Such mappings always go into the log: waiting for the supervisor takes longer than a copy. */
 #define TINY_BYTES 0x1000UL
 
-/* Whether what a mapping shows goes into the log, as the result of a read would. Programs that map
- * thousands of small files, as git does with its objects, would otherwise wait for the supervisor
- * each time, and fill its list; of large files the list has place for the first ones. */
+/* Returns whether the content of a mapping goes into the log, as the result of a read would.
+ * Programs that map thousands of small files, as git does with its objects, would otherwise wait
+ * for the supervisor each time and fill its list. Of large files the list has room for the first
+ * ones. */
 static u32 fits_log(
 	const struct process *process, const u64 *a, const struct file_identity *identity)
 {
@@ -84,8 +85,8 @@ static u32 fits_log(
 	       (is_full || !is_writable(a)) && !is_elf((u32)a[4]);
 }
 
-/* Whether replay has a copy of the file, on which all changes are repeated: what it holds now need
- * not be stored again. */
+/* Returns whether replay has a copy of the file on which all changes are repeated. Then the file's
+ * present content need not be stored again. */
 static u32 is_followed(const u64 *a, const struct file_identity *identity)
 {
 	if (!logs() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) ||
@@ -103,10 +104,10 @@ static u32 is_followed(const u64 *a, const struct file_identity *identity)
 	return 0;
 }
 
-enum shown { SHOWN_STORED, SHOWN_LOGGED /* what it shows goes into the log */, SHOWN_FOLLOWED };
+enum shown { SHOWN_STORED, SHOWN_LOGGED /* its content goes into the log */, SHOWN_FOLLOWED };
 
-/* The stored copy of what a mapping shows; a trace needs none but those with an image. The
- * supervisor makes it the first time. */
+/* The stored copy of a mapped file, which the supervisor makes the first time. A trace needs only
+ * copies of files with an image. */
 static u32 file_of(
 	struct context *context, const u64 *a, struct file_identity *identity, enum shown *shown)
 {
@@ -136,7 +137,7 @@ static i64 attach(const struct image_part *part, u64 address, u32 replace)
 		SHM_RDONLY | SHM_EXEC | (replace ? SHM_REMAP : 0));
 }
 
-/* The first mapping of a library: asks for room behind it, where its stubs go. */
+/* Maps the first part of a library, and reserves room behind it for its stubs. */
 static i64 map_with_room(struct process *process, u32 index, const u64 *a)
 {
 	const struct file_entry *file = &HEADER->files[index];
@@ -170,7 +171,7 @@ static u32 has_place_for_stubs(const struct process *process, u64 base, u32 inde
 	return 0;
 }
 
-/* The overlays that a log counts are all there. */
+/* Returns whether the item holds all the overlays that it counts. */
 u32 holds_mapping(const struct item *item)
 {
 	if (!item || item->inline_bytes < mapping_bytes(0))
@@ -188,8 +189,8 @@ static void add_overlay(struct mapping_body *body, u64 address, const struct ima
 
 _Static_assert(MAX_OVERLAYS == MAX_PARTS + 1, "all patched pages and the stubs");
 
-/* Patched text goes over a mapping that shows exactly the text that it is of. Fills the overlays
- * for the log; whether all of it is in place. */
+/* Maps patched text over a mapping that shows exactly the original text. Fills the overlays for the
+ * log. Returns whether all of it is in place. */
 static u32 overlay_text(
 	struct process *process, u32 index, u64 address, const u64 *a, struct mapping_body *body)
 {
@@ -217,8 +218,8 @@ static u32 overlay_text(
 	return whole && unreached_hide(process, file, base, address, address + PAGE_CEIL(a[1]));
 }
 
-/* Whether a new mapping of code can make no call that is not patched. `patched`: its image lies
- * over it. */
+/* Returns whether all calls in a new mapping of code are patched. `patched`: its image lies over
+ * it. */
 static u32 calls_are_known(u32 index, const u64 *a, u32 patched)
 {
 	if (index == NO_FILE || a[2] & PROT_WRITE || (a[3] & MAP_TYPE) != MAP_PRIVATE)
@@ -243,8 +244,8 @@ static void follow(struct file_entry *file, u32 changes)
 	file->followed = 1;
 }
 
-/* Where the program would like to have it. A wish for the runtime's place is not passed on: what is
- * free of that is needed later. */
+/* The address that the program asks for. A hint within the runtime's range is dropped, as free
+ * memory there is needed later. */
 static u64 wished_address(const u64 *a)
 {
 	return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0];
@@ -258,11 +259,11 @@ static void note_code(struct context *context, u32 file, u32 calls_known)
 		expect_untold(context, file + 1);
 }
 
-/* Whoever maps a file privately that it can also write to may see the writes. */
+/* A program that maps a file privately, but can also write to it, may see the writes. */
 static u32 may_change(const u64 *a) { return (a[3] & MAP_TYPE) == MAP_PRIVATE && is_writable(a); }
 
-/* Devices and sockets share memory with the kernel, which writes to it when it likes. 0: the file
- * is not one of those. */
+/* Maps devices and sockets, which share memory that the kernel writes at any time. Returns 0 if the
+ * file is neither. */
 static i64 map_strange(struct process *process, const u64 *a, const struct file_identity *identity)
 {
 	u64 stat[18];
@@ -363,7 +364,8 @@ static u32 is_unchanged(const struct process *process, const struct mapping_body
 	return 0;
 }
 
-/* Servers map the same few files at each request, and asking takes longer than mapping. */
+/* Servers map the same few files for each request, and asking the supervisor takes longer than
+ * mapping. */
 static void note_unchanged(struct process *process, const struct mapping_body *body)
 {
 	u32 at = process->unchanged_next++ % UNCHANGED_FILES;
@@ -371,13 +373,13 @@ static void note_unchanged(struct process *process, const struct mapping_body *b
 	process->unchanged[at].inode = body->inode;
 }
 
-/* A copy of the file that all processes share; or the file as it is stored, if nothing in the
- * recording changes it. */
+/* Opens a copy of the file that all processes share, or the stored file if nothing in the recording
+ * changes it. */
 i64 open_shared(struct context *context, const struct mapping_body *body)
 {
 	u64 content[4];
 	memcpy(content, body->content, 32);
-	/* Else there is only the copy. */
+	/* Otherwise only the copy exists. */
 	u32 is_known = (content[0] | content[1] | content[2] | content[3]) != 0;
 	if (is_known && is_unchanged(context->process, body))
 		return open_content(body->content);
@@ -395,7 +397,7 @@ i64 open_shared(struct context *context, const struct mapping_body *body)
 	return scratch_open(body->device, body->inode);
 }
 
-/* Maps stored content at an exact place. */
+/* Maps stored content at an exact address. */
 void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
 	const u8 *content, u64 offset);
 void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
@@ -434,8 +436,8 @@ static void map_file(struct call *call, const struct mapping_body *body, u64 fla
 				MAP_PRIVATE, body->overlays[i].content, 0);
 }
 
-/* For a trace: what the program stores in a shared mapping is of interest, and what it reads in
- * others, unless they show a program. */
+/* For a trace: notes mappings of interest. These are shared mappings, in which the program stores,
+ * and other mappings that it reads, unless they show a program. */
 static void look_at_mapping(struct call *call, const struct mapping_body *body)
 {
 	u32 is_private = (call->arguments[3] & MAP_TYPE) == MAP_PRIVATE,

@@ -1,9 +1,8 @@
 /* Namespaces of process numbers and of System V objects. Private stack.
  *
- * In another PID namespace a process has other numbers than the supervisor knows it by: the slot
- * has the supervisor's, the context the process's own. Another IPC namespace would hide the
- * supervisor's segments from the next exec, so none is made; the program is told that there is one.
- */
+ * In another PID namespace a process has other numbers than those the supervisor knows. The slot
+ * has the supervisor's numbers, the context the process's own. Another IPC namespace would hide the
+ * supervisor's segments from the next exec, so none is made, but the program's call succeeds. */
 #include "calls/namespace.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -21,8 +20,8 @@
 #define EPERM 1
 #define EBADF 9
 
-/* Namespaces have no numbers of their own: the stream of the thread that began one stands for it,
- * and how it did. */
+/* Namespaces have no numbers of their own. A namespace is named by the stream of the thread that
+ * began it, and how it did so. */
 enum { SPACE_UNSHARED = 1u << 31, SPACE_ENTERED = 1u << 30 };
 
 void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags)
@@ -42,7 +41,7 @@ void identify_thread(struct context *context, u32 first)
 		return;
 	}
 	i64 token = request(context, REQUEST_TOKEN, 0, 0, 0);
-	u64 place = LARGE_WINDOWS + context->region * PAGE_BYTES; /* nobody else's */
+	u64 place = LARGE_WINDOWS + context->region * PAGE_BYTES; /* used by no other thread */
 	if (token < 0 || sys3(NR_shmat, token, place, 0) != (i64)place ||
 		request(context, REQUEST_IDENTITY, context->tid, 0, 0) < 0)
 		fail("the supervisor cannot find this process, which is in a PID namespace of its "
@@ -89,7 +88,7 @@ u32 handle_unshare(struct call *call)
 	call->actual[0] = flags & ~CLONE_NEWIPC;
 	if (flags & CLONE_FILES)
 		call->context->process->mixed_descriptors = 1;
-	if (answers()) /* what whoever replays may do is of no interest */
+	if (answers()) /* the privileges of the user who replays do not matter */
 		return enter(call, flags, SPACE_UNSHARED);
 	return may_have_ipc_namespace(flags) ? enter(call, flags, SPACE_UNSHARED)
 					     : answer_call(call, -EPERM);
@@ -103,13 +102,13 @@ static u32 is_process(u64 descriptor)
 u32 handle_setns(struct call *call)
 {
 	u64 descriptor = call->arguments[0], type = call->arguments[1];
-	if (answers()) /* nor has it such a descriptor */
+	if (answers()) /* replay has no such descriptor */
 		return enter(call, type, SPACE_ENTERED);
 	i64 kind = sys2(NR_ioctl, descriptor, NS_GET_NSTYPE);
 	u64 types = kind > 0 ? (u64)kind : type;
 	if (types == CLONE_NEWIPC && (kind > 0 ? !type || type == types : is_process(descriptor)))
 		return answer_call(call, may_have_ipc_namespace(CLONE_NEWIPC) ? 0 : -EPERM);
-	if (kind <= 0 && types != CLONE_NEWIPC) /* a process, whose namespaces `type` names */
+	if (kind <= 0 && types != CLONE_NEWIPC) /* a process; `type` names its namespaces */
 		call->actual[1] = types & ~CLONE_NEWIPC;
 	return enter(call, types, SPACE_ENTERED);
 }

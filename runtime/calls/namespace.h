@@ -7,9 +7,10 @@
 #define CLONE_NEWIPC 0x08000000UL
 #define CLONE_NEWPID 0x20000000UL
 void pid_space_inherit(const struct slot *parent, struct slot *child, u64 flags);
-/* Record: fills in who it is, for itself and for the supervisor. first: of its process. */
+/* Record: enters the thread's numbers into its slot and context. `first`: it is the first of its
+ * process. */
 void identify_thread(struct context *context, u32 first);
-/* Record: as the kernel would decide. */
+/* Record: decides as the kernel would. */
 u32 may_have_ipc_namespace(u64 flags);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where threads may run, as the program says and asks. Private stack. */
+/* Calls that set or query where threads may run. Private stack. */
 #include "base/state.h"
 #include "calls/plain.h"
 #include "mode/call.h"

@@ -1,4 +1,4 @@
-/* Handlers of calls of which nothing is special, but what surrounds them. Private stack. */
+/* Handlers of calls without special treatment. Private stack. */
 #include "calls/plain.h"
 #include "base/state.h"
 #include "base/user.h"

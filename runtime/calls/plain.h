@@ -5,9 +5,9 @@
 
 struct call;
 
-/* With nothing special about it. */
+/* Handles a call without special treatment. */
 u32 handle_plainly(struct call *call);
-/* As it, of a call that, if it succeeds, writes more than the table tells of. */
+/* The same, for a call that on success writes more memory than the table describes. */
 u32 handle_with_output(struct call *call, u8 argument, u64 address, u64 bytes);
 
 #endif

@@ -49,9 +49,9 @@
 #define CLONE_INTO_CGROUP 0x200000000UL
 #define CLONE_DETACHED 0x400000UL
 #define CLONE_NEWTIME 0x80UL
-#define CLONE3_FIRST_BYTES 64UL /* of the structure as it first was */
+#define CLONE3_FIRST_BYTES 64UL /* the structure's first version */
 #define CLONE3_BYTES 88UL
-#define MOST_NUMBERS 32UL /* one for each namespace of processes */
+#define MOST_NUMBERS 32UL /* one for each PID namespace */
 #define MOST_SIGNAL 64UL
 #define E2BIG 7
 #define EAGAIN 11
@@ -62,7 +62,7 @@
 struct clone_request {
 	u64 flags, parent_tid, child_tid, pidfd, exit_signal, stack, tls;
 	u64 set_tid, set_tid_count, cgroup;
-	u32 extended; /* only clone3 can say it */
+	u32 extended; /* needs clone3 */
 };
 
 static void child_registers(struct context *context, const struct clone_request *request)
@@ -79,7 +79,8 @@ static void give_back(struct slot *slot)
 	__atomic_store_n(&slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 }
 
-/* With its ring in this address space, or in the copy of it that the child will have. */
+/* Claims a slot whose ring is attached in this address space, or in the copy that the child will
+ * have. */
 static struct slot *slot_with_ring(struct context *context)
 {
 	if (executes() && orders_by_sections() && HEADER->next_stream >= MAX_ORDERED_STREAMS)
@@ -111,7 +112,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 		if (!item || item->inline_bytes != 4)
 			diverge(call->context, WHY_CORRUPT, 0, 0);
 		slot->stream = *(const u32 *)(item + 1);
-		/* Should its process end, or exec, before it can say so itself. */
+		/* The process may end, or exec, before the thread sets this itself. */
 		slot->pid = flags & CLONE_THREAD ? call->context->slot->pid : 0;
 	}
 	pid_space_inherit(call->context->slot, slot, flags);
@@ -119,7 +120,7 @@ static struct slot *new_child(struct call *call, u64 flags)
 	return slot;
 }
 
-/* What the kernel is asked for: everything while recording, only what shapes memory at replay. */
+/* The request for the kernel: everything while recording, only what shapes memory at replay. */
 static void kernel_request(const struct clone_request *request, struct clone_request *real)
 {
 	*real = *request;
@@ -152,7 +153,7 @@ static i64 clone_copying(
 	i64 pid;
 	kernel_request(request, &real);
 	clone3_fields(&real, fields);
-	process_lock(); /* what the child gets shall be whole */
+	process_lock(); /* the child must get consistent data */
 	if (request->extended && executes())
 		pid = sys2(NR_clone3, fields, sizeof fields);
 	else
@@ -172,11 +173,11 @@ static i64 clone_copying(
 	baton_inherit(context);
 	section_inherit(context);
 	if (request->flags & CLONE_VFORK)
-		/* Its parent stands still and holds the baton for it. */
+		/* The parent stands still and holds the baton for it. */
 		context->domain = context->process->domain = NULL;
 	context->process->children_count = context->process->printing = 0;
 	context->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
-	context->dispatched = 0; /* the kernel does not pass it on */
+	context->dispatched = 0; /* the kernel does not inherit it */
 	arm_interception(context);
 	begin_stream(context, START_FORK);
 	image_program(context);
@@ -187,7 +188,7 @@ static i64 clone_copying(
 	restore_full(context);
 }
 
-/* The child starts on its own stack of the runtime's. */
+/* The child starts on its own stack in the runtime. */
 static i64 clone_to(struct context *child, const struct clone_request *real)
 {
 	u64 fields[11];
@@ -215,8 +216,8 @@ static i64 clone_sharing(
 	if (settles(context))
 		settle_thread(child);
 	if (!thread && !(request->flags & CLONE_VFORK) && executes())
-		unreached_show(context); /* neither would notice what the other does */
-	child->counter_traps = context->counter_traps; /* the kernel passes it on */
+		unreached_show(context); /* neither process would notice what the other does */
+	child->counter_traps = context->counter_traps; /* the kernel inherits it */
 	if (!thread) {
 		child->process = (struct process *)(region_address(child->region) + REGION_PROCESS);
 		memcpy(child->process, context->process, sizeof *child->process);
@@ -225,7 +226,7 @@ static i64 clone_sharing(
 		child->process->alone = 0;
 		child->process->children_count = child->process->printing = 0;
 		if (request->flags & CLONE_VFORK)
-			/* Its parent stands still and holds the baton for it. */
+			/* The parent stands still and holds the baton for it. */
 			child->domain = child->process->domain = NULL;
 	}
 	child->is_thread = thread;
@@ -233,7 +234,7 @@ static i64 clone_sharing(
 	child->regs = context->regs;
 	child->sigmask = context->sigmask;
 	child->altstack_flags = 2;
-	if (!request->stack) { /* vfork: the same stack, and the same alternate one */
+	if (!request->stack) { /* vfork: the child shares the stack and the alternate stack */
 		child->altstack_pointer = context->altstack_pointer;
 		child->altstack_bytes = context->altstack_bytes;
 		child->altstack_flags = context->altstack_flags;
@@ -244,7 +245,7 @@ static i64 clone_sharing(
 	if (request->stack)
 		child->regs.rsp = request->stack;
 	child->clear_tid = request->flags & CLONE_CHILD_CLEARTID ? request->child_tid : 0;
-	/* The child writes its number when it has a turn. */
+	/* The child writes its number once it has a turn. */
 	child->child_tid_address = request->flags & CLONE_CHILD_SETTID ? request->child_tid : 0;
 	real.flags &= ~CLONE_CHILD_SETTID;
 	if (thread) {
@@ -254,7 +255,7 @@ static i64 clone_sharing(
 		real.flags |= CLONE_CHILD_CLEARTID;
 		real.child_tid = (u64)&child->thread_alive;
 	} else if (executes() && child->clear_tid && !(request->flags & CLONE_VFORK)) {
-		/* Should it be killed. */
+		/* Clears the word if the child is killed. */
 		real.flags |= CLONE_CHILD_CLEARTID;
 		real.child_tid = child->clear_tid;
 	}
@@ -280,8 +281,8 @@ static u32 leave_spawn(struct call *call, const struct clone_request *request)
 	return leave(call->context);
 }
 
-/* A child that has this memory, beside its parent. One in a process of its own may outlive the
- * parent, or be killed alone: then the supervisor must find the baton. */
+/* Prepares the order for a child that shares this memory. A child in a process of its own may
+ * outlive the parent or be killed alone, so the supervisor must be able to find the baton. */
 static void order_for_child(struct context *context, u64 flags)
 {
 	struct domain *domain = context->process->domain;
@@ -312,11 +313,12 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 		call_finish(call, NULL, 0);
 		return leave_spawn(call, request);
 	}
-	/* When the clone returns the child may have ended and its slot be another's. */
+	/* When the clone returns, the child may have ended, and another thread may have its slot.
+	 */
 	u32 stream = slot->stream;
 	positions_shared(context->process);
-	/* One that came to the child before it has a stream of its own would be lost; and before it
-	 * has a context of its own, it would come to this thread. */
+	/* Holds all signals. A signal that reached the child before it has its own stream would be
+	 * lost; before it has its own context, it would reach this thread's context. */
 	hold_all_signals(context);
 	i64 pid = request->flags & CLONE_VM ? clone_sharing(context, slot, request)
 					    : clone_copying(context, slot, request);
@@ -331,7 +333,7 @@ static u32 spawn(struct call *call, const struct clone_request *request)
 	}
 	child_note(context->process, request->flags, (u32)call->result, (u32)pid);
 	u32 extra_count = 0;
-	u8 place = request->extended ? 0 : 2; /* which argument names the outputs */
+	u8 place = request->extended ? 0 : 2; /* the argument that names the outputs */
 	struct extra_item extra[3];
 	if (executes()) {
 		call->result = pid;
@@ -381,7 +383,8 @@ u32 handle_clone(struct call *call)
 	return clone_checked(call, &request);
 }
 
-/* What only the kernel would tell from what `struct clone_request` keeps, in its order. */
+/* Returns the errors of the kernel for fields that struct clone_request does not keep, in the
+ * kernel's order. */
 static i64 clone3_refusal(const u64 fields[11], u64 bytes)
 {
 	const u64 flags = fields[0], exit_signal = fields[4];
@@ -404,8 +407,8 @@ static i64 clone3_refusal(const u64 fields[11], u64 bytes)
 	return 0;
 }
 
-/* A program that was built for a newer kernel gives more than is known here: all of it must be 0.
- */
+/* Reads the structure. A program that was built for a newer kernel passes more fields than are
+ * known here, and all of these must be 0. */
 static i64 clone3_read(const struct call *call, u64 fields[11])
 {
 	u64 address = call->arguments[0], bytes = call->arguments[1], word;
@@ -428,8 +431,8 @@ static i64 clone3_read(const struct call *call, u64 fields[11])
 
 u32 handle_clone3(struct call *call)
 {
-	/* Flags pidfd child_tid parent_tid exit_signal stack stack_size tls set_tid set_tid_size
-	 * cgroup. */
+	/* The fields are flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls,
+	 * set_tid, set_tid_size, cgroup. */
 	u64 fields[11] = {0};
 	i64 refusal = clone3_read(call, fields);
 	if (refusal)

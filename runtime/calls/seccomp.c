@@ -1,10 +1,10 @@
-/* The program's own seccomp filters. The kernel never sees what they say, for it would apply it to
- * the runtime's calls: they are kept in the header, where they outlive exec, and asked here before
- * every call, alike in record and in replay. Private stack.
+/* The program's own seccomp filters. The kernel never gets them, as it would apply them to the
+ * runtime's calls. They are kept in the header, where they outlive exec, and run here before every
+ * call, in record and replay alike. Private stack.
  *
- * A thread's filters are a chain from the latest to the first; threads and children share the older
- * part. Nothing is ever removed, but an equal filter after an equal chain is found again, so what
- * processes install over and over takes room once. */
+ * A thread's filters are a chain from the latest to the first. Threads and children share the older
+ * part. Filters are never removed. An equal filter after an equal chain is reused, so filters that
+ * processes install again and again take room only once. */
 #include "calls/seccomp.h"
 #include "base/leave.h"
 #include "base/shared.h"
@@ -40,7 +40,7 @@ enum { FLAG_TSYNC = 1, FLAG_LOG = 2, FLAG_SPEC_ALLOW = 4, FLAG_TSYNC_ESRCH = 16 
 #define LOG 0x7ffc0000u
 #define ALLOW 0x7fff0000u
 #define ARCHITECTURE 0xc000003eu /* AUDIT_ARCH_X86_64 */
-#define PATH_STEPS 32768u /* the kernel's limit for a chain, each filter counting four more */
+#define PATH_STEPS 32768u /* the kernel's limit for a chain; each filter counts four more */
 #define FILTER_OVERHEAD 4u
 #define CAPABILITY_SYS_ADMIN 21
 #define PR_GET_NO_NEW_PRIVS 39
@@ -91,7 +91,7 @@ static u32 send(struct call *call, u32 number, u32 reason, u32 certain)
 	return LEAVE_FULL;
 }
 
-/* The thread ends as if by this signal; the process lives on if it has others. */
+/* Ends the thread as if by this signal. The process lives on if it has other threads. */
 static u32 end_thread(struct call *call, u32 number)
 {
 	if (call->context->process->thread_count <= 1 || number == SIGKILL)
@@ -107,7 +107,7 @@ static u32 strict_allows(u64 number)
 	       number == NR_rt_sigreturn;
 }
 
-/* What the vDSO does is not a system call for the kernel, nor for the program's filter. */
+/* Work of the vDSO is not a system call, neither for the kernel nor for the program's filter. */
 static u32 of_vdso(const struct context *context)
 {
 	return context->regs.rip > context->process->vdso_start &&
@@ -131,7 +131,7 @@ u32 filter_call(struct call *call, u32 *how)
 	case LOG: return 0;
 	case ERRNO: *how = answer_instead(call, -(i64)minimum(data, MAX_ERRNO)); break;
 	case TRACE:
-	case USER_NOTIF: *how = answer_instead(call, -ENOSYS); break; /* nobody traces or listens */
+	case USER_NOTIF: *how = answer_instead(call, -ENOSYS); break; /* no tracer or listener */
 	case TRAP: *how = send(call, SIGSYS, data, 0); break;
 	case KILL_THREAD: *how = end_thread(call, SIGSYS); break;
 	default: *how = send(call, SIGSYS, data, 1);
@@ -139,9 +139,9 @@ u32 filter_call(struct call *call, u32 *how)
 	return 1;
 }
 
-/* ---- installing one ---- */
+/* ---- installing a filter ---- */
 
-/* The chain's length in steps, with what each filter counts besides. */
+/* The chain's length in steps, including the overhead of each filter. */
 static u32 path_steps(u32 at)
 {
 	u32 sum = 0;
@@ -166,7 +166,8 @@ static u32 find_filter(const struct filter_step *steps, u32 count, u32 before)
 	return 0;
 }
 
-/* 0: no room. Several processes may do this at once: each takes its own place. */
+/* Returns 0 if there is no room. Several processes may add filters at once: each takes its own
+ * entry. */
 static u32 add_filter(const struct filter_step *steps, u32 count, u32 before)
 {
 	struct header *header = HEADER;
@@ -205,8 +206,8 @@ static u32 is_older(u32 chain, u32 wanted)
 	return chain == wanted;
 }
 
-/* All threads of the process get the filter. The number of one that has others than its siblings,
- * if there is any. */
+/* Gives all threads of the process the filter. With `check`, only returns the number of a thread
+ * whose filters differ from its siblings', if there is one. */
 static i64 spread(struct context *context, u32 from, u32 to, u32 check)
 {
 	u32 used = slots_used();
@@ -232,8 +233,8 @@ static i64 read_filter(u64 address, u64 flags, struct filter_step *steps, u32 *c
 {
 	struct program program;
 	if (flags & ~(u64)FLAGS_KNOWN)
-		/* Among them: a listener, which would be another process that decides about our
-		 * calls. */
+		/* The unknown flags include that of a listener: another process that decides about
+		 * the calls. */
 		return -EINVAL;
 	if (copy_user(&program, (const void *)address, sizeof program))
 		return -EFAULT;
@@ -247,8 +248,8 @@ static i64 read_filter(u64 address, u64 flags, struct filter_step *steps, u32 *c
 	return filter_is_valid(steps, program.count) ? 0 : -EINVAL;
 }
 
-/* What /proc shows, and no_new_privs of threads that get it by TSYNC, are the kernel's to tell: it
- * gets a filter, too, which lets everything pass. */
+/* Installs a filter in the kernel that allows everything. The kernel alone decides what /proc
+ * shows, and sets no_new_privs in threads that get a filter by TSYNC. */
 static void show_filter(u64 flags)
 {
 	const struct filter_step allow = {.code = 0x06 /* BPF_RET | BPF_K */, .k = ALLOW};
@@ -256,7 +257,7 @@ static void show_filter(u64 flags)
 	sys3(NR_seccomp, SET_MODE_FILTER, flags, &program);
 }
 
-/* Why the kernel would not take a filter of so many steps. */
+/* The error with which the kernel would refuse a filter of this many steps. */
 static i64 refusal(struct context *context, u64 flags, u32 count)
 {
 	u32 before = context->slot->filter;
@@ -276,7 +277,8 @@ static u32 set_filter(struct call *call, u64 flags, u64 address)
 		result = refusal(context, flags, count);
 	call_prepare(call);
 	if (answers())
-		/* Who may install one, and which thread is named, only the log knows. */
+		/* The log alone knows whether the program may install a filter, and which thread is
+		 * named. */
 		result = call->result;
 	if (result == 0) {
 		u32 fresh = count ? add_filter(steps, count, before) : 0;

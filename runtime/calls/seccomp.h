@@ -5,7 +5,7 @@
 
 struct call;
 
-/* 1: the program's filter has decided; *how is LEAVE_*. */
+/* Returns 1 if the program's filter has decided. Then *how is LEAVE_*. */
 u32 filter_call(struct call *call, u32 *how);
 /* prctl(PR_SET_SECCOMP). */
 u32 filter_set(struct call *call);

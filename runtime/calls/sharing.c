@@ -1,5 +1,5 @@
-/* Memory that other processes may have too: a process that maps it joins the domain of all
- * processes that share memory. Record only; replay finds the TURN event. Private stack. */
+/* Memory that other processes may share: a process that maps it joins the domain of all processes
+ * that share memory. Record only; replay finds the TURN event. Private stack. */
 #include "calls/sharing.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -14,9 +14,9 @@
 #define TMPFS_MAGIC 0x01021994u
 #define HUGETLBFS_MAGIC 0x958458f6u
 
-/* Whether others can write, now or later, what this mapping shows. What is mapped only to be read
- * may be written through another mapping. For files on disk that is left out: otherwise all
- * processes that look at a cache of the system would be ordered with each other. */
+/* Returns whether other processes can write the memory of this mapping, now or later. Memory that
+ * is mapped read-only may be written through another mapping. Files on disk are left out: otherwise
+ * all processes that read a cache of the system would be ordered with each other. */
 u32 shared_by(u64 protection, u64 flags, u64 descriptor)
 {
 	u64 statistics[15];
@@ -30,11 +30,11 @@ u32 shared_by(u64 protection, u64 flags, u64 descriptor)
 	       (statistics[0] == TMPFS_MAGIC || statistics[0] == HUGETLBFS_MAGIC);
 }
 
-/* Before the call is staged. */
+/* Called before the call is staged. */
 void shared_join(struct context *context)
 {
 	const struct domain *domain = context->process->domain;
-	/* Its parent stands still, and holds the baton for it. */
+	/* A vfork child, whose parent stands still and holds the baton for it. */
 	u32 is_borrower = context->is_guest && !domain;
 	context->slot->ties |= TIE_MEMORY;
 	if (makes_order() && !shares_memory(domain) && !is_borrower)

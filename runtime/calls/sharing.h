@@ -3,7 +3,7 @@
 #define RETAKE_CALLS_SHARING_H
 #include "contract/context.h"
 
-/* The arguments of an mmap: others may write what it shows. */
+/* Returns whether, by the arguments of an mmap, other processes can write the memory. */
 u32 shared_by(u64 protection, u64 flags, u64 descriptor);
 void shared_join(struct context *context);
 

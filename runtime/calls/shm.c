@@ -16,7 +16,7 @@
 #define EINVAL 22
 #define MAX_ATTACHMENT_PARTS 32
 
-/* The size of a segment; 0: who may not read it does not know. */
+/* The size of a segment; 0: the process may not read it and does not know. */
 static u64 segment_bytes(u64 id)
 {
 	u64 info[14] = {0};
@@ -24,7 +24,7 @@ static u64 segment_bytes(u64 id)
 	return info[6]; /* shm_segsz follows the 48 bytes of ipc64_perm */
 }
 
-/* Whether a segment is wanted where the runtime lies. */
+/* Returns whether the program wants a segment where the runtime lies. */
 static u32 reaches_runtime(const u64 *a)
 {
 	if (!a[1])
@@ -56,7 +56,7 @@ static void attach_recorded(struct call *call)
 	call_finish(call, &item, call->result > 0);
 }
 
-/* A segment is a shared scratch file named by its id. */
+/* Attaches a scratch file in the segment's place, shared and named by the segment's id. */
 static void attach_replayed(struct call *call)
 {
 	struct context *context = call->context;
@@ -80,7 +80,6 @@ static void attach_replayed(struct call *call)
 	call_finish(call, NULL, 0);
 }
 
-/* System V segments of the program. */
 u32 handle_shmat(struct call *call)
 {
 	shared_join(call->context);
@@ -98,7 +97,7 @@ struct attachment {
 	struct address_range parts[MAX_ATTACHMENT_PARTS];
 };
 
-/* Parts of the segment that still lie where it was attached. */
+/* Finds the parts of the segment that still lie where it was attached. */
 static void find_attached(void *closure, const struct map_line *line)
 {
 	struct attachment *attachment = closure;
@@ -115,7 +114,7 @@ static void find_attached(void *closure, const struct map_line *line)
 			(struct address_range){.start = line->start, .end = line->end};
 }
 
-/* Replay: a segment is a mapping of a scratch file there. */
+/* Replay: unmaps the scratch file that stands for the segment. */
 static void detach_again(u64 address)
 {
 	struct attachment attachment = {.address = address};

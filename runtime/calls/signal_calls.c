@@ -11,7 +11,8 @@
 #define EFAULT 14
 #define EINVAL 22
 
-/* Runs `change` only once the arguments are in: both modes do the same to our own state. */
+/* Both modes change the runtime's own table of actions in the same way, after the arguments are
+ * staged. */
 u32 handle_rt_sigaction(struct call *call)
 {
 	struct context *context = call->context;
@@ -73,7 +74,7 @@ u32 handle_rt_sigprocmask(struct call *call)
 		result = -EFAULT;
 	if (result == 0 || result == -EFAULT)
 		context->sigmask = fresh;
-	/* As getcontext and swapcontext do it. */
+	/* getcontext and swapcontext do this. */
 	if (context->handler_depth && call->arguments[2] &&
 		(!call->arguments[1] || (u32)call->arguments[0] == 2))
 		expect_returns(context);
@@ -104,8 +105,8 @@ u32 handle_rt_sigpending(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Calls that wait under another mask. The kernel gets a copy of it without the signals that are
- * ours. */
+/* Handles calls that wait under another mask. The kernel gets a copy of the mask without the
+ * runtime's signals. */
 static u32 wait_with_mask(struct call *call, u64 mask_address, u32 argument, u32 pair)
 {
 	struct context *context = call->context;
@@ -151,7 +152,7 @@ u32 handle_pselect6(struct call *call)
 	return wait_with_mask(call, pair[1] == 8 ? pair[0] : 0, 5, 1);
 }
 
-/* A set of signals to take synchronously: SIGSYS stays ours. */
+/* Handles calls with a set of signals to take synchronously. SIGSYS stays the runtime's. */
 static u32 with_set(struct call *call, u32 argument)
 {
 	u64 set = 0;
@@ -169,7 +170,7 @@ static u32 with_set(struct call *call, u32 argument)
 	return leave_with_result(call);
 }
 
-/* Takes one of the signals that only we can hold, if the program waits for it. */
+/* Takes a held signal, which only the runtime has, if the program waits for it. */
 static u32 take_held(struct call *call)
 {
 	struct context *context = call->context;

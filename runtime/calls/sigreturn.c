@@ -1,4 +1,4 @@
-/* The way back from a handler, and where handlers run. Private stack. */
+/* Returning from handlers, and the alternate stack. Private stack. */
 #include "base/interception.h"
 #include "base/leave.h"
 #include "base/state.h"
@@ -16,8 +16,8 @@
 
 static u32 stack_valid(u64 bytes) { return bytes >= 2048; }
 
-/* Handlers whose contexts the program switches between return in another order than they began, and
- * perhaps more than once. */
+/* Programs may switch between the contexts of handlers. These handlers return in another order than
+ * they began, and perhaps more than once. */
 static void handler_returned(struct context *context)
 {
 	u32 place = context->handler_depth % FRAMES_KNOWN;
@@ -31,7 +31,7 @@ static void handler_returned(struct context *context)
 		arm_interception(context);
 }
 
-/* As the kernel says that it cannot go back. */
+/* Raises the fault by which the kernel reports that it cannot return. */
 static void bad_frame(struct context *context)
 {
 	const struct deferred_signal raised = {.info = {.number = SIGSEGV, .code = SI_KERNEL}};
@@ -39,8 +39,8 @@ static void bad_frame(struct context *context)
 	raise_fault(context, &raised, 0);
 }
 
-/* The program returns from a handler. The event holds nothing, but signals before and after it must
- * be told apart. */
+/* The program returns from a handler. The event holds no data, but separates signals before the
+ * return from those after it. */
 u32 handle_rt_sigreturn(struct call *call)
 {
 	struct context *context = call->context;

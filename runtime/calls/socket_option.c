@@ -1,4 +1,4 @@
-/* Options of sockets whose value is more than the bytes that the caller names. Private stack. */
+/* Socket options whose value is more than the bytes that the caller names. Private stack. */
 #include "base/state.h"
 #include "base/user.h"
 #include "calls/plain.h"
@@ -20,17 +20,18 @@
 #define FILTER_STEP_BYTES 8
 #define COUNTER_BYTES 16
 
-/* The head of struct ipt_replace, of which those of IPv6 and ARP have the same fields. */
+/* The head of struct ipt_replace. The structures of IPv6 and ARP have the same fields. */
 struct replacement {
 	u8 name[32];
 	u32 valid_hooks, entries, bytes;
 	u32 hooks[5], underflows[5];
 	u32 counters;
-	u64 old_counters; /* to where the kernel writes */
+	/* The address where the kernel writes. */
+	u64 old_counters;
 };
 _Static_assert(sizeof(struct replacement) == 96, "struct ipt_replace");
 
-/* The length of this one is a number of steps. */
+/* The length of SO_GET_FILTER is a number of steps. */
 u32 handle_getsockopt(struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -55,7 +56,8 @@ static u32 replaces_table(const u64 *a)
 	       (option == ARP_SET_REPLACE && level == SOL_IP);
 }
 
-/* A ring that the kernel reads from would have to be watched. Programs fall back to `sendto`. */
+/* Refuses a ring that the kernel reads from, as the runtime would have to watch it. Programs fall
+ * back to `sendto`. */
 static u32 make_ring(struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -70,7 +72,8 @@ static u32 make_ring(struct call *call)
 	return leave_with_result(call);
 }
 
-/* A table of packet filters is replaced: the old one's counters go to where the new one says. */
+/* Replacing a table of packet filters writes the old table's counters to the address in the new
+ * one. */
 u32 handle_setsockopt(struct call *call)
 {
 	struct replacement head;

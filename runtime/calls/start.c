@@ -29,7 +29,8 @@ void begin_stream(struct context *context, u64 how)
 	struct slot *slot = context->slot;
 	context->deferred_count = 0;
 	context->temporary_active = 0;
-	/* A child's copy of its parent's; it has none, even if it ends before its first event. */
+	/* This is a copy of the parent's. The child has no turn, even if it ends before its first
+	 * event. */
 	context->turn = 0;
 	context->event_count = context->pause_at = context->told_from = context->next_hash_event =
 		0;
@@ -45,12 +46,13 @@ void begin_stream(struct context *context, u64 how)
 		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
 			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
 		ring_begin(context);
-		/* The supervisor finds the same when it sees the first bytes of the stream. */
+		/* The supervisor finds the same value when it sees the first bytes of the stream.
+		 */
 		slot->consumer.base = context->head;
 		identify_thread(context, how != START_THREAD);
 		u32 processor;
 		struct start_body body = {context->pid, context->tid, how, 0};
-		/* Nobody replays it: whoever reads it wants numbers that are nobody else's. */
+		/* A trace is never replayed, and its readers need unique numbers. */
 		if (traces())
 			body = (struct start_body){
 				slot->pid, slot->tid, how, trace_clock(&processor)};
@@ -75,8 +77,8 @@ void begin_stream(struct context *context, u64 how)
 	baton_begin(context);
 }
 
-/* A thread, or a vfork child that lives in its parent's memory until it execs or exits. Arrives
- * from clone_on_stack on its own region. */
+/* The start of a thread, or of a vfork child that lives in its parent's memory until it execs or
+ * exits. clone_on_stack comes here, on the child's own region. */
 void child_start(struct context *context);
 void child_start(struct context *context)
 {
@@ -86,7 +88,7 @@ void child_start(struct context *context)
 	arm_interception(context);
 	begin_stream(context, context->is_thread ? START_THREAD : START_VFORK);
 	set_kernel_mask(context, context->sigmask);
-	/* CLONE_CHILD_SETTID, done by us at an ordered point. The address may be wrong. */
+	/* Does the work of CLONE_CHILD_SETTID at an ordered point. The address may be invalid. */
 	if (context->child_tid_address)
 		copy_user((void *)context->child_tid_address, &context->tid, 4);
 	leave(context);

@@ -4,8 +4,8 @@
 #include "contract/context.h"
 
 enum start_how { START_ROOT, START_FORK, START_VFORK, START_THREAD };
-/* The first thing a new thread does, in either mode: from here on it has a stream of its own.
- * `how`: START_*. */
+/* Called first in a new thread, in either mode. From here on the thread has its own stream. `how`:
+ * START_*. */
 void begin_stream(struct context *context, u64 how);
 
 #endif

@@ -1,4 +1,4 @@
-/* Memory of the runtime for each thread of an address space. Private stack. */
+/* The runtime's memory for each thread of an address space. Private stack. */
 #include "calls/thread_memory.h"
 #include "base/addresses.h"
 #include "base/process_lock.h"
@@ -6,7 +6,8 @@
 #include "base/sys.h"
 #include "gen/numbers.h"
 
-/* Of a thread that is gone. One that ended may still stand on its stack for a moment. */
+/* Takes the region of an ended thread. A thread that has just ended may still be on its stack for a
+ * moment. */
 static struct context *take_free(struct process *process)
 {
 	for (u32 *link = &process->region_free; *link;) {
@@ -23,7 +24,7 @@ static struct context *take_free(struct process *process)
 	return NULL;
 }
 
-/* The kernel has no room, or the program's limits leave none: NULL. */
+/* Returns NULL if the kernel has no memory, or the program's limits leave none. */
 static struct context *map_next(struct process *process)
 {
 	u32 region = process->region_count;

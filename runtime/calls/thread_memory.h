@@ -3,11 +3,11 @@
 #define RETAKE_CALLS_THREAD_MEMORY_H
 #include "contract/context.h"
 
-/* Memory for one more thread of this process (or for a vfork child that lives in it). Regions are
- * of the address space, so children that live in their parent's memory take them from the same
- * place. NULL: there is none. */
+/* Returns memory for one more thread of this process, or for a vfork child that lives in it, or
+ * NULL if there is none. Regions belong to the address space, so children in their parent's memory
+ * take them from the same place. */
 struct context *region_create(void);
-/* Its thread ends, or was not made. */
+/* The region's thread ends, or was not made. */
 void region_return(u32 region);
 
 #endif

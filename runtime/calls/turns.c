@@ -1,4 +1,4 @@
-/* Replay: turns that a thread lost when it came to a call, or inside it. Private stack. */
+/* Replay: turns that a thread lost when it came to a call, or inside the call. Private stack. */
 #include "calls/turns.h"
 #include "calls/futex_pi.h"
 #include "log/window.h"
@@ -7,8 +7,8 @@
 #include "mode/console.h"
 #include "order/turn.h"
 
-/* Inside the call whose event comes next: others may change what it reads before it gets its turn.
- */
+/* Verifies the inputs of the call whose event comes next: other threads may change them before this
+ * one gets its turn. */
 static void verify_early(struct context *context)
 {
 	struct call call;
@@ -17,7 +17,8 @@ static void verify_early(struct context *context)
 	call_verify_early(&call);
 }
 
-/* What the call prints is in memory, and the holder of the turn may wait for it to be printed. */
+/* Prints the call's output, which is in memory, because the holder of the turn may wait for it to
+ * be printed. */
 static void print_early(struct context *context)
 {
 	const struct event *event = log_peek(context);

@@ -3,7 +3,8 @@
 #define RETAKE_CALLS_TURNS_H
 #include "contract/context.h"
 
-/* All TURN events that come next. The thread has come to the call whose event follows them. */
+/* Obeys all TURN events that come next. The thread has come to the call whose event follows them.
+ */
 void obey_turns(struct context *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* Replay: a process that waited for a child waits for it again. Private stack.
  *
- * What wait returns is in the log, and nothing would go wrong without this; but a script that
- * starts a thousand programs one after the other would start them all at once at replay, and leave
- * a thousand zombies. A child's last event came before its parent's wait ended, so the wait ends at
- * replay too. A debugger, which holds processes for as long as it likes, is not waited for. */
+ * Replay would be correct without this, as the log has what wait returns. But a script that starts
+ * a thousand programs one after the other would start them all at once and leave a thousand
+ * zombies. A child's last event came before its parent's wait ended, so the wait also ends at
+ * replay. A debugger, which may stop a process for any time, is not waited for. */
 #include "calls/wait.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -24,7 +24,7 @@ void child_note(struct process *process, u64 flags, u32 recorded, u32 real)
 {
 	if (executes() || is_debugged() || flags & (CLONE_THREAD | CLONE_PARENT))
 		return;
-	if (process->children_count == MAX_CHILDREN) /* nobody waited for the oldest */
+	if (process->children_count == MAX_CHILDREN) /* no wait took the oldest */
 		memmove(&process->children[0], &process->children[1],
 			--process->children_count * sizeof process->children[0]);
 	process->children[process->children_count++] = (struct child){recorded, real};
@@ -38,7 +38,8 @@ static void await(struct context *context, u32 recorded)
 			continue;
 		u32 real = process->children[i].real;
 		process->children[i] = process->children[--process->children_count];
-		/* Whether any thread could still print is asked: this one must not count. */
+		/* Excludes this thread when the supervisor checks whether any thread can still
+		 * print. */
 		context->slot->console.ticket = ~0UL;
 		context->slot->console.process = real;
 		__atomic_store_n(&context->slot->console.waiting, 1, __ATOMIC_RELEASE);
@@ -50,8 +51,8 @@ static void await(struct context *context, u32 recorded)
 	}
 }
 
-/* Only those that ended by themselves are waited for: of the threads of a killed process one may
- * compute on, for who would stop it where it was? */
+/* Waits only for children that ended by themselves. A thread of a killed process may compute on at
+ * replay, as nothing stops it where it was killed. */
 u32 handle_wait4(struct call *call)
 {
 	u32 status = 1;

@@ -4,7 +4,7 @@
 #include "base/state.h"
 #include "contract/context.h"
 
-/* Replay: what the program and what the kernel call a child. */
+/* Replay: notes a child's number as the program knows it, and as the kernel does. */
 void child_note(struct process *process, u64 flags, u32 recorded, u32 real);
 
 #endif

@@ -1,4 +1,5 @@
-/* The auxiliary vector of a new program: behind its arguments and environment. Private stack. */
+/* The auxiliary vector of a new program, which follows its arguments and environment. Private
+ * stack. */
 #include "entry/auxiliary.h"
 #include "base/user.h"
 
@@ -21,7 +22,8 @@ u32 auxiliary_find(u64 stack_pointer, u64 kind, struct auxiliary *found, u64 *at
 	}
 }
 
-/* That user code may change %gs, which is the runtime's: programs then use arch_prctl for %fs. */
+/* Hides that user code may change %gs, which the runtime uses. Programs then set %fs by arch_prctl.
+ */
 void auxiliary_restrict(u64 stack_pointer)
 {
 	struct auxiliary offered;

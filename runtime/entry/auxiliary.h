@@ -9,10 +9,10 @@ struct auxiliary {
 #define AT_HWCAP2 26
 #define AT_SYSINFO_EHDR 33
 
-/* The entry of a kind in what the kernel puts on a program's stack; `at`: where. 0: there is none.
- */
+/* Finds the entry of a kind in the auxiliary vector on a program's stack. `at`: its address.
+ * Returns 0 if there is none. */
 u32 auxiliary_find(u64 stack_pointer, u64 kind, struct auxiliary *found, u64 *at);
-/* A new program is not offered what the runtime needs for itself. */
+/* Hides from a new program what the runtime needs for itself. */
 void auxiliary_restrict(u64 stack_pointer);
 
 #endif

@@ -1,5 +1,5 @@
-/* One system call from entry to leave: the short way of nearly all of them, and who is asked for
- * the others. Private stack. */
+/* One system call from entry to leave: the short path of nearly all calls, and the handlers of all
+ * others. Private stack. */
 #include "base/debugged.h"
 #include "base/leave.h"
 #include "base/shared.h"
@@ -48,11 +48,11 @@ static const u8 argument_places[6] = {__builtin_offsetof(struct registers, rdi),
 WINDOW_HERE(plain_window)
 WINDOW_HERE(other_window)
 
-/* ---- the short way, of nearly all calls ----
+/* ---- the short path, for nearly all calls ----
  *
- * Code that runs between two pieces of the program and the kernel is cold each time: every cache
- * line of it that is not gone through counts. So calls that follow no more than one buffer have no
- * struct call, but go from the registers to the ring. */
+ * Code that runs between two pieces of the program and the kernel is cold each time, so every cache
+ * line of it counts. So calls with at most one buffer have no struct call: they go from the
+ * registers to the ring. */
 
 static u64 argument_of(const struct registers *regs, u32 i)
 {
@@ -67,7 +67,7 @@ static u32 are_absent(const struct registers *regs, u32 arguments)
 	return 1;
 }
 
-/* NULL: the call that the thread makes is not to be recorded on the short way. */
+/* Returns NULL if the call cannot be recorded on the short path. */
 static inline __attribute__((always_inline)) const struct call_row *plain_row(
 	const struct context *context)
 {
@@ -86,20 +86,23 @@ static inline __attribute__((always_inline)) const struct call_row *plain_row(
 	return row;
 }
 
-/* A signal has come first: the call is not made. */
+/* A signal arrived first, so the call is not made. */
 static SELDOM u32 give_up(struct context *context)
 {
 	section_take(context);
 	return deliver_deferred(context, 1);
 }
 
-/* One that is being recorded: where its event begins and ends so far, and its buffer. Everything
- * that works on it is inlined and it stays in registers. */
+/* A call that is being recorded: the beginning and current end of its event, and its buffer. All
+ * functions that use it are inlined, so it stays in registers. */
 struct plain_call {
 	u8 *start, *position;
-	const struct argument_rule *rule; /* NULL: there is no buffer */
-	u32 buffer;			  /* which argument */
-	u64 address, most;		  /* elements */
+	/* NULL: there is no buffer. */
+	const struct argument_rule *rule;
+	/* The number of the argument. */
+	u32 buffer;
+	/* The address of the buffer, and the most elements in it. */
+	u64 address, most;
 };
 
 static inline __attribute__((always_inline)) void prepare_plain(
@@ -148,7 +151,7 @@ static inline __attribute__((always_inline)) i64 execute_plain(
 	return result;
 }
 
-/* 0: it does not fit. */
+/* Returns 0 if the output does not fit. */
 static inline __attribute__((always_inline)) u32 put_output(struct plain_call *call, i64 result)
 {
 	if (result <= 0 || !call->rule || call->rule->direction != DIRECTION_OUT || !call->address)
@@ -162,7 +165,7 @@ static inline __attribute__((always_inline)) u32 put_output(struct plain_call *c
 	return next != NULL;
 }
 
-/* Something is special about it after all. */
+/* The call needs special treatment after all. */
 static SELDOM u32 finish_not_plain(struct context *context, u8 *start, u8 *position, i64 result)
 {
 	struct call call;
@@ -173,7 +176,7 @@ static SELDOM u32 finish_not_plain(struct context *context, u8 *start, u8 *posit
 	return call_finish_emulated(&call);
 }
 
-/* Recording: a call that is about to read, of which much may come from a large file. */
+/* Recording: makes a call that may read much of a large file. */
 static SELDOM u32 record_reading(struct call *call)
 {
 	u32 is_vectored = call->number != NR_read && call->number != NR_pread64;
@@ -229,14 +232,14 @@ static inline __attribute__((always_inline)) u32 record_plain(
 	return leave(context);
 }
 
-/* ---- all others ---- */
+/* ---- all other calls ---- */
 
 static inline __attribute__((always_inline)) i64 other_window_with(u64 number, const u64 *a)
 {
 	return other_window_here(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Record: an ordinary call that is not plain; the kernel answers it. */
+/* Record: makes an ordinary call that is not plain. */
 static u32 record_call(struct call *call)
 {
 	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
@@ -268,7 +271,7 @@ static u32 record_call(struct call *call)
 	return call_finish_emulated(call);
 }
 
-/* Replay: an ordinary call, which the log answers. */
+/* Replay: answers an ordinary call from the log. */
 static u32 replay_call(struct call *call)
 {
 	call_answer(call);
@@ -286,7 +289,7 @@ static u32 replay_call(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Sync policy, recording. */
+/* Sync policy, recording: returns whether the call may be made without the baton. */
 static u32 may_be_parallel(const struct context *context, u32 number)
 {
 	const struct process *process = context->process;
@@ -377,9 +380,10 @@ static u32 same_arguments(const struct registers *regs, const u64 *recorded, u32
 	return 1;
 }
 
-/* Replay: all that a call without buffers needs if what comes next is a call again. From entry.S,
- * before the registers are saved that compiled code keeps. 1: done, as LEAVE_FAST. 0: nothing is
- * changed, and the call goes the way of all others, which also says what differs. */
+/* Replay: does everything for a call without buffers that is followed by another call. entry.S
+ * calls this before it saves the registers that compiled code keeps. Returns 1 if the call is done,
+ * as LEAVE_FAST. Returns 0 if nothing has changed: then the call takes the ordinary path, which
+ * also reports differences. */
 u32 replay_plain(struct context *context);
 u32 replay_plain(struct context *context)
 {
@@ -411,18 +415,20 @@ u32 replay_plain(struct context *context)
 	return 1;
 }
 
-/* Comes from entry.S with the program's registers in the context. LEAVE_FAST: only rax changed.
- * While recording that way leads straight back to the program: behind the kernel a return to
- * entry.S would be one of those mispredicted. It is a call and not a jump for the sake of the
- * program's own return: what processors predict from an empty stack of returns costs them more than
- * a wrong entry on it. (Measured: a recorded getppid is 60 ns faster than with a jump.) For a clock
- * nobody was in the kernel: all returns are predicted, as long as each call has its own. */
+/* entry.S calls this with the program's registers in the context. LEAVE_FAST: only rax has changed.
+ *
+ * While recording, that path returns straight to the program: after a return from the kernel, the
+ * return to entry.S would be mispredicted. It uses a call, not a jump, for the program's own
+ * return. A prediction from an empty stack of returns costs the processor more than a wrong entry
+ * on it. (Measured: a recorded getppid is 60 ns faster than with a jump.) A clock does not enter
+ * the kernel, so all returns are predicted, as long as each call has its own. */
 u32 runtime_syscall(struct context *context)
 {
 	u32 how = handle_call(context);
 	section_leave(context);
 	if (UNLIKELY(answers() && debug_pauses(context)))
-		how = LEAVE_FULL; /* it may have waited for others, which are events too */
+		/* The thread may have waited for others, which makes events, too. */
+		how = LEAVE_FULL;
 	if (LIKELY(how == LEAVE_FAST) && executes() && kind_of((u32)context->number) != CLOCK)
 		leave_fast();
 	return how;

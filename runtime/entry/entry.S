@@ -1,4 +1,4 @@
-/* Where the program comes in and goes out.
+/* The entries of the program to the runtime, and of recorded programs.
  *
  * Context: runs on the program's stack pointer until the switch, which happens before the first
  * write to memory; the red zone is never touched. %gs holds the thread's struct context. Only
@@ -7,7 +7,7 @@
 #include "base/registers.h"
 
 	.section .text.entry, "ax"
-/* The entry table, known to the stubs of every image. */
+/* The entry table, whose offsets the stubs of every image know. */
 	.org ENTRY_SYSCALL
 	jmp entry_syscall
 	.org ENTRY_TSC
@@ -54,7 +54,7 @@ start_replay:
 	ud2
 
 	.text
-/* A system call. rax = number, rcx = address after the program's `syscall`. */
+/* A system call. rax has its number, rcx the address after the program's `syscall`. */
 	.globl entry_syscall
 entry_syscall:
 	mov %rsp, %gs:RSP
@@ -83,7 +83,7 @@ syscall_calm:
 	mov %r15, %gs:R15
 	mov %rbp, %gs:RBP
 	mov %rbx, %gs:RBX
-	/* From the master handler, which has saved them all. */
+	/* From the master handler, which has saved all registers. */
 	.globl entry_syscall_saved
 entry_syscall_saved:
 	mov %gs:CONTEXT_SELF, %rdi
@@ -94,7 +94,7 @@ entry_syscall_saved:
 calm_syscall:
 	CALM_FLAGS
 	jmp syscall_calm
-	/* Odd flags: restore_full restores all registers, so all have to be saved. */
+	/* With odd flags, restore_full restores all registers, so all have to be saved. */
 2:	test $FLAG_ODD, %eax
 	jnz 1b
 	mov %gs:CONTEXT_SELF, %rdi
@@ -103,7 +103,8 @@ calm_syscall:
 	jz 1b
 	jmp leave_kept
 
-/* RDTSC and friends. %gs:CONTEXT_SCRATCH = the program's rcx, rcx = where to go on. */
+/* RDTSC and similar instructions. %gs:CONTEXT_SCRATCH has the program's rcx, rcx the address to go
+ * on at. */
 	.macro INSTRUCTION_ENTRY name, which
 \name:
 	mov %rsp, %gs:RSP
@@ -142,9 +143,9 @@ calm_syscall:
 	INSTRUCTION_ENTRY entry_cpuid, 2
 	INSTRUCTION_ENTRY entry_passage, 5
 
-/* Where a section begins or ends, under the sync policy; without it (the text may have been
- * patched for another recording) nothing is done. No register or flag may change; those that
- * compiled code keeps are not even saved. */
+/* The beginning or end of a section, under the sync policy. Under another policy this does nothing;
+ * the text may have been patched for another recording. No register or flag may change. Registers
+ * that compiled code keeps are not even saved. */
 	.macro SECTION_NAME name
 1:	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
@@ -192,7 +193,7 @@ calm_syscall:
 	mov %gs:RSP, %rsp
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	jmp *%gs:RIP
-	/* Only popf restores odd flags, and restore_full all registers; it pauses, too. */
+	/* Only popf restores odd flags, and restore_full restores all registers. It also pauses. */
 2:	CALM_FLAGS
 	mov %gs:CONTEXT_SCRATCH, %rcx
 	mov %rcx, %gs:RCX
@@ -214,8 +215,8 @@ calm_syscall:
 	SECTION_ENTRY condition_begin_entry, condition_begins, condition_begins
 	SECTION_ENTRY operation_wakes_entry, operation_wakes, operation_wakes
 
-/* The same for those that are a compare-and-exchange: the runtime reads and may change registers
- * and flags. */
+/* The same for a compare-and-exchange: the runtime reads registers and flags, and may change them.
+ */
 	.macro COMPARE_ENTRY name, which
 	INSTRUCTION_ENTRY \name\()_whole, \which
 	SECTION_NAME \name
@@ -227,17 +228,17 @@ calm_syscall:
 
 #include "entry/operation.inc"
 
-/* After a synchronous fault in the program: the master handler saved the registers and sent us
- * here. */
+/* After a synchronous fault in the program. The master handler saved the registers and continued
+ * the thread here. */
 	.globl fault_entry
 fault_entry:
 	mov %gs:CONTEXT_SELF, %rdi
 	call runtime_fault
 	jmp restore_full
 
-/* From the bootstrap in the vDSO's padding, right after exec: r12 = header segment, r13 = slot,
- * r14 = the program's first instruction. The program's stack is not ours to use: map our own
- * first. */
+/* The code in the vDSO's padding jumps here right after exec. r12 has the header segment, r13 the
+ * slot, r14 the program's first instruction. The program's stack must not be used, so this maps the
+ * runtime's own first. */
 start_record:
 	mov $9, %eax /* mmap(RUNTIME_DATA, 64 KB, read write, private anonymous fixed) */
 	mov $0x550010000000, %rdi
@@ -274,7 +275,7 @@ start_record:
 	syscall
 	ud2
 
-/* Where a thread goes on that was stopped in its own code; its registers are in the context. */
+/* Where a thread goes on that was stopped in its own code. Its registers are in the context. */
 	.globl force_entry
 force_entry:
 	mov %gs:CONTEXT_SELF, %rdi

@@ -3,12 +3,12 @@
 #define RETAKE_ENTRY_ENTRY_H
 #include "contract/context.h"
 
-/* A system call, with the program's registers in the context: LEAVE_*. */
+/* Handles a system call, with the program's registers in the context. Returns LEAVE_*. */
 u32 runtime_syscall(struct context *context);
 void fault_entry(void);
 void force_entry(void);
 void entry_syscall(void);
-/* As the entries of these names, with all registers in the context. */
+/* As the entries of these names, but with all registers in the context. */
 void entry_syscall_saved(void);
 void entry_passage_saved(void);
 void section_begin_saved(void);

@@ -1,9 +1,8 @@
-/* The master handler: the kernel gives it every signal. What an instruction of the program raised
- * is looked at at once, all else is put off to the next sync point.
+/* The master handler: the kernel sends it every signal. It handles faults of the program's
+ * instructions at once, and defers all other signals to the next sync point.
  *
- * Context: master_handler runs on the region's alternate stack with every signal but the
- * synchronous ones blocked. It never touches the program's memory, except the instruction bytes at
- * a fault. */
+ * Context: master_handler runs on the region's alternate stack with all but the synchronous signals
+ * blocked. It never touches the program's memory, except the instruction bytes at a fault. */
 #include "base/futex.h"
 #include "base/leave.h"
 #include "base/signals.h"
@@ -41,8 +40,8 @@ static const char *fixup_of(u64 rip)
 	return NULL;
 }
 
-/* Where a thread goes on that is about to make a call which a signal must come before; NULL: it is
- * not. */
+/* The address where a thread goes on that is about to make a call, when a signal must come first;
+ * NULL: the thread is not about to make a call. */
 static const char *window_around(u64 rip)
 {
 	if (rip >= (u64)plain_window_start && rip <= (u64)plain_window_call)
@@ -52,7 +51,7 @@ static const char *window_around(u64 rip)
 	return rip >= (u64)window_start && rip <= (u64)window_call ? window_abort : NULL;
 }
 
-/* A call at a place that is not patched. */
+/* Handles a call from an unpatched place. */
 static void dispatched_call(struct context *context, struct registers *regs, u64 after)
 {
 	context->slot->slow_calls++;
@@ -65,7 +64,7 @@ static void dispatched_call(struct context *context, struct registers *regs, u64
 		regs->rip = (u64)entry_syscall;
 }
 
-/* The program has set the trap flag. */
+/* Returns whether the program has set the trap flag. */
 static u32 steps(const struct registers *regs) { return (regs->eflags & FLAG_TRAP) != 0; }
 
 enum emulated { NOT_EMULATED, EMULATED, EMULATED_CALL, EMULATED_REFUSAL };
@@ -74,7 +73,7 @@ enum emulated { NOT_EMULATED, EMULATED, EMULATED_CALL, EMULATED_REFUSAL };
 #define INVALID_OPCODE 6 /* exceptions of the processor */
 #define GENERAL_PROTECTION 13
 
-/* What the kernel makes of a fault that the program does not see as it happened. */
+/* Replaces a fault by the one that the program must see. */
 static void replace_fault(struct context *context, struct siginfo *info, struct fault *fault,
 	struct siginfo fresh, u64 trap)
 {
@@ -90,7 +89,7 @@ static enum emulated emulate_trapped_at(
 	if (trapped.kind == TRAPPED_NONE)
 		return NOT_EMULATED;
 	if (trapped.kind == TRAPPED_BASE) {
-		/* As on a processor without it. */
+		/* As on a processor without the instruction. */
 		replace_fault(context, info, fault,
 			(struct siginfo){
 				.number = SIGILL, .code = ILL_ILLOPN, .fields = {regs->rip}},
@@ -104,16 +103,15 @@ static enum emulated emulate_trapped_at(
 static enum emulated emulate_instruction(struct context *context, struct registers *regs)
 {
 	u8 code[3] = {0};
-	memcpy(code, (const void *)regs->rip, 2); /* it was just executed: it can be read */
-	/* What the patcher puts in the place of every such instruction, so that the processor need
-	 * not trap it. */
+	memcpy(code, (const void *)regs->rip, 2); /* readable, as it was just executed */
+	/* The patcher replaces every such instruction, so that the processor need not trap it. */
 	u32 is_trap = code[0] == 0xcd;
 	if ((code[0] == 0x0f || is_trap) && code[1] == 0x31) {
 		emulate_tsc(context, regs, 0);
 		regs->rip += 2;
 		return EMULATED;
 	}
-	if (is_trap && code[1] == 0x05) { /* a `syscall` */
+	if (is_trap && code[1] == 0x05) { /* `syscall` */
 		dispatched_call(context, regs, regs->rip + 2);
 		return EMULATED_CALL;
 	}
@@ -149,7 +147,7 @@ static void defer(
 #define GATE_ERROR (8 * 0x80 + 2)
 #define INSTRUCTION_FETCH 0x10 /* in the error code of a page fault */
 
-/* The program was to go on where there can be no code, by what it wrote into a signal frame. */
+/* The program wrote an address without code into a signal frame, and is about to go on there. */
 static void refuse_place(struct context *context, struct siginfo *info, struct registers *regs)
 {
 	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
@@ -200,7 +198,7 @@ static void synchronous_fault(
 	enter_saved(context, &machine->regs, fault_entry);
 }
 
-/* `int $0x80` makes a call of 32-bit programs: the kernel without those lets it fault. */
+/* `int $0x80` makes a call of a 32-bit program. It faults, as in a kernel without such programs. */
 static void refuse_gate(struct context *context, struct siginfo *info, struct registers *regs)
 {
 	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
@@ -232,7 +230,7 @@ void master_handler(i32 number, struct siginfo *info, struct user_context *user)
 	struct registers *regs = &user->machine.regs;
 	if (regs->rip >= (u64)restore_stepping && regs->rip <= (u64)restore_stepping_end &&
 		!is_synchronous(info))
-		regs->rip = (u64)restore_full; /* what follows may change the flags */
+		regs->rip = (u64)restore_full; /* the code below may change the flags */
 	enum handled how = executes() ? forced_handler(context, info, regs, user->machine.extended)
 				      : watch_handler(context, info, regs, user->machine.extended);
 	if (how != NOT_HANDLED) {

@@ -1,5 +1,5 @@
-/* Replay: where a thread begins that comes from an image of the recorded process. Its registers are
- * in its context, as the program had them. Private stack. */
+/* Replay: the start of a thread that comes from an image of the recorded process. Its context has
+ * the program's registers. Private stack. */
 #include "base/interception.h"
 #include "base/leave.h"
 #include "base/state.h"

@@ -1,5 +1,5 @@
-/* Where threads arrive that enter the runtime otherwise than by a system call. From entry.S, with
- * the program's registers in the context. Private stack. */
+/* Entries to the runtime other than system calls. entry.S calls these with the program's registers
+ * in the context. Private stack. */
 #include "order/compare.h"
 #include "order/passage.h"
 #include "order/section.h"
@@ -8,12 +8,13 @@
 #include "signals/behind.h"
 #include "signals/signal.h"
 
-/* An instruction, a passage, or one side of a compare-and-exchange, by its number in entry.S. */
+/* Handles an instruction, a passage, or one side of a compare-and-exchange, by its number in
+ * entry.S. */
 void runtime_instruction(struct context *context, u64 which);
 void runtime_instruction(struct context *context, u64 which)
 {
 	if (which == 2) {
-		emulate_cpuid(&context->regs); /* without an event, so no sync point */
+		emulate_cpuid(&context->regs); /* no event, so no sync point */
 		return;
 	}
 	if (which == 5) {
@@ -27,11 +28,11 @@ void runtime_instruction(struct context *context, u64 which)
 		return;
 	}
 	emulate_tsc(context, &context->regs, (u32)which);
-	leave(context); /* a loop may have no other sync point than these */
+	leave(context); /* a loop may have no other sync points */
 	section_leave(context);
 }
 
-/* A section or an operation ends, and all registers are saved. */
+/* A section or an operation ends, with all registers saved. */
 void runtime_section_ends(struct context *context);
 void runtime_section_ends(struct context *context)
 {
@@ -48,7 +49,7 @@ void runtime_forced(struct context *context)
 	section_leave(context);
 }
 
-/* The program faulted: its handler runs now, or it dies at the faulting instruction. */
+/* The program faulted. Its handler runs now, or it dies at the faulting instruction. */
 void runtime_fault(struct context *context);
 void runtime_fault(struct context *context)
 {

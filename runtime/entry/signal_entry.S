@@ -1,11 +1,11 @@
-/* What the kernel is given as the handler of every signal.
+/* The handler that the kernel has for every signal.
  *
  * Context: the alternate stack; general registers only. */
 #include "contract/offsets.h"
 
 	.text
-/* The kernel leaves the program's alignment check as it was. It leaves the nested-task flag too, on
- * the way in and on the way back, so here nothing else may change. */
+/* The kernel enters with the program's alignment check, which is cleared here. It keeps the
+ * nested-task flag, too, both on entry and on return, so nothing else may change here. */
 	.globl signal_entry
 signal_entry:
 	pushfq

@@ -1,6 +1,6 @@
-/* The first moments of a program: after an exec while recording, and as a replayed process, which
- * is this runtime run as a static executable. Starts on the region's private stack (record) or on
- * the kernel's (replay). */
+/* The start of a program: after an exec while recording, and as a replayed process, which is this
+ * runtime run as a static executable. Starts on the region's private stack (record) or on the
+ * kernel's (replay). */
 #include "entry/start.h"
 #include "base/addresses.h"
 #include "base/futex.h"
@@ -65,8 +65,8 @@ static void trap_instructions(void)
 		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
 }
 
-/* Where the vDSO is: its functions are no system calls for the program's filters. `bytes`: 0 when
- * the event's mappings tell. */
+/* Finds the vDSO, whose functions are no system calls for the program's filters. `bytes`: 0 if the
+ * event's mappings have its size. */
 static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
 	const struct exec_mapping *mappings, u64 mapping_count)
 {
@@ -81,7 +81,7 @@ static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
 			process->vdso_end = mappings[i].end;
 }
 
-/* Where addresses are scarce, those of slots that there are not are given back. */
+/* Unmaps slots that do not exist, to save the program's address space. */
 static void forget_slots(void)
 {
 	const struct header *header = HEADER;
@@ -93,11 +93,11 @@ static void forget_slots(void)
 
 /* ---- record ---- */
 
-/* Most pages of a text this small are used: the dynamic linker's. */
+/* Most pages of a text this small, such as the dynamic linker's, are used. */
 #define USED_WHOLE_BYTES 0x40000UL
 
-/* The patched text of the program and of its interpreter, which the kernel mapped before we came.
- */
+/* Maps the patched text of the program or its interpreter, which the kernel mapped before the
+ * runtime. */
 static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 {
 	if (!file_and_one)
@@ -122,7 +122,8 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 		process->unknown_calls = 1;
 }
 
-/* Where text may not be written (PR_SET_MDWE is inherited), the supervisor does it. */
+/* Patches the vDSO. If text may not be written (PR_SET_MDWE is inherited), the supervisor writes
+ * it. */
 static void patch_vdso(struct context *context, u64 base)
 {
 	const struct header *header = HEADER;
@@ -142,7 +143,7 @@ static void patch_vdso(struct context *context, u64 base)
 		sys3(NR_mprotect, base, bytes, PROT_READ | PROT_EXEC);
 }
 
-/* Of the program; its interpreter is the system's. */
+/* Looks at the program only; its interpreter is the system's. */
 static void note_untold(struct process *process, u64 file_and_one)
 {
 	if (!file_and_one || process->unknown_calls)
@@ -159,7 +160,8 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	struct context *context = first_context(slot);
 	forget_slots();
 	addresses_begin(context->process, &slot->carried);
-	u64 mask = 0, vdso = slot->request.arguments[4]; /* a request of ours takes their place */
+	/* Read now: a later request overwrites the arguments. */
+	u64 mask = 0, vdso = slot->request.arguments[4];
 	sys4(NR_rt_sigprocmask, 0, NULL, &mask, 8);
 	context->sigmask = mask | (slot->carried.altered_mask & SYNCHRONOUS);
 	context->process->unknown_calls = (u32)slot->request.arguments[5];
@@ -177,7 +179,7 @@ void record_start(u64 slot_index, u64 program_counter, u64 stack_pointer)
 	if (slot->state == SLOT_LIVE) {
 		context->pid = (u32)sys0(NR_getpid);
 		context->tid = (u32)sys0(NR_gettid);
-		/* The supervisor has put in what it is to itself. */
+		/* The supervisor has put the thread's numbers as it knows them into the slot. */
 		slot->pid_space.inner_tid = context->tid;
 		if (pool_attach(context, slot) < 0)
 			fail("cannot attach the ring: is System V shared memory limited here?");
@@ -222,7 +224,8 @@ static void map_initial(struct context *context, const struct exec_mapping *mapp
 		diverge(context, WHY_MAPPING, mapping->start, (u64)at);
 }
 
-/* Contents that come with the event: stack, vDSO, the last pages of data segments. */
+/* Copies content that comes with the event: the stack, the vDSO, the last pages of data segments.
+ */
 static const u8 *fill_area(struct context *context, const u8 *at, const u8 *end)
 {
 	const u64 *head = (const u64 *)at;
@@ -284,7 +287,7 @@ static void replay_on_stack(u64 slot_index, u64 unused, u64 unused2)
 	if (slot->state != SLOT_LIVE)
 		begin_stream(context, START_ROOT);
 	else {
-		slot->pid = (u32)sys0(NR_getpid); /* another thread than the first may exec */
+		slot->pid = (u32)sys0(NR_getpid); /* any thread may exec, not only the first */
 		slot->tid = (u32)sys0(NR_gettid);
 		context->log_offset = slot->next_window_offset;
 		context->event_count = slot->event_count;

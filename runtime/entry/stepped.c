@@ -1,9 +1,10 @@
-/* A program that steps itself: it has set the trap flag, and each of its instructions ends in a
- * SIGTRAP. It learns of its own instructions, as natively; of the runtime's and of those of stubs
- * it learns nothing. The runtime itself runs without the flag, and sets it again on the way out.
+/* A program that single-steps itself: it has set the trap flag, and each of its instructions ends
+ * in a SIGTRAP. It sees the steps of its own instructions, as natively, but none of the runtime or
+ * of stubs. The runtime itself runs without the flag, and sets it again on the way out.
  *
- * A call from a stub is one instruction there too: before it, the program is put where the call
- * was, at the trap in its place. What else was displaced into a stub counts as no step.
+ * A call from a stub is one instruction, too: before it, the program is moved to the place of the
+ * call, at the trap there. Other instructions that were displaced into a stub do not count as
+ * steps.
  *
  * Context: the master handler. */
 #include "entry/stepped.h"
@@ -27,7 +28,7 @@ void enter_saved(struct context *context, struct registers *regs, void (*saved)(
 	regs->eflags &= ~(u64)FLAG_ODD;
 }
 
-/* `lea BEHIND(%rip),%rcx; jmp *ENTRY(%rip)`: the end of a stub's way into the runtime. */
+/* The code `lea BEHIND(%rip),%rcx; jmp *ENTRY(%rip)`, by which a stub enters the runtime. */
 struct __attribute__((packed)) way_in {
 	u8 lea[3];
 	i32 behind;
@@ -35,7 +36,7 @@ struct __attribute__((packed)) way_in {
 	i32 entry;
 };
 
-/* The offset of an entry from the runtime's beginning; -1: it is no way in. */
+/* The offset of an entry from the runtime's beginning; -1: the code does not enter the runtime. */
 static u64 leads_to(const struct way_in *code, u64 at)
 {
 	u64 entry, literal = at + sizeof *code + (u64)(i64)code->entry;
@@ -47,9 +48,9 @@ static u64 leads_to(const struct way_in *code, u64 at)
 	return entry - RUNTIME_TEXT;
 }
 
-/* 1: the thread is in a stub, which enters the runtime not far from here. Replay does not know
- * where stubs are otherwise. `call`: where the call is in the program's text, if its stub does
- * nothing more for it; else 0. */
+/* Returns 1 if the thread is in a stub, shortly before it enters the runtime. Replay does not know
+ * in any other way where stubs are. `call`: the address of the call in the program's text, if its
+ * stub has nothing left to do before it; else 0. */
 static u32 in_stub(u64 rip, u64 *call)
 {
 	u8 code[STUB_BYTES + sizeof(struct way_in)];
@@ -71,7 +72,8 @@ static u32 in_stub(u64 rip, u64 *call)
 	return 0;
 }
 
-/* A stub has jumped to an entry. 1: the program is told nothing. */
+/* Handles a step at an entry, to which a stub has jumped. Returns 1 if the program must not see the
+ * step. */
 static u32 step_at_entry(struct context *context, struct registers *regs)
 {
 	u64 entry = regs->rip - RUNTIME_TEXT;

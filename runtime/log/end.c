@@ -1,4 +1,4 @@
-/* How threads and processes end: what both modes do last of all, and replay where a stream is over.
+/* How threads and processes end: the last steps in both modes, and in replay the end of a stream.
  * Private stack. */
 #include "log/end.h"
 #include "base/debugged.h"
@@ -50,11 +50,12 @@ static void wait_for_end(void) NORETURN;
 static void wait_for_end(void)
 {
 	static u32 const never = 0;
-	for (;;) /* another thread's end is the process's */
+	/* The end of another thread ends the process. */
+	for (;;)
 		futex_wait((u32 *)&never, 0, 0);
 }
 
-/* The recorded thread died here without saying so: killed, or the recording was cut. */
+/* The recorded thread ended here without an event: it was killed, or the recording was cut. */
 void end_of_stream(struct context *context)
 {
 	if (UNLIKELY(context->gone))
@@ -64,10 +65,11 @@ void end_of_stream(struct context *context)
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
 	look_end(context);
 	if (!event && !process->ending && streams_are_cut())
-		/* Perhaps within its turn: who comes behind it waits. */
+		/* The stream may end within the thread's turn. Then threads with later turns wait.
+		 */
 		context->turn = 0;
 	if ((status & 0x7f) == SIGKILL)
-		memory_left(context); /* the kernel did it */
+		memory_left(context); /* as the kernel did */
 	turn_complete(context);
 	stream_ended(context);
 	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
@@ -81,9 +83,9 @@ void end_of_stream(struct context *context)
 		sys1(NR_exit_group, (status >> 8) & 0xff);
 }
 
-/* This thread runs no further. The process ends with its last thread: until they died, the others
- * may have had turns that processes sharing its memory wait for. The first thread to end it decides
- * how. */
+/* Stops this thread. The process ends with its last thread, because processes that share its memory
+ * may wait for turns that its other threads had before they died. The first thread to end the
+ * process decides the status. */
 void end_process(struct context *context, u32 status)
 {
 	struct process *process = context->process;

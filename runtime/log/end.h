@@ -3,17 +3,17 @@
 #define RETAKE_LOG_END_H
 #include "contract/context.h"
 
-/* The last word of a stream: from here on the slot may be another thread's. */
+/* Ends the stream. From here on another thread may get the slot. */
 void slot_exited(struct context *context);
-/* Dies as the program would have, without a handler and at once; the parent sees the right status.
- */
+/* Dies at once as the program would have, without running a handler. The parent sees the right
+ * status. */
 void kill_self(u32 number) NORETURN;
-/* Replay: the whole process ends. Its own threads get no turn any more; those of others in the
- * domain do. */
+/* Replay: the whole process ends. Its own threads get no turn any more; those of other processes in
+ * the domain do. */
 void turns_end(struct context *context);
-/* Replay: the process is killed. */
+/* Replay: the process dies by a signal. */
 void end_by_signal(struct context *context, u32 number) NORETURN;
-/* Replay: nothing more of the thread is recorded. */
+/* Replay: the thread has no more events. */
 void end_of_stream(struct context *context) NORETURN;
 /* Replay: the thread ends its process. */
 void end_process(struct context *context, u32 status) NORETURN;

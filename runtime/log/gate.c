@@ -1,4 +1,4 @@
-/* Replay: turns that are over. Any stack. */
+/* Replay: ends turns, and wakes the threads that wait for the next ones. Any stack. */
 #include "log/gate.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -7,8 +7,8 @@
 #include "gen/numbers.h"
 #include "log/settle.h"
 
-/* A thread that waits for the next turn is in the gate's count before it looks a last time at what
- * is completed. */
+/* A waiting thread adds itself to the gate's count before it checks `completed` for the last time,
+ * so no wake is lost. */
 void turn_complete(struct context *context)
 {
 	struct domain *domain = context->domain;
@@ -61,7 +61,7 @@ void stream_ended(struct context *context)
 	__atomic_store_n(&context->slot->state, SLOT_EXITED, __ATOMIC_RELEASE);
 }
 
-/* While somebody looks on the process stands still, for as long as they like. */
+/* While a debugger inspects the process, the process stands still and this clock does not count. */
 static u64 patience_clock(void)
 {
 	if (!HEADER->turn_patience_ns)
@@ -70,7 +70,7 @@ static u64 patience_clock(void)
 }
 
 /* Threads that race may wait for each other in a way that the recorded ones did not. A copy of the
- * process has computed less than it. */
+ * process has used less processor time than the process, so the clock may go back. */
 u64 patience_spent(struct patience *patience, u64 progress)
 {
 	u64 now = patience_clock();

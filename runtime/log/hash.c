@@ -1,11 +1,11 @@
-/* The hash of a process's writable private memory, the same in record and in replay whenever the
- * memory is.
+/* The hash of a process's writable private memory. It is the same in recording and replay whenever
+ * the memory is.
  *
- * A sum over pages of a hash of (address, content); zero pages add nothing, so it does not matter
- * which of them are present. Nor does it matter which pages of a file's private mapping are copies
- * already (mlock and others copy pages without changing them): all of them count, except in
- * mappings so large that reading them would take long. Left out: the runtime's own memory, and the
- * dead part of the current stack below the red zone. Private stack. */
+ * The hash is a sum over pages of a hash of (address, content). Zero pages add nothing, so it does
+ * not matter which of them are present. It does not matter either which pages of a file's private
+ * mapping are copies already (mlock and others copy pages without changing them): all of them
+ * count, except in mappings so large that reading them would take long. The hash leaves out the
+ * runtime's own memory and the dead part of the current stack below the red zone. Private stack. */
 #include "log/hash.h"
 #include "base/map_lines.h"
 #include "base/shared.h"
@@ -19,10 +19,10 @@
 #include "log/sink.h"
 
 #define RED_ZONE 128
-/* In larger private mappings of files only changed pages count. */
+/* In larger private mappings of files, only changed pages count. */
 #define WHOLE_FILE_BYTES 0x4000000UL
 
-/* The kernel skips what was never touched: sanitizers reserve terabytes. */
+/* The kernel skips pages that were never touched: sanitizers reserve terabytes. */
 #define PAGEMAP_SCAN 0xc0606610UL
 #define REGION_COUNT 128
 enum { PAGE_IS_FILE = 4, PAGE_IS_PRESENT = 8, PAGE_IS_SWAPPED = 16 };
@@ -39,7 +39,8 @@ struct scan {
 	u64 stack_pointer;
 	u64 zero_hash;
 	i64 pagemap;
-	struct page_list *list; /* NULL, or where page hashes go or are looked up */
+	/* NULL, or the list to which page hashes are added, or in which they are looked up. */
+	struct page_list *list;
 };
 
 static u64 mix(u64 value)
@@ -49,8 +50,8 @@ static u64 mix(u64 value)
 	return value ^ value >> 33;
 }
 
-/* A second scan tells which pages changed since the first; both go through the pages in the same
- * order. */
+/* A second scan finds the pages that changed since the first. Both scans visit the pages in the
+ * same order. */
 static void list_page(struct page_list *list, u64 address, u64 hash)
 {
 	if (!list->complete) {
@@ -188,8 +189,9 @@ void memory_hash(struct context *context, u64 *hash, u64 *pages)
 		*hash = 0;
 }
 
-/* Not where other threads are: the kernel writes for them meanwhile, and below their stack pointers
- * lies what nobody will read again. Guests change memory behind our back. */
+/* Memory is hashed only while no other thread runs: the kernel writes for other threads meanwhile,
+ * and memory below their stack pointers is dead. A guest shares its memory with its parent, which
+ * changes it. */
 static u32 runs_alone(const struct context *context)
 {
 	return !context->is_guest && context->process->thread_count <= 1;
@@ -204,15 +206,17 @@ void final_hash(struct context *context, u64 *hash, u64 *pages)
 
 /* ---- hashes at intervals ---- */
 
-#define INTERVAL_EVENTS 256 /* at least so many events from one to the next, */
-/* And so many for each page in the last one: looking at a page takes as long as a short call. */
+/* The least number of events between two hashes. */
+#define INTERVAL_EVENTS 256
+/* The number of events for each page in the last hash. Hashing a page takes as long as a short
+ * call. */
 #define INTERVAL_EVENTS_A_PAGE 2
 
 struct hash_body {
 	u64 pages;
 };
 
-/* Where other threads have been their stacks are left. */
+/* Other threads leave their stacks behind. */
 static u32 always_ran_alone(const struct context *context)
 {
 	return runs_alone(context) && !context->process->had_threads;
@@ -228,7 +232,8 @@ void hash_at_interval(struct context *context)
 		return;
 	memory_hash(context, &hash, &body.pages);
 	if (!hash)
-		return; /* no descriptor is free to look at the memory with */
+		/* No descriptor is free for reading the memory's pages. */
+		return;
 	ring_event(context, EVENT_HASH, 0, 0, (i64)hash, &body, sizeof body);
 	context->next_hash_event += body.pages * INTERVAL_EVENTS_A_PAGE;
 }

@@ -1,6 +1,5 @@
-/* What a call reads and writes, walked from its table row. One walk serves four purposes: sink.c
- * has what is done with each item of it. Private stack; touches the program's memory only by
- * copy_user. */
+/* Walks what a call reads and writes, from its table row. One walk serves four purposes; sink.c
+ * does the work for each item. Private stack; touches the program's memory only by copy_user. */
 #include "log/items.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -12,10 +11,12 @@
 #define INLINE_STRING 4096u
 #define MAX_VECTORS 1024u
 #define EFAULT 14
-/* Of one output or vector array, after a call that failed half way. */
+/* The limit for one output or array of vectors, after a call that failed half way. */
 #define FAULTED_BYTES 0x10000UL
-#define MAX_STRINGS 150u     /* of one list: two must fit the space for inputs */
-#define RULE_IOCTL_SIZE 0x80 /* our own: the byte count is in the command */
+/* The limit for one list: two lists must fit the space for inputs. */
+#define MAX_STRINGS 150u
+/* Our own flag: the command holds the byte count. */
+#define RULE_IOCTL_SIZE 0x80
 
 static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
 {
@@ -44,8 +45,8 @@ static u64 compare_command(u64 command, const struct sub_row *rows, u32 count)
 static const struct call_row undescribed_ioctls[4] = {UNDESCRIBED(DIRECTION_VALUE),
 	UNDESCRIBED(DIRECTION_IN), UNDESCRIBED(DIRECTION_OUT), UNDESCRIBED(DIRECTION_INOUT)};
 
-/* An ioctl without a row says in its number how many bytes go which way; drivers that ignore the
- * convention are rare. */
+/* Finds the row of an ioctl without one. The command encodes the number of bytes and their
+ * direction; drivers that ignore the convention are rare. */
 static const struct call_row *decode_ioctl(const u64 *arguments)
 {
 	static const struct call_row refused = {.policy = POLICY_REFUSE,
@@ -120,8 +121,8 @@ static void message_inputs(struct sink *sink, u32 argument, u64 address, u32 sen
 		INLINE_WHOLE);
 }
 
-/* After a receive: the structure says how long name and control became. The name may be reported
- * longer than its buffer. */
+/* The outputs of a receive. The structure holds the resulting lengths of name and control. The
+ * length of the name may exceed its buffer. */
 static void message_outputs(struct sink *sink, u32 argument, u64 address, u64 received)
 {
 	struct message message;
@@ -197,7 +198,7 @@ static u64 plain_bytes(struct sink *sink, u32 i, const struct argument_rule *rul
 	return bytes_of(rule, count);
 }
 
-/* What the length will be compared with after the call. */
+/* Notes the value that limits the length after the call. */
 static void note_pointee(
 	struct sink *sink, u32 i, const struct argument_rule *rule, const u64 *arguments)
 {
@@ -235,8 +236,8 @@ static void interface_outputs(struct sink *sink, u32 i, u64 address)
 	one_item(sink, i, list.buffer, minimum(list.bytes, 0x100000), 0);
 }
 
-/* How many semaphores the set in argument 0 has, as semctl(IPC_STAT) says. Both modes need it:
- * replay gets it from the items. */
+/* The bytes for all semaphores of the set in argument 0, whose number semctl(IPC_STAT) returns.
+ * Both modes need it: replay gets it from the items. */
 static u64 semaphore_bytes(const u64 *arguments)
 {
 	u64 status[13] = {0};
@@ -313,8 +314,8 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 	}
 }
 
-/* ---- outputs of a call that failed with EFAULT: the kernel writes from the beginning and stops
- * where it cannot go on ---- */
+/* ---- outputs of a call that failed with EFAULT: the kernel writes from the beginning and stops at
+ * the first fault ---- */
 
 static u32 readable(u64 address)
 {
@@ -322,7 +323,7 @@ static u32 readable(u64 address)
 	return copy_user(&byte, (const void *)address, 1) == 0;
 }
 
-/* 1: all of it could be read. */
+/* Returns 1 if all of it can be read. */
 static u32 readable_part(struct sink *sink, u32 argument, u64 address, u64 bytes)
 {
 	u64 end = address;

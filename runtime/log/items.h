@@ -8,7 +8,7 @@
 const struct call_row *find_row(u64 number, const u64 *arguments);
 void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *arguments);
 void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arguments, i64 result);
-/* Bytes, by one call. */
+/* The most bytes that one call moves. */
 #define LARGEST_MOVE 0x7ffff000UL
 static inline u64 not_negative(u64 value) { return (i64)value < 0 ? 0 : value; }
 static inline u64 bytes_of(const struct argument_rule *rule, u64 count)

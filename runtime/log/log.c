@@ -1,5 +1,4 @@
-/* Replay: what comes next in a stream, and what to do when something else happens. Private stack.
- */
+/* Replay: the next event of a stream, and the report if something else happens. Private stack. */
 #include "log/log.h"
 #include "base/debugged.h"
 #include "base/sys.h"
@@ -37,7 +36,8 @@ void log_stand_at(struct context *context)
 	memcpy(slot->divergence.registers, &context->regs, sizeof context->regs);
 }
 
-/* Tells the supervisor what was expected and what happened; it stops everything. */
+/* Reports to the supervisor what was expected and what happened. The supervisor then stops
+ * everything. */
 void diverge(struct context *context, u64 why, u64 expected, u64 actual)
 {
 	struct slot *slot = context->slot;

@@ -1,5 +1,5 @@
-/* Tracing, or a replay of which a trace is made: mapped files whose pages the supervisor is to look
- * at before they are gone (mode/look.c says which). Private stack. */
+/* Tracing, or a replay that makes a trace: mapped files whose pages the supervisor reads before
+ * they vanish (mode/look.c chooses them). Private stack. */
 #include "log/look.h"
 #include "base/process_lock.h"
 #include "base/state.h"
@@ -19,7 +19,7 @@ static void note_range(struct process *process, u64 start, u64 bytes)
 		process->looked[process->looked_count] =
 			(struct address_range){.start = start, .end = start + PAGE_CEIL(bytes)};
 	if (process->looked_count <= MAX_LOOKED)
-		/* One too many: from then on any range may be one of them. */
+		/* Once the list is full, any range may be one of interest. */
 		process->looked_count++;
 }
 
@@ -58,11 +58,12 @@ void look_unmapped(struct context *context, u64 start, u64 bytes)
 
 void look_moved(struct context *context, u64 start, u64 bytes)
 {
-	/* A child may be killed before it is looked at: then what its parent had counts. */
+	/* A child may be killed before the supervisor looks at it. Then the parent's mapping
+	 * counts. */
 	look_note(context, start, bytes, 1);
 }
 
-/* The process ends, or its memory does. A guest's memory is its parent's. */
+/* The process ends, or its memory does. A guest shares its parent's memory. */
 void look_end(struct context *context)
 {
 	if (UNLIKELY(context->process->looked_count) && !context->is_guest)

@@ -3,15 +3,15 @@
 #define RETAKE_LOG_LOOK_H
 #include "contract/context.h"
 
-/* The supervisor's answer. `stage`: LOOK_*. */
+/* Returns the supervisor's answer. `stage`: LOOK_*. */
 i64 look_ask(struct context *context, u32 stage, i64 result);
-/* What is mapped there is of interest. */
+/* Notes a mapping of interest. */
 void look_note(struct context *context, u64 start, u64 bytes, u32 writes);
-/* Before: whether something of interest is there. */
+/* Called before a range is unmapped. Returns whether it may contain a mapping of interest. */
 u32 look_unmap(struct context *context, u64 start, u64 bytes);
 void look_unmapped(struct context *context, u64 start, u64 bytes);
 void look_moved(struct context *context, u64 start, u64 bytes);
-/* The process ends, or its memory does. */
+/* Called when the process ends, or its memory does. */
 void look_end(struct context *context);
 
 #endif

@@ -1,6 +1,6 @@
-/* Segments with the rings of many threads: record only. Private stack. Each is attached as a whole,
- * once in an address space, and stays there: a child of fork has it, too. So a thread costs neither
- * a segment nor a mapping. */
+/* Segments that each hold the rings of many threads: record only. Private stack. A segment is
+ * attached as a whole, once in an address space, and stays there; a child of fork has it, too. So a
+ * thread costs neither a segment nor a mapping. */
 #include "log/pool.h"
 #include "base/addresses.h"
 #include "base/shared.h"
@@ -11,7 +11,7 @@
 
 #define SHM_REMAP 040000
 #define EACCES 13
-/* Processes of several users may ask for the same pool at one time. */
+/* Processes of several users may ask for the same pool at once. */
 #define ATTEMPTS 100
 
 i64 pool_attach(struct context *context, const struct slot *slot)
@@ -24,7 +24,8 @@ i64 pool_attach(struct context *context, const struct slot *slot)
 	u64 address = POOLS + pool->offset;
 	i64 result;
 	addresses_grow(context->process, (i64)pool->bytes);
-	/* Where another thread has just done the same, the same is put in its place. */
+	/* If another thread has just attached the pool, this attaches it again in the same place.
+	 */
 	for (u32 i = 0;
 		(result = sys3(NR_shmat, pool->id, address, SHM_REMAP)) == -EACCES && i < ATTEMPTS;
 		i++)

@@ -3,8 +3,8 @@
 #define RETAKE_LOG_POOL_H
 #include "contract/context.h"
 
-/* Record: the pool with the ring of a slot becomes a part of this address space. 0, or an error: of
- * the kernel, which may have no room for it. */
+/* Record: attaches the pool that holds a slot's ring to this address space. Returns 0, or the
+ * kernel's error if it has no room. */
 i64 pool_attach(struct context *context, const struct slot *slot);
 
 #endif

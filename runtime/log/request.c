@@ -1,5 +1,5 @@
-/* Asking the supervisor for what is rare. Private stack. A request waits for its answer; if the
- * supervisor dies, its guardian ends us, or says that all shall end. */
+/* Asks the supervisor for rare services. Private stack. A request waits for its answer. If the
+ * supervisor dies, its guardian ends the thread, or announces that all processes end. */
 #include "log/request.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -8,7 +8,7 @@
 #include "gen/numbers.h"
 #include "log/ring.h"
 
-/* Some hundred microseconds: most answers come sooner, and to be woken takes long. */
+/* Some hundred microseconds: most answers come sooner, and waking a sleeping thread takes long. */
 #define PATIENT_LOOKS 1000
 
 i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
@@ -29,17 +29,15 @@ i64 request(struct context *context, u32 kind, u64 a, u64 b, u64 c)
 		sys0(NR_sched_yield);
 	while (!__atomic_load_n(&slot->request.reply, __ATOMIC_ACQUIRE)) {
 		if (__atomic_load_n(&header->stopping, __ATOMIC_ACQUIRE))
-			/* Nobody will answer, and the guardian may not know our number. */
+			/* No answer will come, and the guardian may not know the process. */
 			sys1(NR_exit_group, 125);
 		futex_wait(&slot->request.reply, 0, 1000);
 	}
 	return slot->request.values[0];
 }
 
-/* Takes a slot that the supervisor made ready (with a ring, while recording). Waits when there is
- * none. */
-/* Replay: a slot that was never used, else one whose thread has ended. Few replays need many, and
- * each touches memory. */
+/* Replay: claims a slot that was never used, or else one whose thread has ended. Few replays need
+ * many slots, and each one costs memory. */
 static struct slot *claim_unlisted(struct header *header)
 {
 	u32 used = __atomic_load_n(&header->slots_used, __ATOMIC_ACQUIRE);
@@ -62,7 +60,9 @@ static struct slot *claim_unlisted(struct header *header)
 	return NULL;
 }
 
-/* None if the supervisor cannot make room for more, which it knows only while recording. */
+/* Claims a slot that the supervisor made ready, with a ring while recording. Waits if none is
+ * ready. Returns NULL if the supervisor cannot make room for more, which it knows only while
+ * recording. */
 struct slot *slot_claim(void)
 {
 	struct header *header = HEADER;

@@ -1,5 +1,5 @@
-/* The producer's side of a thread's ring: record only. Private stack. A full ring waits for the
- * supervisor; nothing is ever dropped. */
+/* The producer's side of a thread's ring: record only. Private stack. A thread whose ring is full
+ * waits for the supervisor; no event is ever dropped. */
 #include "log/ring.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -44,7 +44,7 @@ void ring_wait(struct context *context, u64 bytes)
 	__atomic_store_n(&slot->consumer.tail_waiting, 0, __ATOMIC_RELEASE);
 }
 
-/* What is beyond the ring's end belongs to its beginning. */
+/* Copies the bytes beyond the ring's end to its beginning. */
 static SELDOM void wrap(struct context *context, const u8 *start, const u8 *end)
 {
 	const u8 *ring_end = context->ring + context->ring_bytes;
@@ -69,9 +69,9 @@ void ring_publish(struct context *context, const u8 *start, u64 bytes)
 #define PIECE_BYTES 0x10000UL
 _Static_assert(PIECE_BYTES <= RING_SLACK, "a piece is in one piece");
 
-/* Bytes of any number, published piece by piece. A part of user memory that cannot be read becomes
- * zeros: the kernel wrote it a moment ago, so only a racing munmap can take it away, and then no
- * one can ever look at it. */
+/* Writes any number of bytes and publishes them piece by piece. User memory that cannot be read
+ * becomes zeros: the kernel wrote it a moment ago, so only a racing munmap can have removed it, and
+ * then no thread can read it again. */
 void ring_write(struct context *context, const void *bytes, u64 count)
 {
 	const u8 *from = bytes;
@@ -86,7 +86,7 @@ void ring_write(struct context *context, const void *bytes, u64 count)
 	}
 }
 
-/* Padded to whole words. */
+/* Pads the copy to whole words. */
 void ring_copy(u8 *to, const void *bytes, u64 count)
 {
 	*(u64 *)(to + ALIGN8(count) - 8) = 0;
@@ -110,8 +110,8 @@ void ring_item(struct context *context, const struct item *item, const void *byt
 	ring_write(context, &zero, ALIGN8(count) - count);
 }
 
-/* Rare and costly, beside calls. What else there is comes many times as often as a call, and soon
- * before or behind one. */
+/* Rare events that are costly besides calls. All other events are many times as frequent as calls,
+ * and close to one. */
 #define STAMPED_KINDS                                                                    \
 	(1u << EVENT_START | 1u << EVENT_EXIT | 1u << EVENT_SIGNAL | 1u << EVENT_FATAL | \
 		1u << EVENT_FORCED)

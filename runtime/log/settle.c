@@ -1,10 +1,10 @@
-/* Settled replay of a parallel recording: of the threads of a process one runs at a time, for
- * somebody looks on. Private stack.
+/* Settled replay of a parallel recording: one thread of a process runs at a time, so that the
+ * process can be inspected. Private stack.
  *
- * A thread runs until it has to wait, for a turn or for another thread's operation. Then that one
- * runs of those that need not wait whose stream has the lowest number. So the order is the same in
- * every replay, and it is one of those that the recording allows. All that counts is memory of the
- * process's own: a copy of the process goes on in the same way. */
+ * A thread runs until it has to wait for a turn or for another thread's operation. Then, of the
+ * threads that need not wait, the one whose stream has the lowest number runs. So the order is the
+ * same in every replay, and it is an order that the recording allows. It depends only on memory of
+ * the process itself, so a copy of the process goes on in the same way. */
 #include "log/settle.h"
 #include "base/futex.h"
 #include "log/gate.h"
@@ -18,7 +18,8 @@ u32 has_come_for(const struct context *context, const struct awaits *awaits)
 					  __ATOMIC_ACQUIRE) > awaits->operations;
 }
 
-/* The one to run next; NULL: all wait, as `waiting` does; if that is NULL, too, there is none. */
+/* The next thread to run, or NULL if all wait. `waiting` becomes one of the waiting threads, or
+ * NULL if there is none. */
 static struct context *next_to_run(struct context **waiting)
 {
 	struct context *next = NULL;
@@ -34,7 +35,7 @@ static struct context *next_to_run(struct context **waiting)
 	return next;
 }
 
-/* 0: it has ended meanwhile. */
+/* Returns 0 if the thread has ended meanwhile. */
 static u32 let_run(struct context *next)
 {
 	u32 waits = SETTLED_WAITS;
@@ -82,7 +83,7 @@ void settle_thread(struct context *child)
 	child->settled = SETTLED_WAITS;
 }
 
-/* One that was killed before it had its first turn ends without having run. */
+/* A thread that was killed before its first turn ends without having run. */
 void settle_end(struct context *context)
 {
 	struct context *waiting;
@@ -91,5 +92,5 @@ void settle_end(struct context *context)
 		return;
 	next_to_run(&waiting);
 	if (waiting)
-		let_run(waiting); /* it finds that it cannot, and says so */
+		let_run(waiting); /* it finds that it cannot run, and reports it */
 }

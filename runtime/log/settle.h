@@ -4,21 +4,21 @@
 #include "base/capabilities.h"
 #include "base/state.h"
 
-/* Settled replay: the thread is one of those of which one runs at a time. A process that shared
- * memory before it had threads has but an order of turns, which does the same. */
+/* Settled replay: returns whether one thread at a time of this process runs. A process that shared
+ * memory before it had threads has only an order of turns, which does the same. */
 static inline u32 settles(const struct context *context)
 {
 	return settled() && context->process->progress_mapped;
 }
-/* Whether what the thread waits for, or would, has come. */
+/* Returns whether the turn or operation that the thread waits for has come. */
 u32 has_come_for(const struct context *context, const struct awaits *awaits);
-/* Some thread of the process waits for a turn of another process. */
+/* Returns whether a thread of the process waits for a turn of another process. */
 u32 settle_waits_for_others(void);
-/* The process makes its first thread: this one runs. */
+/* The process makes its first thread, and this thread runs. */
 void settle_create(struct context *context);
-/* A thread that is about to be made may run, in its turn. */
+/* Lets a new thread wait until it may run. Called before the thread is made. */
 void settle_thread(struct context *child);
-/* Another thread runs on, if one can. 0: all wait. */
+/* Lets another thread run, if one can. Returns 0 if all wait. */
 u32 settle_hand_over(struct domain *domain);
 /* The thread runs no more. */
 void settle_end(struct context *context);

@@ -1,6 +1,6 @@
-/* What is done with one item of a call, for the four purposes of a walk (items.c): inputs are
- * staged or verified before the call, outputs measured and emitted after it. Private stack; touches
- * the program's memory only by copy_user. */
+/* Handles one item of a call, for the four purposes of a walk (items.c). Before the call, inputs
+ * are staged or verified; after it, outputs are measured and emitted. Private stack; touches the
+ * program's memory only by copy_user. */
 #include "log/sink.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -33,7 +33,7 @@ static u64 mix_lanes(const u64 *lanes)
 	}
 #define BLOCKS(bytes) (((bytes) + BLOCK_BYTES - 1) / BLOCK_BYTES)
 
-/* As if zeros followed up to the end of the last block. */
+/* Hashes the bytes as if zeros filled the last block. */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted)
 {
 	u64 lanes[4] = LANES(count), tail[4] = {0}, blocks = count / BLOCK_BYTES,
@@ -48,7 +48,7 @@ u64 hash_user(const void *bytes, u64 count, u32 *faulted)
 	return mix_lanes(lanes);
 }
 
-/* Both: 1 if the bytes cannot be read. */
+/* stage_whole and stage_part return 1 if the bytes cannot be read. */
 static u32 stage_whole(u8 *data, u64 address, u64 total, u32 *hash)
 {
 	u64 lanes[4] = LANES(total), *last = (u64 *)data + (BLOCKS(total) - 1) * 4;
@@ -115,8 +115,8 @@ u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 b
 	return position + size;
 }
 
-/* Few outputs are large, and to walk the arguments twice for them all would cost more than the
- * call's whole event. */
+/* Also writes the output while it fits. Few outputs are large, and a second walk over the arguments
+ * would cost more than the call's whole event. */
 static void measure_output(struct sink *sink, u32 argument, u64 address, u64 bytes)
 {
 	sink->bytes += sizeof(struct item) + ALIGN8(bytes);

@@ -3,28 +3,36 @@
 #define RETAKE_LOG_SINK_H
 #include "contract/context.h"
 
-/* On the path of every call only the fields that count are set: clearing all of them costs as much
- * as the rest. */
+/* On the path of every call only the needed fields are set: clearing all of them costs as much as
+ * the rest. */
 struct sink {
 	enum { SINK_INPUT, SINK_MEASURE, SINK_EMIT, SINK_VERIFY } mode;
 	struct context *context;
-	u8 *position, *limit; /* SINK_INPUT, SINK_MEASURE: where items go */
-	/* SINK_MEASURE: sum. Items are written at once as long as they fit, */
+	/* SINK_INPUT, SINK_MEASURE: where items go. */
+	u8 *position, *limit;
+	/* SINK_MEASURE: the sum of the items. Items are written at once as long as they fit. */
 	u64 bytes;
-	u32 overflown;		   /* and then no longer: SINK_EMIT has to follow */
-	u64 largest;		   /* no item has more bytes */
-	u64 pointee_before;	   /* what a value-result length was before the call */
-	const u8 *item, *item_end; /* SINK_VERIFY */
-	/* trace */
-	u8 direction; /* SINK_EMIT: of the items */
-	/* Bytes that mean nothing to the kernel: the data limit holds for them. */
+	/* SINK_MEASURE: an item did not fit, so SINK_EMIT has to follow. */
+	u32 overflown;
+	/* No item has more bytes than this. */
+	u64 largest;
+	/* The value of a value-result length before the call. */
+	u64 pointee_before;
+	/* SINK_VERIFY: the recorded items. */
+	const u8 *item, *item_end;
+	/* Trace, SINK_EMIT: the direction of the items. */
+	u8 direction;
+	/* Trace: the bytes mean nothing to the kernel, so the data limit applies to them. */
 	u8 is_data;
-	u8 is_late; /* SINK_INPUT: from here on they did not fit */
-	/* SINK_INPUT: items that did. SINK_MEASURE, SINK_EMIT: to be passed over. */
+	/* Trace, SINK_INPUT: from here on items did not fit. */
+	u8 is_late;
+	/* Trace, SINK_INPUT: the items that fit. SINK_MEASURE, SINK_EMIT: those still to be
+	 * skipped. */
 	u32 staged;
-	u64 room; /* SINK_EMIT: what was measured, and is left of it */
+	/* Trace, SINK_EMIT: what is left of the measured bytes. */
+	u64 room;
 };
-/* Does with an item what the sink is for. */
+/* Handles an item as the sink's mode says. */
 void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 inline_limit);
 static inline void one_item(
 	struct sink *sink, u32 argument, u64 address, u64 bytes, u64 inline_limit)
@@ -34,16 +42,16 @@ static inline void one_item(
 }
 /* Inputs up to this many bytes are kept whole for people to read. */
 #define INLINE_WHOLE 128u
-/* Record: its item; behind that. */
+/* Record: stages an input item. Returns the position behind it. */
 u8 *stage_input(
 	u8 *position, const u8 *limit, u32 argument, u64 address, u64 total, u64 inline_limit);
 static inline struct item output_item(u32 argument, u64 address, u64 bytes)
 {
 	return (struct item){(u8)argument, ITEM_OUTPUT, 0, (u32)bytes, (u32)bytes, 0, address};
 }
-/* Its item; behind that, or NULL if it does not fit. */
+/* Stages an output item. Returns the position behind it, or NULL if it does not fit. */
 u8 *stage_output(u8 *position, const u8 *limit, u32 argument, u64 address, u64 bytes);
-/* Any memory; 0 and *faulted = 1 when it cannot be read. */
+/* Hashes any memory. If it cannot be read, returns 0 and sets *faulted to 1. */
 u64 hash_user(const void *bytes, u64 count, u32 *faulted);
 
 #endif

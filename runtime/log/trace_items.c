@@ -1,12 +1,11 @@
-/* Items of a trace, which go another way than those of a recording: they are kept whole as far as
- * the data limit allows, and nothing is compared with them. mode/trace.c says when they are staged.
- * Private stack. */
+/* Items of a trace. Unlike those of a recording they are kept whole, as far as the data limit
+ * allows, and are never compared. mode/trace.c says when they are staged. Private stack. */
 #include "log/trace_items.h"
 #include "base/shared.h"
 #include "base/user.h"
 #include "log/ring.h"
 
-/* Larger ones are copied faster behind the call, straight from where they are. */
+/* Larger items are copied faster after the call, straight from the program's memory. */
 #define STAGED_ITEM_BYTES 0x8000UL
 
 static u64 kept_bytes(const struct sink *sink, u64 bytes)
@@ -34,8 +33,8 @@ static void stage(struct sink *sink, u32 argument, u64 address, u64 bytes)
 	sink->staged++;
 }
 
-/* One byte of every page: outputs are there, but what the program says it has for input need not
- * be. */
+/* Reads one byte of every page. Outputs exist, but inputs may be at addresses that cannot be read.
+ */
 static u32 readable(u64 address, u64 bytes)
 {
 	u8 byte;

@@ -1,5 +1,5 @@
-/* The consumer's side of a recorded stream: replay only. Private stack. Cursors are private memory,
- * so a fork is a checkpoint. */
+/* The consumer's side of a recorded stream: replay only. Private stack. Cursors are in private
+ * memory, so a fork is a checkpoint. */
 #include "log/window.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -8,8 +8,8 @@
 #include "log/request.h"
 #include "log/ring.h"
 
-/* Memory of the process's own, which the supervisor writes to: a copy of the process goes on
- * reading what is there. */
+/* Maps private memory that the supervisor writes to. A copy of the process goes on reading what is
+ * there. */
 static u64 map_window(u64 address, u64 bytes, u64 fixed)
 {
 	return sys6(NR_mmap, address, bytes, PROT_READ | PROT_WRITE,
@@ -26,7 +26,7 @@ static u64 own_window(struct context *context)
 	return address;
 }
 
-/* In the first place that is free. */
+/* Maps the window in the first free place. */
 static u64 large_window(u64 bytes)
 {
 	for (u64 address = LARGE_WINDOWS; address < RUNTIME_END; address += LARGE_WINDOW_STRIDE)
@@ -44,7 +44,7 @@ static void leave_large(struct context *context)
 	}
 }
 
-/* How many bytes it has, or would need; 0: the stream has ended. */
+/* Returns how many bytes the window has or would need; 0: the stream has ended. */
 static u64 fetch(struct context *context, u64 address, u64 room)
 {
 	i64 result = request(context, REQUEST_WINDOW, context->log_offset, address, room);

@@ -3,10 +3,10 @@
 #define RETAKE_LOG_WINDOW_H
 #include "contract/context.h"
 
-/* 0: the stream ends here. The supervisor gives windows that end where an event ends, and checked
- * their sizes. */
+/* Gets the next window of the stream. Returns 0 if the stream ends here. The supervisor gives
+ * windows that end where an event ends, with checked sizes. */
 u32 log_next_window(struct context *context);
-/* The next event, not consumed. NULL: the stream ends here. */
+/* Returns the next event without consuming it, or NULL if the stream ends here. */
 static inline const struct event *log_peek(struct context *context)
 {
 	if (UNLIKELY(context->log == context->log_end) && !log_next_window(context))

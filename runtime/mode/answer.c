@@ -1,5 +1,5 @@
-/* Replay: a system call is answered by its event, once what it reads is as recorded. Private stack.
- */
+/* Replay: answers a system call from its event, once its inputs match the recorded ones. Private
+ * stack. */
 #include "mode/answer.h"
 #include "base/stamp.h"
 #include "base/sys.h"
@@ -10,7 +10,7 @@
 #include "mode/call.h"
 #include "mode/referred.h"
 
-/* Compares what the call reads with its event. The position after the inputs. */
+/* Compares what the call reads with its event. Returns the position after the inputs. */
 static const u8 *verify_inputs(struct call *call)
 {
 	struct context *context = call->context;
@@ -33,7 +33,7 @@ static const u8 *verify_inputs(struct call *call)
 	return sink.item;
 }
 
-/* The inputs that were compared already: another thread may have changed them since. */
+/* Skips inputs that were compared earlier: another thread may have changed them since. */
 static const u8 *skip_inputs(const struct call *call)
 {
 	const u8 *at = (const u8 *)(call->event + 1) + call->row->argument_count * 8,
@@ -63,8 +63,8 @@ void call_verify_early(struct call *call)
 	call->context->inputs_verified = 1;
 }
 
-/* Some calls (vmsplice) may write or only read, and say so nowhere: then the recorded bytes are
- * there already. */
+/* Some calls (vmsplice) may write memory or only read it, and their arguments do not tell which. If
+ * they only read it, the recorded bytes are there already. */
 static u32 same_bytes(u64 address, const u8 *data, u64 count)
 {
 	u8 copy[256];
@@ -77,7 +77,8 @@ static u32 same_bytes(u64 address, const u8 *data, u64 count)
 	return 1;
 }
 
-/* What went through /proc/self/mem may lie on pages the program cannot write to. */
+/* Writes to pages that the program cannot write to. A write through /proc/self/mem may have reached
+ * them. */
 static u32 write_forced(u64 address, const u8 *data, u64 count)
 {
 	i64 memory = sys0(GRANT_MEMORY);
@@ -87,8 +88,8 @@ static u32 write_forced(u64 address, const u8 *data, u64 count)
 	return written == (i64)count;
 }
 
-/* Copies the recorded outputs where the kernel had put them. The addresses were verified with the
- * inputs. */
+/* Copies the recorded outputs to where the kernel had put them. Their addresses were verified with
+ * the inputs. */
 void call_finish_answered(struct call *call)
 {
 	const u8 *at = call->position, *end = body_end(call->event);

@@ -6,11 +6,11 @@
 struct call;
 
 const struct item *call_find_item(struct call *call, u8 direction, u8 argument);
-/* What it reads, for it waits for its turn before it takes the event. */
+/* Verifies the call's inputs before the thread waits for its turn and takes the event. */
 void call_verify_early(struct call *call);
 /* Takes and verifies the event. */
 void call_answer(struct call *call);
-/* Copies the recorded outputs where the kernel had put them. */
+/* Copies the recorded outputs to where the kernel had put them. */
 void call_finish_answered(struct call *call);
 
 #endif

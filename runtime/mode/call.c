@@ -1,4 +1,4 @@
-/* One system call: what is made of it in record and in replay. Private stack. */
+/* Handles one system call, in record and in replay. Private stack. */
 #include "mode/call.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -33,8 +33,8 @@ void call_prepare(struct call *call)
 		call_answer(call);
 }
 
-/* The baton changed hands during the call: the TURN event goes before the call's own, whose inputs
- * are staged already. */
+/* The baton changed hands during the call. Its event is staged already, so the TURN event goes
+ * before it. */
 void turn_before_staged(struct context *context, u64 turn, u8 **start, u8 **position)
 {
 	memmove(*start + TURN_BYTES, *start, (u64)(*position - *start));
@@ -174,7 +174,7 @@ static u32 writes_memory(const struct call *call)
 	       descriptor_use(call->context->process, call->arguments[0]) == DESCRIPTOR_MEMORY;
 }
 
-/* What the call has written through a file that shows the program's memory. */
+/* The item for bytes that the call has written through a file that shows the program's memory. */
 static struct extra_item written_memory(const struct call *call)
 {
 	u64 number = call->number, address = call->arguments[3];
@@ -187,7 +187,7 @@ static struct extra_item written_memory(const struct call *call)
 		(void *)(is_one_buffer ? call->arguments[1] : address), (u32)call->result};
 }
 
-/* What a recorded call adds to its event. */
+/* Finishes a recorded call whose event gets further items. */
 static SELDOM void finish_with(
 	struct call *call, const struct extra_item *moved, const struct view *view)
 {

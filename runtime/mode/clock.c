@@ -1,5 +1,6 @@
-/* Clocks that programs ask the vDSO for. The runtime asks it too, by what was there before the
- * patcher came: a system call takes five times as long. Record only. Private stack. */
+/* Clocks that programs read through the vDSO. The runtime reads them through the vDSO's original
+ * code, which the patcher saved: a system call takes five times as long. Record only. Private
+ * stack. */
 #include "mode/clock.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -13,8 +14,9 @@
 
 #define EFAULT 14
 
-/* The code reads the counter, and makes system calls for what it does not know: neither may be
- * trapped, for we are not the program. NULL: the kernel is to be asked. */
+/* Returns the vDSO's function for the call, or NULL if the kernel has to answer. That code reads
+ * the counter, and makes system calls in cases that it does not handle. Neither may trap, because
+ * the runtime runs it, not the program. */
 static clock_function *function_of(const struct context *context)
 {
 	const struct registers *regs = &context->regs;
@@ -25,8 +27,8 @@ static clock_function *function_of(const struct context *context)
 	return vdso_clock_of(context, number);
 }
 
-/* Programs ask this so often that there is no struct call: the time goes to the ring, and from
- * there to the program. 0: the kernel is to be asked. */
+/* Answers the call and returns 1, or returns 0 if the kernel has to answer. Programs read clocks so
+ * often that there is no struct call: the time goes to the ring, and from there to the program. */
 u32 clock_record(struct context *context)
 {
 	const struct registers *regs = &context->regs;
@@ -59,7 +61,7 @@ u32 clock_record(struct context *context)
 	return 1;
 }
 
-/* The program is about to change something about these addresses. */
+/* Called before the program changes the mapping of these addresses. */
 void clock_touch(struct context *context, u64 start, u64 bytes)
 {
 	struct process *process = context->process;

@@ -1,6 +1,6 @@
-/* Output of the program to the original standard output and error: numbered while recording,
- * printed in that order at replay. Which descriptors lead there is known from descriptors.c.
- * Private stack. */
+/* The program's output to its original standard output and error: numbered while recording, and
+ * printed in that order at replay. descriptors.c tracks the descriptors that lead there. Private
+ * stack. */
 #include "mode/console.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -22,13 +22,13 @@ static u32 console_of(struct process *process, u64 descriptor)
 	return use == DESCRIPTOR_MEMORY ? 0 : use;
 }
 
-/* What a thread has printed is in the log, or it has printed nothing. */
+/* Called once the thread's output is in the log, or it has printed nothing. */
 void console_logged(struct process *process)
 {
 	__atomic_sub_fetch(&process->printing, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The thread that ends the process need not wait for what was not printed yet. */
+/* The thread that ends the process need not wait for output that is not printed yet. */
 static void wait_for_the_end(struct context *context)
 {
 	console_logged(context->process);
@@ -37,8 +37,9 @@ static void wait_for_the_end(struct context *context)
 		futex_wait(&context->process->closing, 1, 1000);
 }
 
-/* For a call that writes to its first argument. Writers go one after the other, so that the numbers
- * are the true order. The lock is held over the write alone, never while waiting for the baton. */
+/* Called for a call that writes to its first argument. Writers go one at a time, so the numbers are
+ * in the true order. The lock is held only during the write, never while a thread waits for the
+ * baton. */
 u32 console_lock(struct call *call)
 {
 	u32 which = console_of(call->context->process, call->arguments[0]),
@@ -69,8 +70,8 @@ void console_unlock(struct call *call, u32 which)
 	futex_wake(&HEADER->console_lock, 1);
 }
 
-/* Calls whose data never pass through the program's memory cannot be printed at replay: they get
- * EINVAL, which makes copying programs fall back to read and write. */
+/* Data of these calls never passes through the program's memory, so replay cannot print it. They
+ * get EINVAL, and copying programs then fall back to read and write. */
 u32 console_hides_data(struct call *call)
 {
 	switch (call->number) {
@@ -82,11 +83,13 @@ u32 console_hides_data(struct call *call)
 	return 0;
 }
 
-/* In front of each piece that is printed for a debugger, which may come here again and must know
- * what it has. */
+/* Precedes each piece that is printed for a debugger. The debugger may run this part of the replay
+ * again, and must know which pieces it already has. */
 struct piece {
-	u64 ticket; /* among all outputs */
-	u64 offset; /* in this one */
+	/* The number of this output among all outputs. */
+	u64 ticket;
+	/* The offset of the piece within this output. */
+	u64 offset;
 	u32 descriptor;
 	u32 bytes;
 };
@@ -95,7 +98,7 @@ static void print_piece(struct piece *piece, u64 address, u64 bytes)
 {
 	piece->bytes = (u32)bytes;
 	u64 vectors[] = {(u64)piece, sizeof *piece, address, bytes};
-	/* To a file that it is appended to, at once: others append to it too. */
+	/* A single append to the file, because other processes append to it, too. */
 	sys3(NR_writev, piece->descriptor, (u64)vectors, 2);
 	piece->offset += bytes;
 }
@@ -111,7 +114,8 @@ static void print_bytes(struct piece *piece, u64 address, u64 bytes)
 		if (written == -4 || written == -11) /* EINTR, EAGAIN */
 			continue;
 		if (written <= 0)
-			return; /* nobody listens any more: as with any program whose reader left */
+			/* The reader has closed its end: stop, as any program would. */
+			return;
 		address += (u64)written;
 		bytes -= (u64)written;
 	}
@@ -175,9 +179,9 @@ static const struct item *console_item(const struct event *event)
 	return NULL;
 }
 
-/* Prints what the recorded call printed, once it is its turn on the console. Holding the baton here
- * could wait for a thread that needs it: a thread that lost the baton during the call prints before
- * it waits to get it back. */
+/* Prints what the recorded call printed, once its turn on the console has come. The thread must not
+ * hold the baton here, as it could wait for a thread that needs it. So a thread that lost the baton
+ * during the call prints before it waits to get it back. */
 void console_replay(struct context *context, const struct event *event)
 {
 	const struct item *item = console_item(event);
@@ -186,9 +190,11 @@ void console_replay(struct context *context, const struct event *event)
 	if (!prints())
 		return;
 	u64 ticket = *(const u64 *)(item + 1);
-	if (!is_debugged()) { /* of the other processes few are made */
+	/* Under a debugger few of the other processes exist, so there is no turn to wait for. */
+	if (!is_debugged()) {
 		wait_for_turn(context, ticket);
-		if (!prints()) /* what comes before it is lost */
+		/* Output that should come before it is lost. */
+		if (!prints())
 			return;
 	}
 	struct piece piece = {

@@ -6,7 +6,7 @@
 struct call;
 struct process;
 
-/* Which console it writes to: 0 none. */
+/* Returns the console that the call writes to; 0: none. */
 u32 console_lock(struct call *call);
 void console_unlock(struct call *call, u32 which);
 void console_logged(struct process *process);

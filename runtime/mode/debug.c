@@ -1,5 +1,5 @@
-/* Replay under a debugger: it takes hold of one process of the tree, at a moment when nothing of
- * the program has run. Private stack. */
+/* Replay under a debugger, which takes control of one process of the tree before any code of the
+ * program has run. Private stack. */
 #include "mode/debug.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -15,9 +15,9 @@ void debug_begin(struct context *context)
 		request(context, REQUEST_DEBUG, context->event_count, 0, 0);
 }
 
-/* What a process does is in its own stream: without shared memory its parent does not notice that
- * it is not there. A debugger does not want all of them, and some may have been dropped from the
- * recording. */
+/* Returns whether replay leaves a child process out. A child's events are in its own stream, so a
+ * parent that shares no memory with it does not notice. A debugger does not need all children, and
+ * some may have been dropped from the recording. */
 u32 debug_skips_child(struct call *call, u64 flags)
 {
 	if (LIKELY(!skips_processes()) || flags & 0x100 /* CLONE_VM */ ||

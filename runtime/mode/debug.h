@@ -6,8 +6,8 @@
 
 struct call;
 
-/* The process begins, or its new program does. */
+/* Called when the process begins, or its new program does. */
 void debug_begin(struct context *context);
-/* Nobody needs that process. */
+/* Returns 1 if the child process is not needed. */
 u32 debug_skips_child(struct call *call, u64 flags);
 #endif

@@ -1,5 +1,5 @@
-/* Which descriptors lead to the program's original standard output and error, or to its memory:
- * tracked while recording, since replay is told by the events. Private stack. */
+/* Tracks which descriptors lead to the program's original standard output and error, or to its
+ * memory. Recording only: replay reads it from the events. Private stack. */
 #include "mode/descriptors.h"
 #include "base/decimal.h"
 #include "base/interception.h"
@@ -26,7 +26,7 @@
 	(1UL << NR_read | 1UL << NR_write | 1UL << NR_readv | 1UL << NR_writev | \
 		1UL << NR_sendto | 1UL << NR_recvfrom | 1UL << NR_sendmsg | 1UL << NR_recvmsg)
 
-/* Its index, or high_count. */
+/* Returns the index of a high descriptor, or high_count. */
 static u32 find_high(const struct descriptor_uses *uses, u64 descriptor)
 {
 	u32 i = 0;
@@ -40,7 +40,7 @@ static void remove_high(struct descriptor_uses *uses, u32 i)
 	uses->high[i] = uses->high[--uses->high_count];
 }
 
-/* 1: there is no room for another high one that is of use. */
+/* Returns 1 if no entry is free for another high descriptor. */
 static u32 set_use(struct process *process, u64 descriptor, u32 use)
 {
 	struct descriptor_uses *uses = &process->uses;
@@ -65,8 +65,8 @@ static u32 set_use(struct process *process, u64 descriptor, u32 use)
 	return 0;
 }
 
-/* Output that nobody tracks would be missing at replay: better that the program has one descriptor
- * less. */
+/* Sets a descriptor's use, or closes it if it cannot be tracked: its output would be missing at
+ * replay. */
 static void keep_use(struct call *call, u64 descriptor, u32 use)
 {
 	if (!set_use(call->context->process, descriptor, use))
@@ -76,9 +76,9 @@ static void keep_use(struct call *call, u64 descriptor, u32 use)
 		call->result = -EMFILE;
 }
 
-/* What a descriptor leads to that did not come from another one of the process: /dev/stdout and a
- * passed descriptor may lead to the same output as descriptor 1. Other devices than terminals have
- * no output that anybody looks at. */
+/* The use of a descriptor that does not come from another descriptor of the process: /dev/stdout
+ * and passed descriptors may lead to the same output as descriptor 1. Devices other than terminals
+ * have no output for the console. */
 static u32 console_use(u64 descriptor, const u64 *stat)
 {
 	u32 terminal = 0, is_device = ((u32)stat[3] & MODE_KIND) == CHARACTER_DEVICE;
@@ -100,7 +100,7 @@ static u32 found_use(u64 descriptor)
 	return !logs() || sys2(NR_fstat, descriptor, stat) ? 0 : console_use(descriptor, stat);
 }
 
-/* Threads that have descriptors of their own are seldom: what each of them has is not tracked. */
+/* Also handles the rare threads that have descriptors of their own, whose uses are not tracked. */
 u32 seldom_descriptor_use(const struct process *process, u64 descriptor)
 {
 	const struct descriptor_uses *uses = &process->uses;
@@ -111,7 +111,7 @@ u32 seldom_descriptor_use(const struct process *process, u64 descriptor)
 	return process->mixed_descriptors && use != DESCRIPTOR_MEMORY ? found_use(descriptor) : use;
 }
 
-/* The number of which `end` is behind the last digit; where it begins. */
+/* Parses the number whose last digit is before `end`. Returns where the number begins. */
 static const char *number_before(const char *start, const char *end, u64 *number)
 {
 	u64 weight = 1;
@@ -121,8 +121,8 @@ static const char *number_before(const char *start, const char *end, u64 *number
 	return end;
 }
 
-/* The process whose memory a file of procfs shows: /proc/PID/mem, /proc/PID/task/TID/mem. 0: it is
- * another file. */
+/* Returns the process whose memory a file of procfs shows (/proc/PID/mem, /proc/PID/task/TID/mem),
+ * or 0 for any other file. */
 static u64 memory_of(u64 descriptor, const u64 *stat)
 {
 	static const char memory[4] = "/mem", task[6] = "/task/";
@@ -156,7 +156,7 @@ static u64 open_flags(const struct call *call)
 	return 0;
 }
 
-/* What is written to another process's memory, its replay would lack. */
+/* Refuses the memory of another process: replay would lack what is written to it. */
 static void refuse_memory(struct call *call)
 {
 	sys1(NR_close, (u64)call->result);
@@ -181,7 +181,8 @@ static void note_opened(struct call *call, u64 flags)
 			return;
 		}
 		if (process)
-			expect_unknown_calls(context); /* even text can be written through it */
+			/* Even text can be written through it. */
+			expect_unknown_calls(context);
 		use = process ? DESCRIPTOR_MEMORY : console_use(descriptor, stat);
 		is_regular = ((u32)stat[3] & MODE_KIND) == MODE_REGULAR;
 	}
@@ -195,7 +196,8 @@ static void note_opened(struct call *call, u64 flags)
 		context->process->files[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
-/* Where another process changes it, or ioctl does, the answer is an old one, and time is lost. */
+/* Returns whether calls on the descriptor return at once. If another process or ioctl changes that,
+ * the answer is outdated, and time is lost. */
 static u32 never_waits(struct process *process, u64 descriptor)
 {
 	u64 word = descriptor / 64, bit = 1UL << descriptor % 64;
@@ -211,8 +213,9 @@ static u32 never_waits(struct process *process, u64 descriptor)
 	return (process->ready[word] & bit) != 0;
 }
 
-/* Where threads run on different cores one of them can compute while the kernel works for another:
- * only on one core is nothing gained by that. */
+/* Returns whether the next call returns soon enough to lend the baton. On different cores another
+ * thread can compute while the kernel works; only on one core does giving up the baton gain
+ * nothing. */
 u32 descriptor_is_soon_back(struct context *context)
 {
 	const struct registers *regs = &context->regs;
@@ -269,7 +272,8 @@ void descriptors_inherit(struct process *process, const struct descriptor_uses *
 			remove_high(uses, i);
 }
 
-/* What is opened only to be read, but for files that may have to be filtered. */
+/* Returns whether a file is only opened for reading, and is not one that may have to be filtered.
+ */
 static u32 opens_to_read(u64 path, u64 flags)
 {
 	char start[6];
@@ -293,9 +297,10 @@ void descriptors_after(struct call *call)
 	struct process *process = call->context->process;
 	const u64 *arguments = call->arguments;
 	if (call->number == NR_fcntl && arguments[1] == F_SETFL)
-		memset(process->asked, 0, sizeof process->asked); /* others may lead to the same */
+		/* Other descriptors may lead to the same file. */
+		memset(process->asked, 0, sizeof process->asked);
 	u32 owned;
-	/* Which also closes when it fails to write what was left. */
+	/* A close that fails to write pending data also closes. */
 	u32 is_close = call->row->descriptor_effect == DESCRIPTORS_CLOSES;
 	if (call->result < 0 && !is_close)
 		return;

@@ -9,14 +9,14 @@
 struct call;
 
 u32 seldom_descriptor_use(const struct process *process, u64 descriptor);
-/* DESCRIPTOR_*, 0: none of them. */
+/* The use of a descriptor: DESCRIPTOR_*, or 0. */
 static inline u32 descriptor_use(const struct process *process, u64 descriptor)
 {
 	return LIKELY(descriptor < LOW_DESCRIPTORS && !process->mixed_descriptors)
 		       ? process->uses.low[descriptor]
 		       : seldom_descriptor_use(process, descriptor);
 }
-/* Nobody but the thread that asks moves the descriptor's position. */
+/* Returns whether only the calling thread can move the descriptor's position. */
 static inline u32 owns_position(const struct process *process, u64 descriptor)
 {
 	return !process->domain && !process->mixed_descriptors && !HEADER->descriptors_taken &&
@@ -29,13 +29,13 @@ static inline i64 status_flags(u64 descriptor)
 {
 	return sys3(NR_fcntl, (u32)descriptor, 3 /* F_GETFL */, 0);
 }
-/* The call that it is about to make, of what may wait. */
+/* Returns whether the next call, which may wait, returns soon. */
 u32 descriptor_is_soon_back(struct context *context);
-/* Those that exec left open. */
+/* Keeps the uses of the descriptors that exec left open. */
 void descriptors_inherit(struct process *process, const struct descriptor_uses *before);
 void descriptors_after(struct call *call);
-/* The call that it is about to make leaves what is known of descriptors as it is: descriptors_after
- * need not follow. */
+/* Returns whether the next call leaves the known uses of descriptors unchanged. Then
+ * descriptors_after need not follow. */
 u32 descriptors_stay_known(const struct context *context);
 
 #endif

@@ -1,7 +1,8 @@
-/* Tracing: asks the supervisor to look where no register shows what happens: data that the kernel
- * moves between descriptors, and files read and written through mappings (crates/trace/src/look).
- * Only where all data are wanted. A replay of which a trace is made stores through mappings as the
- * program did, so there they can be looked at too. Private stack. */
+/* Tracing: asks the supervisor to look where no register shows what happens: at data that the
+ * kernel moves between descriptors, and at files read and written through mappings
+ * (crates/trace/src/look). Only where all data is wanted. A replay that makes a trace stores
+ * through mappings as the program did, so mapped files can be looked at there, too. Private stack.
+ */
 #include "mode/look.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -16,7 +17,7 @@
 #include "mode/moved.h"
 #include "mode/shared_file.h"
 
-/* Why a call is looked at. */
+/* The reasons to look at a call. */
 enum { USES_FILE = 1 /* the descriptor in argument 0 */, MOVES, SYNCS, CLONES };
 
 #define SPLICE_NONBLOCK 2u
@@ -74,8 +75,8 @@ static u32 is_mapped(u64 descriptor)
 	       shared_file_is(identity.device, identity.inode);
 }
 
-/* Data from a socket can only be seen before they are gone: the call waits for them here, and moves
- * no more than was seen. */
+/* Data from a socket can only be read before the call consumes it. So the thread waits for the data
+ * here, and the call moves no more than was seen. */
 static void look_at_socket(struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -132,8 +133,8 @@ void look_mapped(struct call *call, u32 is_program)
 	look_note(call->context, (u64)call->result, a[1], writes);
 }
 
-/* Before a program reads or writes a file that it, or somebody, has mapped, what was stored there
- * counts as stored. */
+/* Before a program reads or writes a file that any process has mapped, earlier stores through the
+ * mapping count as written. */
 void look_replayed(struct call *call)
 {
 	struct context *context = call->context;

@@ -9,7 +9,7 @@ u32 look_needed(const struct call *call);
 void look_before(struct call *call);
 void look_after(struct call *call);
 void look_mapped(struct call *call, u32 is_program);
-/* Replay: its event was taken, nothing of it was done. */
+/* Replay: the event of the call was taken, but nothing was done for it yet. */
 void look_replayed(struct call *call);
 
 #endif

@@ -1,5 +1,6 @@
-/* /proc/PID/maps without us: the program gets a memfd with the filtered text in place of the file
- * it opened. Record only; the program's reads of it are recorded like any others. Private stack. */
+/* /proc/PID/maps without the runtime: the program gets a memfd with the filtered text in place of
+ * the file that it opened. Record only; the program's reads of it are recorded like any others.
+ * Private stack. */
 #include "mode/maps.h"
 #include "base/decimal.h"
 #include "base/map_lines.h"
@@ -43,8 +44,10 @@ static char *put_hex(char *to, u64 value, u32 least)
 struct written {
 	struct map_line line;
 	char *at;
-	const char *rest_end; /* NULL: there is none */
-	u32 patched;	      /* its end shows patched or hidden text */
+	/* NULL: there is no line before. */
+	const char *rest_end;
+	/* The end of the range shows patched or hidden text. */
+	u32 patched;
 };
 
 static char *put_line(struct written *written)
@@ -66,8 +69,8 @@ static u32 is_text(const struct map_line *line)
 	return memcmp(line->permissions, "r-xp", 4) == 0;
 }
 
-/* A patched text lies over a mapping of its file, of which there may be parts before and behind it:
- * it takes its name, and an offset that continues the one before. */
+/* Patched text lies over a mapping of its file, and parts of that mapping may remain before and
+ * after it. The patched text gets the file's name, and an offset that continues the part before. */
 static char *put_overlay(struct written *written, const struct map_line *line, char *at)
 {
 	if (!is_text(&written->line)) {
@@ -131,7 +134,8 @@ static u32 ends_with(const char *text, u64 length, const char *end)
 	return length >= count && memcmp(text + length - count, end, count) == 0;
 }
 
-/* A program that writes to a map of memory, or waits to, learns that it cannot. */
+/* Reopens the file for reading, so that a program that writes to a map of memory, or polls for
+ * that, gets an error. */
 static i64 only_to_read(i64 file)
 {
 	char path[32];
@@ -162,7 +166,7 @@ static void replace_descriptor(i64 descriptor, const char *text, u64 bytes)
 	sys1(NR_close, file);
 }
 
-/* After an open: replaces the descriptor if the path is a map of memory. */
+/* Called after an open. Replaces the descriptor if the path is a map of memory. */
 void filter_open(struct call *call)
 {
 	char path[64];

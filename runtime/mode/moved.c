@@ -1,8 +1,8 @@
-/* Recording, where it is wanted: what a call moved between descriptors inside the kernel, which a
- * replay has no use for but a trace that is made of the recording. It is looked at once more where
- * it came from, else where it went: a file is mapped for that moment, what waits in a pipe is
- * copied. What cannot be had that way (a socket on both sides, a pipe that somebody else has
- * emptied) is left out, and the trace says so. Private stack. */
+/* Recording, where it is wanted: logs the data that a call moved between descriptors inside the
+ * kernel. Replay has no use for it, but a trace made from the recording has. The runtime reads the
+ * data again at its source, or else at its destination: it maps a file for that moment, and copies
+ * what waits in a pipe. Data that is out of reach (a socket on both sides, a pipe that another
+ * process has emptied) is left out, and the trace reports it. Private stack. */
 #include "mode/moved.h"
 #include "base/decimal.h"
 #include "base/sys.h"
@@ -14,13 +14,16 @@
 #define MODE_PIPE 0010000u
 #define OPEN_NONBLOCK 04000
 #define OPEN_CLOEXEC 02000000
-#define PIPE_BYTES 0x100000UL	/* as much as a pipe of ours may hold */
-#define MOST_BYTES 0x80000000UL /* of one call: the kernel moves no more at once */
+/* The most that a pipe of the runtime holds. */
+#define PIPE_BYTES 0x100000UL
+/* The limit of one call: the kernel moves no more at once. */
+#define MOST_BYTES 0x80000000UL
 #define NO_PLACE (~0UL)
 
 struct side {
 	u32 descriptor;
-	u64 start; /* NO_PLACE: nobody knows */
+	/* NO_PLACE: unknown. */
+	u64 start;
 };
 struct move {
 	struct side from, to;
@@ -41,7 +44,7 @@ u32 moved_needed(const struct call *call)
 	}
 }
 
-/* Where in a file the bytes begin that a call has just gone past. */
+/* The file offset of the bytes that a call has just passed. */
 static u64 start_of(u64 descriptor, u64 pointer, u64 bytes)
 {
 	i64 now;
@@ -92,7 +95,7 @@ u64 moved_to(const struct call *call, u64 *bytes)
 	return move.to.start;
 }
 
-/* The same file or pipe, opened for reading on its own. */
+/* Opens the same file or pipe for reading, with a position of its own. */
 static i64 reopen(u32 descriptor)
 {
 	char path[32];
@@ -119,14 +122,14 @@ const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes)
 	return (const void *)((u64)at + skip);
 }
 
-/* Copies what is in a pipe, and leaves it there. How much that is. */
+/* Copies the content of a pipe and leaves it there. Returns the number of bytes. */
 static u64 copy_pipe(i64 pipe, void *to)
 {
 	i32 ends[2];
 	u64 done = 0;
 	if (sys2(NR_pipe2, ends, OPEN_CLOEXEC))
 		return 0;
-	/* If that is refused, it is as large as most. */
+	/* If the kernel refuses, the pipe has the usual size. */
 	sys3(NR_fcntl, ends[1], 1031 /* F_SETPIPE_SZ */, PIPE_BYTES);
 	i64 count = sys4(NR_tee, pipe, ends[1], PIPE_BYTES, 2 /* SPLICE_F_NONBLOCK */), got = 1;
 	while (count > 0 && done < (u64)count && got > 0) {
@@ -138,7 +141,7 @@ static u64 copy_pipe(i64 pipe, void *to)
 	return done;
 }
 
-/* What comes out of a pipe first, or what has gone in last. */
+/* The first bytes that a pipe will deliver, or the last that were written to it. */
 static const void *view_pipe(struct view *view, u32 descriptor, u64 bytes, u32 first)
 {
 	u64 stat[18];

@@ -11,7 +11,7 @@ struct extra_item;
 #define CLONE_FILE 0x40049409u
 /* FICLONERANGE. */
 #define CLONE_RANGE 0x4020940du
-/* Memory of ours for a moment. */
+/* A temporary mapping of the runtime. */
 struct view {
 	u64 start, bytes;
 };
@@ -20,11 +20,12 @@ static inline u32 moved_wanted(const struct call *call)
 {
 	return UNLIKELY(keeps_moved_data()) && moved_needed(call);
 }
-/* Where in the file that it moved them to, ~0 if nobody knows; only of calls that are needed. */
+/* The file offset where the call moved the bytes, ~0 if unknown. Only for calls for which
+ * moved_needed holds. */
 u64 moved_to(const struct call *call, u64 *bytes);
-/* Items added. */
+/* Returns the number of items added. */
 u32 moved_look(const struct call *call, struct view *view, struct extra_item *extra);
-/* NULL: it cannot be had. */
+/* Returns NULL if the bytes cannot be read. */
 const void *view_file(struct view *view, u32 descriptor, u64 start, u64 bytes);
 void view_end(const struct view *view);
 

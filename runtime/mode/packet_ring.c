@@ -1,9 +1,9 @@
-/* Rings of packets, which the kernel fills while the program looks on (PACKET_RX_RING). The program
- * has memory of its own in their place; what has come since is copied there at the end of each
- * call, and is an output of it. Nobody learns of a packet without a call: who waits, polls. Private
- * stack.
+/* Rings of packets, which the kernel fills while the program reads them (PACKET_RX_RING). The
+ * program gets private memory in their place. At the end of each call, new packets are copied
+ * there, and are an output of the call. So a packet becomes visible only with a call; a program
+ * that waits for one polls. Private stack.
  *
- * A ring consists of blocks (TPACKET_V3) or frames. The status of each says whose it is: the kernel
+ * A ring consists of blocks (TPACKET_V3) or frames. The status of each says who owns it: the kernel
  * hands it over by setting TP_STATUS_USER, and gets it back as 0. */
 #include "mode/packet_ring.h"
 #include "base/sys.h"
@@ -11,7 +11,7 @@
 #include "gen/numbers.h"
 #include "mode/call.h"
 
-/* Where the kernel's rings are, each in as much room; the last quarter is the runtime's. */
+/* The kernel's rings, each in this much room. The last quarter of it is the runtime's. */
 #define RINGS (RUNTIME_TEXT + 0x4000000000UL)
 #define RING_ROOM 0x40000000UL
 #define MOST_BYTES (RING_ROOM / 4 * 3)
@@ -20,7 +20,7 @@
 #define PACKET_VERSION 10
 #define STATUS_USER 1u
 enum { VERSION_1, VERSION_2, VERSION_3 };
-/* Of one call: what has come beyond that, the next one brings. */
+/* The limit of one call. The next call brings the rest. */
 #define MOST_COPIED 0x40000u
 
 /* The head of struct tpacket_req3; older versions have these fields alone. */
@@ -31,7 +31,8 @@ struct ring_request {
 /* A block, or a frame, of a ring. */
 struct part {
 	u32 *status;
-	u64 shown; /* where the program has it */
+	/* The address where the program has it. */
+	u64 shown;
 	u32 most, used;
 };
 
@@ -40,7 +41,7 @@ static u64 place_of(const struct process *process, const struct packet_ring *rin
 	return RINGS + (u64)(ring - process->packet_rings) * RING_ROOM;
 }
 
-/* For each part, whether the program has it. */
+/* One byte a part: whether the program owns it. */
 static u8 *handed(u64 place) { return (u8 *)(place + MOST_BYTES); }
 
 void packet_ring_made(struct process *process, u32 descriptor, u64 request)
@@ -54,7 +55,8 @@ void packet_ring_made(struct process *process, u32 descriptor, u64 request)
 	for (u32 i = 0; i < MAX_PACKET_RINGS; i++) {
 		struct packet_ring *ring = &process->packet_rings[i];
 		if (ring->is_used && !ring->shown && ring->descriptor == descriptor)
-			ring->is_used = 0; /* the socket had another one */
+			/* The socket had an earlier ring. */
+			ring->is_used = 0;
 		if (!ring->is_used && !free)
 			free = ring;
 	}
@@ -112,8 +114,8 @@ void packet_ring_unmapped(struct process *process, u64 start, u64 bytes)
 	}
 }
 
-/* How much of a block is used says its descriptor; of a frame, its header: the packet lies at an
- * offset, of 16 bits, and its size is before that. */
+/* Finds a part of the ring. A block's descriptor holds the number of bytes used. A frame's header
+ * has the packet's offset, of 16 bits, and its size before that. */
 static struct part part_of(const struct packet_ring *ring, u64 place, u32 index)
 {
 	u64 offset = (u64)(index / ring->frames_per_block) * ring->block_bytes +
@@ -133,7 +135,7 @@ static struct part part_of(const struct packet_ring *ring, u64 place, u32 index)
 	return part;
 }
 
-/* Bytes copied; 0: there is nothing to be copied. */
+/* Returns the number of bytes copied; 0: there is nothing to copy. */
 static u32 exchange(
 	const struct packet_ring *ring, u64 place, u32 index, u32 room, struct extra_item *item)
 {
@@ -167,7 +169,8 @@ u32 packet_rings_exchange(struct process *process, struct extra_item *extra)
 		struct packet_ring *ring = &process->packet_rings[i];
 		u64 place = place_of(process, ring);
 		u32 parts = ring->shown ? ring->blocks * ring->frames_per_block : 0;
-		/* They are filled in order. What is left for the next time begins there. */
+		/* The kernel fills the parts in order. The next call begins with those left over.
+		 */
 		for (u32 done = 0; done < parts && count < PACKET_RING_ITEMS; done++) {
 			u32 index = (ring->next + done) % parts,
 			    copied = exchange(ring, place, index, room, &extra[count]);

@@ -1,5 +1,5 @@
-/* Record: the first steps of a call, inlined where they are done for nearly every call that is not
- * plain. */
+/* Record: the first steps of a call, inlined where nearly every call that is not plain needs them.
+ */
 #ifndef RETAKE_MODE_RECORD_H
 #define RETAKE_MODE_RECORD_H
 #include "base/stamp.h"

@@ -1,7 +1,7 @@
-/* Recording: what a program reads of a large file is logged by reference to a stored copy, if the
- * file is under a lease of the supervisor's, so that nobody can have changed it. docs/INPUTS.md has
- * the argument why the bytes are those of the copy; each step of it is one condition here. Private
- * stack. */
+/* Recording: logs what a program reads of a large file by reference to a stored copy, if the file
+ * is under a lease of the supervisor's. The lease ensures that the file is unchanged.
+ * docs/INPUTS.md argues why the bytes are those of the copy; each step of the argument is one
+ * condition here. Private stack. */
 #include "mode/reference.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -17,11 +17,11 @@
 #define MOST_VECTORS 64u
 #define NO_PLACE (~0UL)
 #define EAGAIN 11
-/* A tenth of a second. */
+/* Together a tenth of a second. */
 #define OPEN_LOOKS 1000
 #define OPEN_NAP_NS 100000UL
 
-/* A file as its entry says, at one moment. */
+/* The entry of a file at one moment. */
 struct lease {
 	struct leased_file *file;
 	u64 since;
@@ -34,8 +34,9 @@ struct file {
 
 /* ---- descriptors of other threads ---- */
 
-/* Between its call and ours a thread may give a descriptor another file. Those calls are counted,
- * and so are their ends: while the counts are the same nobody is in one. */
+/* Between a thread's call and the checks here, another thread may give the descriptor another file.
+ * The beginnings and ends of such calls are counted: while both counts are the same, no thread is
+ * in such a call. */
 u32 closing_begin(const struct call *call)
 {
 	struct process *process = call->context->process;
@@ -54,7 +55,7 @@ void closing_end(struct process *process, u32 is_counted)
 		__atomic_add_fetch(&process->closings_ended, 1, __ATOMIC_SEQ_CST);
 }
 
-/* ~0 if a thread is in such a call. */
+/* ~0: a thread is in such a call. */
 static u64 closings(struct process *process)
 {
 	u64 ended = __atomic_load_n(&process->closings_ended, __ATOMIC_SEQ_CST);
@@ -95,8 +96,8 @@ static struct leased_file *find(const struct file *file)
 	return NULL;
 }
 
-/* The kernel lets a writer go on when nobody has given the lease up for long; and when the
- * supervisor has died. */
+/* Returns whether leases still hold. The kernel lets a writer go on if a lease is not given up for
+ * long, or if the supervisor has died. */
 static u32 leases_last(void)
 {
 	u32 holder = __atomic_load_n(&HEADER->lease_holder, __ATOMIC_ACQUIRE);
@@ -109,8 +110,8 @@ static u64 lease_since(const struct leased_file *file)
 	return __atomic_load_n(&file->since, __ATOMIC_ACQUIRE);
 }
 
-/* Whether it was leased before the call, and the file is as long as it was then: the kernel does
- * not ask the holder of a lease before an open that reads and truncates. */
+/* Returns whether the file was leased before the call and has kept its size since. An open that
+ * reads and truncates does not wait for the holder of a lease. */
 static u32 get_lease(const struct file *file, u64 epoch, struct lease *lease)
 {
 	lease->file = find(file);
@@ -127,7 +128,7 @@ static u32 has_lasted(const struct lease *lease)
 	return leases_last() && lease_since(lease->file) == lease->since;
 }
 
-/* A file of which much is read is worth a lease, and a copy. */
+/* Asks for a lease, and a copy, of a file of which much is read. */
 static void want_lease(struct context *context, u64 descriptor, const struct file *file, u64 bytes)
 {
 	struct leased_file *known = find(file);
@@ -181,7 +182,8 @@ struct buffer {
 	u64 address, bytes;
 };
 
-/* Those that were filled; 0: too many. The last one is cut where the bytes end. */
+/* Returns the number of buffers that were filled, or 0 if there are too many. The last buffer is
+ * cut where the bytes end. */
 static u32 filled_buffers(
 	const struct reading *reading, u64 left, struct buffer buffers[MOST_VECTORS])
 {
@@ -210,7 +212,7 @@ static u32 same_words(const u64 *left, const u64 *right, u64 words)
 	return !differs;
 }
 
-/* Memory that may go away meanwhile. */
+/* Compares memory that may vanish meanwhile. */
 static u32 are_same(u64 left, u64 right, u64 bytes)
 {
 	u64 a[COMPARED_BYTES / 8], b[COMPARED_BYTES / 8];
@@ -228,7 +230,8 @@ static u32 are_same(u64 left, u64 right, u64 bytes)
 	return 1;
 }
 
-/* Where others may have moved the position meanwhile: whether the file has these bytes there. */
+/* Returns whether the file has these bytes at the offset, where other threads may have moved its
+ * position meanwhile. */
 static u32 file_has(const struct reading *reading, u64 offset, u64 bytes,
 	const struct buffer *buffers, u32 count)
 {

@@ -1,4 +1,4 @@
-/* Replay: what the log has by reference is read where it is stored. Private stack. */
+/* Replay: reads data that the log has by reference from the stored file. Private stack. */
 #include "mode/referred.h"
 #include "base/capabilities.h"
 #include "base/state.h"
@@ -9,14 +9,14 @@
 
 #define PIECE_BYTES 4096UL
 
-/* Whose descriptors those are that are kept: a process that came from an image, or a copy, has none
- * of them, or others. */
+/* Identifies the process that opened the kept descriptors. A process that came from an image, or a
+ * copy of a process, lacks them or has others under these numbers. */
 static u64 own_mark(const struct context *context)
 {
 	return (u64)(u32)HEADER->header_id << 32 | context->slot->pid;
 }
 
-/* To ask for one takes longer than a read. */
+/* Opens a stored file, or returns its kept descriptor: asking for one takes longer than a read. */
 static i64 open_stored(struct context *context, const struct reference_body *body)
 {
 	struct process *process = context->process;
@@ -39,8 +39,8 @@ static i64 open_stored(struct context *context, const struct reference_body *bod
 	return descriptor;
 }
 
-/* By a store of ours, which a watchpoint notices, and which goes over what the program cannot write
- * to. */
+/* Copies with a store of the runtime, which a watchpoint notices. If the program cannot write
+ * there, the copy goes through /proc/self/mem. */
 static u32 copy_piece(u64 descriptor, u64 address, u64 bytes, u64 offset)
 {
 	u8 piece[PIECE_BYTES];

@@ -1,5 +1,5 @@
-/* Files that are mapped shared and written by calls as well: replay maps a scratch copy, and the
- * writes are repeated on it. Private stack. */
+/* Files that are mapped shared and also written by calls: replay maps a scratch copy and repeats
+ * the writes on it. Private stack. */
 #include "mode/shared_file.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -12,7 +12,7 @@
 #include "mode/descriptors.h"
 #include "mode/moved.h"
 
-/* What statx(2) answers, as far as it is used here. */
+/* The result of statx(2), as far as it is used here. */
 struct file_status {
 	u32 mask, block_bytes;
 	u64 attributes;
@@ -38,7 +38,8 @@ enum {
 #define IS_REGULAR(mode) (((mode)&0170000) == 0100000)
 #define NANOSECONDS(time) ((u64)(time).seconds * 1000000000UL + (time).nanoseconds)
 
-/* Without statx: a file that was made where another had been is taken for that one. */
+/* Identifies a file without statx. A new file that reuses an inode is then taken for the old one.
+ */
 static u32 identify_without_birth(u64 descriptor, struct file_identity *identity)
 {
 	u64 stat[18];
@@ -50,8 +51,8 @@ static u32 identify_without_birth(u64 descriptor, struct file_identity *identity
 	return 1;
 }
 
-/* Times are asked for only where they are needed: once they were, the kernel gives the next write a
- * time of its own, which costs more than a short write. */
+/* Identifies a file. Times are queried only where they are needed: after a query the kernel gives
+ * the next write a new time, which costs more than a short write. */
 u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times)
 {
 	struct file_status status;
@@ -70,7 +71,7 @@ u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times
 	return 1;
 }
 
-/* There were more than have places: all files are taken for such. */
+/* More files were noted than the table holds, so every file counts as one of them. */
 static u32 is_overfull(void)
 {
 	return __atomic_load_n(&HEADER->shared_file_places, __ATOMIC_RELAXED) > MAX_SHARED_FILES;
@@ -96,7 +97,7 @@ static struct shared_file *find(u64 device, u64 inode)
 	return find_from(__atomic_load_n(bucket_of(inode), __ATOMIC_ACQUIRE), device, inode);
 }
 
-/* Enters it at the head of its bucket, unless somebody else has done so meanwhile. */
+/* Adds the file at the head of its bucket, unless another thread has added it meanwhile. */
 static struct shared_file *enter(u64 device, u64 inode)
 {
 	struct header *header = HEADER;
@@ -131,15 +132,15 @@ void shared_file_note(u64 device, u64 inode, u32 changes)
 
 u32 shared_file_is(u64 device, u64 inode) { return is_overfull() || find(device, inode); }
 
-/* Whether the recording knows, or will say at its end, that the program changes it. */
+/* Returns whether the program has changed the file, or may change it before the recording ends. */
 u32 shared_file_changes(u64 device, u64 inode)
 {
 	struct shared_file *file = find(device, inode);
 	return file ? file->changes != 0 : is_overfull();
 }
 
-/* Whether a descriptor was seen to lead to none of them, and has not been closed since: asking the
- * kernel costs as much as a short write. */
+/* Returns whether the descriptor was found to lead to none of these files, and has not been closed
+ * since. Asking the kernel costs as much as a short write. */
 static inline __attribute__((always_inline)) u32 known_apart(
 	struct process *process, u64 descriptor)
 {
@@ -158,14 +159,14 @@ static void note_apart(struct process *process, u64 descriptor)
 		process->apart[descriptor / 64] |= 1UL << descriptor % 64;
 }
 
-/* Whether a file may be mapped. If it is known to be, `file` says which. */
+/* Returns whether a file may be mapped. If it is known to be, sets `file`. */
 static u32 is_entered(const struct file_identity *identity, struct shared_file **file)
 {
 	*file = identity->regular ? find(identity->device, identity->inode) : NULL;
 	return *file || (identity->regular && is_overfull());
 }
 
-/* The same of a descriptor. */
+/* The same for a descriptor. */
 static u32 may_be_shared(struct process *process, u64 descriptor, struct file_identity *identity,
 	struct shared_file **file)
 {
@@ -177,8 +178,8 @@ static u32 may_be_shared(struct process *process, u64 descriptor, struct file_id
 	return 0;
 }
 
-/* Calls that may read or change a file by another way than a mapping: of most it is the one that
- * argument 0 leads to. */
+/* Calls that may read or change a file other than through a mapping. For most of them it is the
+ * file of argument 0. */
 enum { BY_FIRST = 1, BY_OTHERS };
 static const u8 moving_calls[CALL_ROW_COUNT] = {
 	[NR_read] = BY_FIRST,
@@ -227,7 +228,7 @@ static u32 truncates(const struct call *call)
 	return (flags & 01000 /* O_TRUNC */) != 0;
 }
 
-/* Of a call that succeeded: the file that it may have changed by another way than a mapping. */
+/* The file that a successful call may have changed other than through a mapping. */
 static u64 written_to(const struct call *call)
 {
 	switch (call->number) {
@@ -250,7 +251,7 @@ static u64 written_to(const struct call *call)
 	}
 }
 
-/* Written wherever the file ended, whatever offset the call names. */
+/* Returns whether the call wrote at the end of the file, whatever its offset. */
 static u32 appends(const struct call *call)
 {
 	if (call->number == NR_pwritev2 &&
@@ -259,8 +260,8 @@ static u32 appends(const struct call *call)
 	return (status_flags(call->arguments[0]) & 02000 /* O_APPEND */) != 0;
 }
 
-/* Where a call changed a file that may be mapped, and how much there the kernel changed by itself.
- */
+/* Where a call changed a file that may be mapped, and how many bytes the kernel itself changed
+ * there. */
 struct change {
 	u64 start, bytes;
 };
@@ -299,7 +300,7 @@ static struct change change_of(const struct call *call, u64 size)
 	}
 }
 
-/* truncate(2) names no descriptor. */
+/* truncate(2) has no descriptor. */
 static u32 truncated_by_name(
 	const struct call *call, struct file_identity *identity, struct shared_file **file)
 {
@@ -355,8 +356,8 @@ static u64 read_from(const struct call *call)
 	}
 }
 
-/* A read sees what was stored in the file's mappings before: a trace that is made from the
- * recording has to know. */
+/* A read sees earlier stores through the file's mappings. A trace that is made from the recording
+ * needs to know about it. */
 u32 shared_file_read(const struct call *call, struct extra_item *extra)
 {
 	struct file_identity identity;
@@ -370,7 +371,7 @@ u32 shared_file_read(const struct call *call, struct extra_item *extra)
 	return 1;
 }
 
-/* Replay: the scratch copy, if somebody has mapped it. */
+/* Replay: opens the scratch copy, if a process has mapped it. */
 i64 scratch_open(u64 device, u64 inode) { return sys2(GRANT_SCRATCH, device, inode); }
 
 static void write_all(i64 descriptor, u64 address, u64 bytes, u64 offset)

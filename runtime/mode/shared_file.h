@@ -8,26 +8,26 @@ struct call;
 struct extra_item;
 struct view;
 
-/* Times and size as far as they were asked for. */
+/* The identity of a file. Times and size are set as far as they were queried. */
 struct file_identity {
-	/* In its high half: some bits of when the file was made, since inodes are used again. */
+	/* The high half holds bits of the file's birth time, since inodes are reused. */
 	u64 device;
 	u64 inode, size, modified_ns, changed_ns;
 	u32 regular;
 };
-/* 0: it cannot be asked. */
+/* Returns 0 if the kernel does not tell. */
 u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times);
 void shared_file_note(u64 device, u64 inode, u32 changes);
 u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);
-/* Record: 0: the call can neither have read nor changed one of them. */
+/* Record: returns 0 if the call can neither have read nor changed such a file. */
 u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument);
-/* Record: items added, two at most. */
+/* Record: returns the number of items added, at most two. */
 u32 shared_file_write(
 	struct call *call, struct file_write *write, struct view *view, struct extra_item *extra);
-/* Record: items added. */
+/* Record: returns the number of items added. */
 u32 shared_file_read(const struct call *call, struct extra_item *extra);
-/* Replay. */
+/* Replay: repeats a write on the scratch copy. */
 void shared_file_rewrite(struct call *call, const struct item *item);
 i64 scratch_open(u64 device, u64 inode);
 

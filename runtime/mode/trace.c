@@ -1,10 +1,10 @@
-/* Tracing: every call is logged whole, with the times at which it was entered and left. Nothing is
- * ordered and nothing will be repeated, so threads run in parallel. Private stack.
+/* Tracing: logs every call whole, with the times of its entry and return. Nothing is ordered, since
+ * nothing is repeated, so threads run in parallel. Private stack.
  *
- * Inputs are staged before the call as far as they fit in STAGE_BYTES of the ring; the rest is
- * copied once the call has returned. Nobody but another thread can have changed them by then. What
- * such a thread makes shorter between measuring and copying is filled up, what it makes longer is
- * cut: the size of an event is never wrong. */
+ * Inputs are staged before the call as far as they fit in STAGE_BYTES of the ring, and the rest is
+ * copied after the call. Only another thread can have changed them by then. If data shrinks between
+ * measuring and copying, it is filled up; if it grows, it is cut. So the size of an event is never
+ * wrong. */
 #include "mode/trace.h"
 #include "base/trace_clock.h"
 #include "base/user.h"
@@ -77,7 +77,7 @@ static void emit_extras(struct context *context, const struct extra_item *extra,
 	}
 }
 
-/* More than an event can say goes into no event: then only the beginnings are kept. */
+/* The largest event. Of larger data only the beginnings are kept. */
 #define EVENT_LIMIT 0xfffffff0UL
 
 void trace_finish(struct call *call, const struct extra_item *extra, u32 extra_count)

@@ -1,12 +1,12 @@
-/* The windows in which calls wait that are made in place. */
+/* The windows for calls that may wait, inlined at the call's place. */
 #ifndef RETAKE_MODE_WINDOW_H
 #define RETAKE_MODE_WINDOW_H
 #include "base/user.h"
 #include "contract/context.h"
 
-/* As call_kernel_window, but in place: when the kernel comes back, processors that protect its
- * return predictions mispredict every return to a caller from before, which costs as much as half a
- * call. Each must stay in one place: the labels are its own. */
+/* As call_kernel_window, but inlined. On processors that protect their return predictions, every
+ * return to an earlier caller is mispredicted after a call of the kernel, which costs half as much
+ * as a call. Each window must exist only once, because its labels are global. */
 #define WINDOW_HERE(name)                                                                      \
 	static inline __attribute__((always_inline))                                           \
 	i64 name##_here(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)                  \
@@ -29,7 +29,7 @@
 		return result;                                                                 \
 	}
 
-/* That of calls on the short way, and that of the others. */
+/* The windows of calls on the short path, and of all others. */
 extern const char plain_window_start[], plain_window_call[], plain_window_abort[],
 	other_window_start[], other_window_call[], other_window_abort[];
 

@@ -1,4 +1,4 @@
-/* AFTER events: an operation comes behind another thread's. Private stack. */
+/* AFTER events: an operation comes after another thread's operation. Private stack. */
 #include "order/after.h"
 #include "base/futex.h"
 #include "base/state.h"
@@ -14,8 +14,8 @@
 
 /* ---- record ---- */
 
-/* A thread that has lost the baton meanwhile: at replay others need not wait until it comes to its
- * next section, which may be behind their own operations. */
+/* Flags an event of a thread that has lost the baton since: at replay other threads then need not
+ * wait until this thread comes to its next section, which may come after their own operations. */
 static u8 is_turn_over(const struct context *context)
 {
 	u32 last = __atomic_load_n(&context->process->domain->last, __ATOMIC_RELAXED);
@@ -38,14 +38,16 @@ void note_after(struct context *context, u32 stream, u64 operations, u32 clock)
 
 /* ---- replay ---- */
 
-/* How many operations the stream's thread has ended, plus 1; more if that is over. */
+/* The number of operations that the stream's thread has ended, plus 1; more once the stream is
+ * over. */
 static u64 come_to(u32 stream)
 {
 	return __atomic_load_n(&progress_of(stream)->operations, __ATOMIC_ACQUIRE);
 }
 
-/* Whoever ends the operation `wake_at` wakes all that wait for the stream; who waits for a later
- * one says so then. 0: the stream has come further than `come`. */
+/* Asks the stream's thread to wake its waiters when it has ended the operations for `target`. Each
+ * thread that waits for a later operation asks again then. Returns 0 if the stream has come further
+ * than `come`. */
 static u32 is_woken_by(struct progress *progress, u64 come, u64 target)
 {
 	u64 at = __atomic_load_n(&progress->wake_at, __ATOMIC_SEQ_CST);
@@ -56,20 +58,20 @@ static u32 is_woken_by(struct progress *progress, u64 come, u64 target)
 	return __atomic_load_n(&progress->operations, __ATOMIC_SEQ_CST) == come;
 }
 
-/* Until it may have come. A thread that ends an operation looks without a fence whether it is to
- * wake somebody: so who sleeps looks again by itself, too. */
+/* Sleeps until the awaited operation may have ended. A thread that ends an operation checks without
+ * a fence whether it has to wake others, so a sleeping thread also looks again by itself. */
 static void sleep_until(struct context *context, const struct awaits *awaits)
 {
 	struct progress *progress = progress_of(awaits->stream - 1);
 	u64 come = come_to(awaits->stream - 1);
-	/* The supervisor sees that the replay goes on. */
+	/* The supervisor sees by this that the replay goes on. */
 	context->slot->baton.operations = context->operations;
 	if (come <= awaits->operations && is_woken_by(progress, come, awaits->operations + 1))
 		futex_wait((u32 *)&progress->operations, (u32)come, LOOK_AGAIN_MS);
 }
 
-/* Whether the thread waits for itself, by way of others; `ended`: how many operations these have
- * ended. */
+/* Returns whether the thread waits for itself by way of others. `ended`: the number of operations
+ * that these others have ended. */
 static u32 is_in_circle(const struct context *context, u64 *ended)
 {
 	struct awaits next = context->awaits;
@@ -86,8 +88,8 @@ static u32 is_in_circle(const struct context *context, u64 *ended)
 	return 0;
 }
 
-/* What threads wait for is looked at one by one, and changes meanwhile: a circle is one only if it
- * stays as it is. */
+/* What other threads wait for is read thread by thread and changes meanwhile. So a circle counts
+ * only if it stays the same. */
 struct circle {
 	u32 looks;
 	u64 ended;
@@ -138,7 +140,8 @@ u64 operations_at_end(const struct event *event)
 	return event && event->size >= sizeof *event + sizeof *body ? body->operations : 0;
 }
 
-/* 1: it is of the thread's next operation, which comes behind another thread's. */
+/* Returns 1 if the event belongs to the thread's next operation, which comes after another
+ * thread's. */
 static u32 is_of_next(struct context *context, const struct event *event)
 {
 	const struct after_body *body = (const struct after_body *)(event + 1);

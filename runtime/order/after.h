@@ -3,16 +3,16 @@
 #define RETAKE_ORDER_AFTER_H
 #include "contract/context.h"
 
-/* Record: what the thread does from here on comes behind so many operations of a stream, which is
- * given as a lock has it. `clock`: CLOCKS if it was none. */
+/* Record: what the thread does from here on comes after the stream's first `operations`. `stream`
+ * is as in a lock. `clock`: CLOCKS if no clock showed it. */
 void note_after(struct context *context, u32 stream, u64 operations, u32 clock);
-/* Replay: waits for those behind whom the thread's next operation comes. */
+/* Replay: waits for all operations that the thread's next operation comes after. */
 void after_await(struct context *context);
-/* For those that a call has shown it. */
+/* Replay: the same, only for what a call has shown the thread. */
 void after_await_observed(struct context *context);
-/* Whether its stream is over, and the recorded thread came no further: then it ends. */
+/* Ends the thread if its stream is over and the recorded thread came no further. */
 void end_if_over(struct context *context);
-/* Replay: how many operations the thread ended before its stream does. */
+/* Replay: the number of operations that the thread ended before its stream ends. */
 u64 operations_at_end(const struct event *event);
 
 #endif

@@ -1,5 +1,5 @@
-/* Replay: looking ahead in a stream, on the way back to the program's code: what the thread did
- * last before its turn was over, or before it was killed. Private stack. */
+/* Replay: looks ahead in a stream, on the way back to the program's code, for the last thing that
+ * the thread did before its turn was over or before it was killed. Private stack. */
 #include "order/ahead.h"
 #include "base/capabilities.h"
 #include "base/state.h"
@@ -9,8 +9,8 @@
 #include "order/after.h"
 #include "order/waiting.h"
 
-/* Where the stream of a thread ends that was killed while it computed, it is left behind:
- * whoever ends the process waits for it no more. */
+/* The thread was killed while it computed, and its stream ends here. It stops counting as a thread
+ * of the process, so the thread that ends the process does not wait for it. */
 static void leave_behind(struct context *context)
 {
 	u32 *count = &context->process->thread_count;

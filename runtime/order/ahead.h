@@ -3,7 +3,7 @@
 #define RETAKE_ORDER_AHEAD_H
 #include "contract/context.h"
 
-/* Replay: on the way back to the program's code. */
+/* Replay: called on the way back to the program's code. */
 void look_ahead(struct context *context);
 
 #endif

@@ -1,17 +1,18 @@
-/* The baton: of all threads that share writable memory, one runs user code at a time. Private
- * stack.
+/* The baton: of all threads that share writable memory, only the one that holds it runs user code.
+ * Private stack.
  *
- * While recording it is a lock. A thread gives it up around calls that may wait, and takes it back.
- * If the holder changed in between, a TURN event is logged, with a number that counts the changes.
- * Replay obeys the numbers, see turn.c. Handing over costs a system call only if a thread waits.
+ * While recording the baton is a lock. A thread gives it up around calls that may wait, and takes
+ * it back afterwards. If the holder changed in between, the thread logs a TURN event with a number
+ * that counts the changes. Replay obeys the numbers, see turn.c. Handing over costs a system call
+ * only if a thread waits.
  *
- * A call that never waits for long is back before another thread has come: during such a call the
- * baton is lent. Only threads that may ask for it take it then.
+ * A call that never waits for long returns before another thread could take over. During such a
+ * call the baton is lent: only threads that may ask for it take it then.
  *
  * A thread that computes gives up the baton only when it is stopped, which is expensive. So once a
  * thread has waited long for the baton after a call, all threads that make calls have credit. For
- * as long as that thread waited they have the baton among themselves, and threads that were stopped
- * expect them back from their calls. */
+ * as long as that thread waited, these threads share the baton among themselves, and threads that
+ * were stopped let them return from their calls first. */
 #include "order/baton.h"
 #include "base/futex.h"
 #include "base/interception.h"
@@ -26,22 +27,30 @@
 #include "order/policy.h"
 #include "order/turn.h"
 
-#define CHAOS_LOOKS 20 /* of a millisecond each, at most */
-/* Some microseconds: what a short call takes, and less than going to sleep and being woken. */
+/* Looks at the lock, of at most a millisecond each. */
+#define CHAOS_LOOKS 20
+/* Spinning takes some microseconds: as long as a short call, and less than going to sleep and being
+ * woken. */
 #define MOST_SPINS 1000
 #define LEAST_SPINS 200
-#define LEAST_WAIT_FOR_CREDIT_NS 900000UL /* somebody computes */
-/* As long as anybody computes, see crates/record/src/slices.rs, */
+/* A shorter wait earns no credit: no thread computes then. */
+#define LEAST_WAIT_FOR_CREDIT_NS 900000UL
+/* The longest credit while any thread computes, see crates/record/src/slices.rs. */
 #define MOST_CREDIT_NS 240000000UL
-#define ROUND_NS 1000000000UL /* and a fair part of this, where many do */
-#define EXPECTED_MS 1UL	      /* how long to wait for a thread in a call, */
-/* And for how long not to wait after one did not come. */
+/* Where many threads compute, credit is a fair part of this time. */
+#define ROUND_NS 1000000000UL
+/* How long a stopped thread waits for one that is in a call. */
+#define EXPECTED_MS 1UL
+/* After an expected thread did not come, none is waited for during this time. */
 #define UNEXPECTED_NS 25000000UL
-#define ASK_AFTER_MS 1UL    /* from a call; */
-#define ASK_STOPPED_MS 10UL /* others, who would only take turns in computing */
-#define MOST_LENT 200	    /* times in a turn: the next such call wakes a thread that waits */
+/* The wait after which a thread asks for the baton, if it comes from a call. */
+#define ASK_AFTER_MS 1UL
+/* The same for stopped threads, which would only take turns in computing. */
+#define ASK_STOPPED_MS 10UL
+/* How often the baton is lent in a turn before a call wakes a waiting thread. */
+#define MOST_LENT 200
 #define LONGEST_LOOK_MS 100UL
-/* A wait as long as this is no ordinary hand-over: the drain shall look. */
+/* No ordinary hand-over takes this long, so the waiting thread makes the drain look. */
 #define RING_AFTER_MS 4UL
 
 void log_turn_with(struct context *context, u8 flags, u16 kind, u64 turn)
@@ -58,7 +67,7 @@ void log_turn(struct context *context, u16 kind, u64 turn)
 static SELDOM void begin_turn(struct context *context, struct domain *domain)
 {
 	context->domain = domain;
-	/* First: should we be killed here, the supervisor logs the turn that is taken. */
+	/* Comes first: if the thread is killed here, the supervisor logs the turn that it took. */
 	context->slot->baton.turn = domain->turn + 1;
 	domain->turn = context->slot->baton.turn;
 	domain->last = as_holder(context);
@@ -73,7 +82,7 @@ u32 baton_take(struct context *context, struct domain *domain, u64 *turn)
 	domain->wake_pending = 0;
 	context->process->holder = context;
 	context->slot->baton.state = BATON_HOLDING;
-	/* At random: it is asked to yield at every sync point. */
+	/* Chaos asks the thread to yield at every sync point. */
 	context->seen_tick = HEADER->yield_tick - orders_at_random();
 	context->in_section = 1;
 	force_open(context);
@@ -88,7 +97,7 @@ u32 baton_take(struct context *context, struct domain *domain, u64 *turn)
 	return 1;
 }
 
-/* From `*holder`, which becomes who has it if that is somebody else. */
+/* Takes the lock from `*holder`. If another thread has it, `*holder` becomes that one. */
 static u32 lock_from(struct context *context, struct domain *domain, u32 *holder)
 {
 	return __atomic_compare_exchange_n(
@@ -101,9 +110,9 @@ static u32 lock(struct context *context, struct domain *domain, u32 *holder)
 	return lock_from(context, domain, holder);
 }
 
-/* Most turns are short. The time for which spinning pays is learnt from earlier turns, but it is
- * never less than going to sleep takes. A thread that spins on the holder's own core only delays
- * the holder. */
+/* Spins for the lock, as most turns are short. The thread learns from earlier turns how long
+ * spinning pays, but it spins no shorter than going to sleep takes. A thread that spins on the
+ * holder's own core would only delay the holder. */
 static SELDOM u32 spin(struct context *context, struct domain *domain)
 {
 	u32 holder, limit = orders_by_sections()
@@ -124,15 +133,16 @@ static SELDOM u32 spin(struct context *context, struct domain *domain)
 	return 0;
 }
 
-/* The thread was stopped. As long as others have credit, and come back from their calls in time, it
- * keeps away from the baton. Handing the baton to one of these wakes no thread here. */
+/* Keeps a stopped thread away from the baton while threads with credit return from their calls in
+ * time. Handing the baton to one of these wakes no stopped thread. */
 static void wait_for_expected(struct context *context, struct domain *domain)
 {
 	u32 expected, holder;
 	while (context->slot->baton.state == BATON_STOPPED &&
 		(expected = __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST))) {
 		if (__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
-			futex_wake(&domain->lock, 1); /* we may have been woken in place of one */
+			/* This thread may have been woken in place of a caller. */
+			futex_wake(&domain->lock, 1);
 		holder = __atomic_load_n(&domain->lock, __ATOMIC_SEQ_CST);
 		futex_wait(&domain->expected, expected, EXPECTED_MS);
 		if (!holder && __atomic_load_n(&domain->expected, __ATOMIC_SEQ_CST) == expected &&
@@ -143,8 +153,9 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 	}
 }
 
-/* After so many milliseconds a thread that has waited so long looks again: when it may ask, when it
- * rings, and then ever more seldom. The more threads wait, the more seldom each looks. */
+/* The time after which a thread that has waited `waited` milliseconds looks again: when it may ask,
+ * when it rings, and then at growing intervals. The intervals also grow with the number of waiting
+ * threads. */
 static u64 look_again_ms(const struct domain *domain, u64 waited, u64 patience)
 {
 	u64 longest = LONGEST_LOOK_MS + __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) / 2;
@@ -177,8 +188,8 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 	}
 }
 
-/* The thread with the highest priority goes first. If it does not come (it may have been killed),
- * any other does. */
+/* The thread with the highest priority goes first. If it does not come, perhaps because it was
+ * killed, any other thread goes. */
 static void wait_in_chaos(struct context *context, struct domain *domain)
 {
 	for (u32 look = 0;; look++) {
@@ -190,7 +201,7 @@ static void wait_in_chaos(struct context *context, struct domain *domain)
 	}
 }
 
-/* The holder asks. There is credit only while somebody waits that was stopped. */
+/* Called by the holder. Credit ends when no stopped thread waits. */
 static SELDOM u32 has_credit_yet(struct domain *domain, u64 *now)
 {
 	if (__atomic_load_n(&domain->waiters, __ATOMIC_RELAXED) <=
@@ -213,7 +224,8 @@ static u32 is_expected(struct domain *domain)
 	return baton_has_credit(domain, &now) && now - domain->late_ns >= UNEXPECTED_NS;
 }
 
-/* By the first after a stop; only once, or those that make calls could have the baton for ever. */
+/* The first thread that gets the baton after a stop earns credit, and only once a stop; otherwise
+ * threads that make calls could keep the baton for ever. */
 static void earn_credit(struct domain *domain, u64 waited, u64 now)
 {
 	if (domain->turn == domain->stopped_turn && waited >= LEAST_WAIT_FOR_CREDIT_NS)
@@ -221,14 +233,14 @@ static void earn_credit(struct domain *domain, u64 waited, u64 now)
 			now + minimum(waited, minimum(MOST_CREDIT_NS, ROUND_NS / domain->waiters));
 }
 
-/* `expected`: the holder is, back, and was `before`. Once one of those that were stopped knows
- * that, only callers are woken while it stays so. */
+/* Wakes waiting threads. `expected`: the holder is expected back, and `before` says whether it was
+ * before. Once a stopped thread knows that, only callers are woken while it lasts. */
 static SELDOM void wake_waiters(struct domain *domain, u32 expected, u32 before)
 {
 	if (expected && before && !__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST))
 		return;
 	if (orders_at_random() || domain->merged)
-		/* They find out among themselves who goes first, or that they are to go elsewhere.
+		/* The woken threads find out who goes first, or that they have to wait elsewhere.
 		 */
 		futex_wake(&domain->lock, 0x7fffffff);
 	else if (!__atomic_exchange_n(&domain->wake_pending, 1, __ATOMIC_SEQ_CST))
@@ -249,8 +261,8 @@ static void unlock(struct domain *domain, u32 expected)
 		wake_waiters(domain, expected, before);
 }
 
-/* Also in the handler, of a signal that is put off: the holder shall not keep a thread waiting for
- * long that has one to deliver. */
+/* Marks a waiting thread that has a deferred signal to deliver, so that the holder does not keep it
+ * waiting for long. Called from the signal handler, too. */
 void baton_signalled(struct context *context)
 {
 	u32 state = context->slot->baton.state;
@@ -302,8 +314,8 @@ void baton_merge(struct domain *domain)
 	unlock(domain, 0);
 }
 
-/* Another thread of the process may have made it join others while this one was in a call, or
- * waited: then what it got is of no use. */
+/* Another thread of the process may have made it join the shared domain while this one waited or
+ * was in a call. Then the baton that it got is useless. */
 static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 {
 	struct process *process = context->process;
@@ -337,8 +349,8 @@ u32 baton_acquire(struct context *context, u64 *turn)
 	return baton_take(context, obtain_own(context), turn);
 }
 
-/* The thread holds the baton, and gives it up to end all others of its process: they would go on to
- * an unknown place, with what other processes see. */
+/* The holder gives the baton up to end all other threads of its process. Without `alone` they would
+ * run on to an unknown place, visibly to other processes. */
 void baton_keep_alone(struct context *context, u32 alone)
 {
 	u32 *word = &context->process->alone;
@@ -351,12 +363,13 @@ void baton_keep_alone(struct context *context, u32 alone)
 
 void baton_release(struct context *context)
 {
-	force_close(context); /* a forcing signal would end the call that comes with EINTR */
+	/* A forcing signal would end the call that follows with EINTR. */
+	force_close(context);
 	context->slot->baton.state = BATON_NONE;
 	context->in_section = 0;
 	if (UNLIKELY(context->sections))
-		/* Should the thread never come back from its call: others may see what it did in
-		 * this section before. */
+		/* The thread may never return from its call. Then other threads may still see what
+		 * it did in this section before. */
 		context->slot->baton.turn_sections = context->turn_sections + 1;
 	unlock(context->process->domain, is_expected(context->process->domain));
 }
@@ -418,10 +431,10 @@ void baton_lock_is_section(struct context *context)
 	take_section(context, context->process->domain);
 }
 
-/* Unlike before a call that waits the thread may be forced: it goes on in its own code. */
+/* The thread goes on in its own code and may be forced there, unlike before a call that waits. */
 static void leave_section_recorded(struct context *context)
 {
-	/* A call that is made again is one section. */
+	/* A call that is made again is the same section. */
 	context->turn_sections += !context->undone;
 	context->slot->baton.turn_sections = context->turn_sections;
 	context->in_section = 0;

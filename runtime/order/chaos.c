@@ -1,16 +1,16 @@
-/* Disturbing a recording on purpose, so that rare interleavings show up: random priorities, delays
- * and places to give up the baton. Private stack.
+/* Chaos: disturbs a recording on purpose, so that rare interleavings happen, with random
+ * priorities, delays and places to give up the baton. Private stack.
  *
- * Each thread has a generator of its own, seeded with the session's seed and the thread's stream:
- * what it chooses depends on nothing else. How often something happens is in the header, chosen by
- * the supervisor from the same seed. */
+ * Each thread has its own generator, seeded with the session's seed and the thread's stream. What
+ * the thread chooses depends on nothing else. The header has the frequencies, which the supervisor
+ * draws from the same seed. */
 #include "order/chaos.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 
-#define STREAM_STRIDE 0x9e3779b97f4a7c15UL /* odd, bits well spread */
+#define STREAM_STRIDE 0x9e3779b97f4a7c15UL /* odd, its bits spread well */
 #define DELAY_SCALES 8			   /* short delays are as likely as long ones */
 
 /* SplitMix64. */
@@ -31,8 +31,8 @@ u64 chaos_below(struct context *context, u64 limit) { return limit ? next(contex
 
 u32 chaos_one_in(struct context *context, u32 count) { return count && next(context) % count == 0; }
 
-/* Most are so low that the thread stands still until all others wait: what takes long elsewhere
- * then happens in between. */
+/* Most priorities are so low that the thread stands still until all others wait. Slow work
+ * elsewhere then happens in between. */
 void chaos_new_priority(struct context *context)
 {
 	u64 value = next(context);
@@ -40,7 +40,7 @@ void chaos_new_priority(struct context *context)
 		value & 3 ? (u32)(value >> 56) : (u32)(value >> 32), __ATOMIC_RELAXED);
 }
 
-/* The thread sleeps without the baton, as if the scheduler had forgotten it. */
+/* The thread sleeps without the baton, as if the scheduler had left it out. */
 void chaos_delay(struct context *context)
 {
 	const struct chaos *chaos = &HEADER->chaos;

@@ -3,12 +3,12 @@
 #define RETAKE_ORDER_CHAOS_H
 #include "contract/context.h"
 
-/* A random number. */
+/* A random number below `limit`. */
 u64 chaos_below(struct context *context, u64 limit);
 u32 chaos_one_in(struct context *context, u32 count);
 void chaos_new_priority(struct context *context);
 void chaos_delay(struct context *context);
-/* Of all that wait for the same baton. */
+/* Returns whether the thread has the highest priority of all that wait for the same baton. */
 u32 chaos_goes_first(struct context *context);
 
 #endif

@@ -1,13 +1,13 @@
-/* Compare-and-exchange, under the sync policy. Private stack.
+/* Compare-and-exchange under the sync policy. Private stack.
  *
- * One that fails changes nothing, so it is no section: what it saw is logged, and at replay it sees
- * that, without executing anything. Each failure is logged, also of attempts in a row: the program
- * may count them.
+ * A failed compare-and-exchange changes nothing, so it is no section. Its event holds the value
+ * that it saw, and at replay the thread gets that value without executing the instruction. Each
+ * failure is logged, even of attempts in a row, because the program may count them.
  *
- * What it compares with may have been read before, outside any section. So at replay one may fail
- * that succeeded. Then the program tries again with what it saw: all its attempts count as one
- * section with the last, which succeeds, and the thread keeps the turn until then. All of that
- * holds for operations, too, which clocks order instead of the baton. */
+ * The program may have read the value it expects earlier, outside any section. So an attempt that
+ * succeeded may fail at replay. Then the program tries again with the value it saw. All these
+ * attempts and the last one, which succeeds, are one section, and the thread keeps the turn until
+ * then. The same holds for operations, which clocks order in place of the baton. */
 #include "order/compare.h"
 #include "base/state.h"
 #include "base/status.h"
@@ -20,7 +20,7 @@
 
 #define ZERO_FLAG 0x40UL
 struct compare_body {
-	/* Of the thread in its turn, and of the thread. */
+	/* The last two: sections of the thread in its turn, and all operations of the thread. */
 	u64 rdx, eflags, sections, operations;
 };
 
@@ -44,7 +44,7 @@ static void succeeded(struct context *context)
 	}
 }
 
-/* Nobody has the right to go first that was there only to try. */
+/* The thread only tried, so it gives up its place without a section or an operation. */
 static void let_go(struct context *context)
 {
 	if (context->operating) {
@@ -86,7 +86,8 @@ static const struct compare_body *failed_here(
 	return body;
 }
 
-/* The byte before the instruction says how far it is to what comes behind its section. */
+/* Gives the thread the logged result, and skips its section. The byte before the instruction holds
+ * the distance to the code behind the section. */
 static void see_failure(
 	struct context *context, const struct event *event, const struct compare_body *body)
 {
@@ -99,11 +100,11 @@ static void see_failure(
 	look_ahead(context);
 }
 
-/* 1: it is said to have failed. */
+/* Returns 1 if the log says that the attempt failed. */
 static u32 begin_replayed(struct context *context, u64 operand)
 {
 	if (context->comparing)
-		return 0; /* once more */
+		return 0; /* another attempt */
 	u32 operates = operand && operation_is_next(context);
 	const struct event *event = log_peek(context);
 	const struct compare_body *body = failed_here(context, event);
@@ -150,7 +151,7 @@ void compare_faulted(struct context *context)
 void compare_given_up(struct context *context)
 {
 	if (obeys_order())
-		/* The recorded thread tried on, and had its way. */
+		/* The recorded thread tried again until it succeeded. */
 		diverge(context, WHY_SECTIONS, 1, 0);
 }
 

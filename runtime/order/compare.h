@@ -3,11 +3,11 @@
 #define RETAKE_ORDER_COMPARE_H
 #include "contract/context.h"
 
-/* A compare-and-exchange of the program begins, or has been tried. 1: it is over. */
+/* A compare-and-exchange of the program begins, or has been tried. Returns 1 if it is over. */
 u32 compare(struct context *context, u32 begins);
-/* The memory that was to be exchanged, or operated on, cannot be written. */
+/* The memory of the exchange or operation cannot be written. */
 void compare_faulted(struct context *context);
-/* The last one failed for good: the thread does something else. */
+/* The last attempt failed for good: the thread does something else. */
 void compare_given_up(struct context *context);
 
 #endif

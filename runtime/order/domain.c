@@ -1,4 +1,4 @@
-/* The domain in which a thread takes turns: how it comes to one, and leaves it. Private stack. */
+/* How a thread enters the domain in which it takes turns, and leaves it. Private stack. */
 #include "order/domain.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -13,8 +13,8 @@
 
 /* ---- record ---- */
 
-/* A process that has one thread is about to have a domain: whether its threads are to go in turns.
- * Code that comes later changes nothing. */
+/* Decides, when a process of one thread is about to have a domain, whether its threads run in
+ * turns. Code that is loaded later does not change that. */
 static u8 choose_order(struct context *context)
 {
 	u32 because = context->process->untold;
@@ -53,8 +53,8 @@ void baton_create(struct context *context)
 	observed_create(context);
 }
 
-/* Turns of the process so far are over before the first one among the others begins: its own baton
- * is kept until then. Then whoever waits for that one, or will, finds it merged. */
+/* The process's own baton is kept until its earlier turns are over and its first turn in the shared
+ * domain has begun. Threads that wait for the own baton, or come later, find it merged. */
 void baton_join(struct context *context)
 {
 	struct domain *own = context->process->domain;
@@ -67,8 +67,8 @@ void baton_join(struct context *context)
 
 /* ---- both ---- */
 
-/* `child`: in a process of its own, which has what memory its parent shares with others, but no
- * other thread. */
+/* `child`: the first thread of a new process. The process inherits its parent's shared memory, but
+ * no other thread. */
 void baton_inherit(struct context *child)
 {
 	struct domain *domain = domain_of(child);
@@ -87,14 +87,15 @@ void baton_begin(struct context *context)
 	if (makes_order())
 		observed_begin(context);
 	if (obeys_order())
-		/* A new thread always waits for its turn; it may have died before. */
+		/* A new thread always waits for its turn; while recording it may have died before
+		 * it got one. */
 		turn_obey_next(context);
 	else if (baton_acquire(context, &turn))
 		log_turn(context, turn_kind(context), turn);
 }
 
-/* The whole process ends. Its own threads get no turn any more; those of others in the domain do.
- */
+/* The whole process ends. Its own threads get no turn any more; those of other processes in the
+ * domain do. */
 void baton_end_process(struct context *context)
 {
 	if (obeys_order())

@@ -1,5 +1,5 @@
-/* What the end of a process is to others: to its own threads, and to those that take turns with it.
- * Private stack. */
+/* What other threads must know when a process ends: its own threads, and those that take turns with
+ * it. Private stack. */
 #include "order/ending.h"
 #include "base/robust.h"
 #include "base/state.h"
@@ -8,8 +8,8 @@
 #include "order/baton.h"
 #include "order/domain.h"
 
-/* The process ends: threads of it that are still somewhere will die without a word. One that is no
- * longer counted may be on its way out. */
+/* Marks threads that still run somewhere: they will die without logging anything. A thread that is
+ * no longer counted may be on its way out. */
 static void mark_siblings_dying(struct context *context)
 {
 	u32 used = slots_used();

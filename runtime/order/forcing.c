@@ -1,12 +1,12 @@
-/* Agreeing with the supervisor on when it may send the signal that forces a thread. The state is in
- * the thread's slot. Private stack; force_want, in the handler, too. */
+/* Agrees with the supervisor on when it may send the signal that forces a thread. The state is in
+ * the thread's slot. Private stack; force_want runs in the handler, too. */
 #include "order/forcing.h"
 #include "base/futex.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
 
-/* `in_runtime`: it will most likely be delivered in a moment, so nobody is woken; the supervisor
- * looks now and then anyway. */
+/* `in_runtime`: the signal will most likely be delivered in a moment, so the supervisor is not
+ * woken. It looks from time to time anyway. */
 void force_want(struct context *context, u32 in_runtime)
 {
 	__atomic_add_fetch(&context->slot->forcing.sequence, 1, __ATOMIC_RELAXED);
@@ -25,10 +25,12 @@ static SELDOM void leave_state(struct context *context, u32 to)
 		if ((state == FORCE_IDLE || state == FORCE_WANTED || state == FORCE_ACTIVE) &&
 			forcing_change(context, state, to))
 			return;
-		/* It is being sent, or was: it comes with the end of this call at the latest. */
+		/* The signal is being sent, or was: it arrives by the end of this call at the
+		 * latest. */
 		sys0(NR_sched_yield);
 		if (state == FORCE_SENT && forcing_change(context, FORCE_SENT, to))
-			/* It never will: the kernel took it for another of the same number. */
+			/* It never arrives: the kernel merged it with a pending signal of the same
+			 * number. */
 			return;
 	}
 }
@@ -43,7 +45,7 @@ void force_close(struct context *context)
 
 void force_open(struct context *context)
 {
-	/* Only we open, and close. */
+	/* Only this thread opens and closes. */
 	if (__atomic_load_n(&context->slot->forcing.state, __ATOMIC_RELAXED) == FORCE_CLOSED)
 		forcing_change(
 			context, FORCE_CLOSED, context->deferred_count ? FORCE_WANTED : FORCE_IDLE);

@@ -4,13 +4,14 @@
 #include "base/user.h"
 #include "order/policy.h"
 
-#define HIGHEST_BYTE 7 /* of the count: no thread makes so many calls that they would reach it */
+/* The highest byte of the count. No thread makes so many calls that the count reaches it. */
+#define HIGHEST_BYTE 7
 #define MOST_TIMES_ASKED 20
-/* A microsecond or two: longer than a processor keeps back what it writes. */
+/* A microsecond or two: longer than a processor delays its stores. */
 #define NOTICE_SPINS 50
 
-/* The holder may count at this moment. Then it does not notice: its count is right, but what was
- * written is gone. */
+/* Returns whether the holder will notice the request. The holder may be counting at this moment:
+ * its count is right then, but it overwrites the request. */
 static u32 is_noticed(const struct domain *domain, u32 lock, const struct context *holder)
 {
 	u8 highest;

@@ -3,8 +3,8 @@
 #define RETAKE_ORDER_HOLDER_H
 #include "contract/context.h"
 
-/* The holder of the baton, as its lock says, is to come to passage() at its next passage, and let
- * others go first. */
+/* Asks the holder of the baton, named by its lock, to enter passage() at its next passage and let
+ * other threads go first. */
 void ask_holder(struct domain *domain, u32 lock);
 
 #endif

@@ -1,13 +1,13 @@
-/* Threads that take turns often do so on one core. Private stack, while the thread has its turn.
+/* Keeps threads that take turns often on one core. Private stack, while the thread has its turn.
  *
- * Of a domain one thread at a time runs the program's code. Handing over to a thread on the same
- * core is a third of the work of waking one on a core that sleeps, and what the last thread touched
- * is still in the cache. Now and then the kernel may choose another core; where turns are very
- * long, it always may. Where somebody else computes on the core, the supervisor chooses one
+ * One thread of a domain at a time runs the program's code. Handing over to a thread on the same
+ * core is a third of the work of waking one on a sleeping core, and the data of the last thread is
+ * still in the cache. From time to time the kernel may choose another core; while turns are very
+ * long, it always may. If other processes compute on the core, the supervisor chooses another one
  * (crates/record/src/homes.rs).
  *
- * The recorded program sees nothing of it: it is asked in vain where its threads may run, and once
- * it says so itself it is left alone. */
+ * The recorded program does not see this: queries get its own affinity, and once it sets one
+ * itself, its threads are left alone. */
 #include "order/home.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -16,15 +16,20 @@
 #include "gen/numbers.h"
 #include "order/policy.h"
 
-#define ROUND_NS 1000000000UL /* after so long the kernel chooses a core, for LOOK turns */
-#define LOOK 32UL	      /* turns from one look at the clock to the next */
-/* On the average between two looks: they begin to be on one core, */
+/* After this time the kernel chooses a core, for LOOK turns. */
+#define ROUND_NS 1000000000UL
+/* Turns from one look at the clock to the next. */
+#define LOOK 32UL
+/* Threads move to one core if their turns between two looks are this short on average. */
 #define SHORT_TURN_NS 10000000UL
-#define SHORT_UNWATCHED_NS 100000UL /* where nobody moves them when others compute there; */
-#define LONGER 4		    /* they leave it when turns are so many times as long */
+/* The same where the supervisor does not move them away from other work. */
+#define SHORT_UNWATCHED_NS 100000UL
+/* They leave the core when turns are this many times as long. */
+#define LONGER 4
 #define MASK_BYTES sizeof((struct slot *)0)->affinity.cores
 
-/* As long as this has not been asked, the thread runs wherever it may. */
+/* Returns whether the thread may run on several cores. Until this is asked, the thread runs on any
+ * of its cores. */
 static u32 may_choose(struct slot *slot)
 {
 	if (!slot->affinity.core_count) {
@@ -111,7 +116,7 @@ void home_inherit(const struct slot *parent, struct slot *child)
 
 /* ---- record: what the program says, and asks, about where its threads run ---- */
 
-/* One thread of the process, or all; who takes turns still is bound again then. */
+/* Frees one thread of the process, or all. Threads that still take turns are bound again later. */
 void home_set_free(const struct context *context, u32 only)
 {
 	u32 count = makes_order() ? slots_used() : 0;

@@ -1,14 +1,15 @@
-/* Functions of the C library that work on one object that they are given: a mutex, a semaphore.
- * Private stack.
+/* Functions of the C library that work on one object that they are given, such as a mutex or a
+ * semaphore. Private stack.
  *
- * Such a function is one operation on its object, or several: nobody has a clock while it is in a
- * system call, so each call divides it. What it calls without a name of its own belongs to it. One
- * that waits on a condition is in the baton's order as well: signals to conditions are. It has the
- * baton before it takes the clock, and nobody waits for the baton who has a clock.
+ * Such a function is one operation on its object, or several: a thread must not hold a clock during
+ * a system call, so each call divides the function. Nested calls of functions belong to it unless
+ * they have an object of their own. A function that waits on a condition is also in the baton's
+ * order, because signals to conditions are. It takes the baton before the clock, and no thread
+ * waits for the baton while it holds a clock.
  *
- * Where a thread can be cancelled, the C library looks at a word of the thread itself, and changes
- * it. These functions work on that word. Each divides the one that calls it, as a call does: the
- * wait for a semaphore, say. Who cancels the thread works on the same word, and has the baton.
+ * Where a thread can be cancelled, the C library reads and changes a word of the thread itself.
+ * These functions work on that word. Each of them divides its caller, such as the wait for a
+ * semaphore, as a call does. The thread that cancels works on the same word and holds the baton.
  *
  * In a process that shares memory with others the baton orders these functions, too. */
 #include "order/object.h"
@@ -18,12 +19,12 @@
 #include "order/policy.h"
 #include "order/section.h"
 
-#define OF_THREAD_BYTES 4096 /* what the C library has of a thread, or more */
+#define OF_THREAD_BYTES 4096 /* at least the size of what the C library keeps for a thread */
 
 void object_enter(struct context *context)
 {
 	if (operation_begin(context, context->within.object)) {
-		context->operating = 0; /* that is for instructions */
+		context->operating = 0; /* `operating` is for instructions */
 		context->holds_object = 1;
 	} else if (!context->in_section)
 		baton_enter_section(context);
@@ -67,7 +68,7 @@ void object_begin(struct context *context, u64 object, u32 is_condition)
 {
 	if (context->within.object) {
 		if (context->outer.object || !is_own(object))
-			return; /* part of the other one */
+			return; /* part of the function around it */
 		leave_if_held(context);
 		context->outer = context->within;
 	}

@@ -3,15 +3,15 @@
 #define RETAKE_ORDER_OBJECT_H
 #include "contract/context.h"
 
-/* A function begins that works on an object, in a section of the depth that it has now. */
+/* A function that works on an object begins, in a section of the current depth. */
 void object_begin(struct context *context, u64 object, u32 is_condition);
-/* The function goes on behind a call, or ends. */
+/* The function goes on after a call, or after a function within it. */
 void object_enter(struct context *context);
-/* It comes to a call. */
+/* The function comes to a call. */
 void object_leave(struct context *context);
-/* It is over. The one around it goes on. */
+/* The function is over. The one around it goes on. */
 void object_end(struct context *context);
-/* Whatever the thread is in is over. */
+/* Ends all functions that the thread is in. */
 void object_forget(struct context *context);
 
 #endif

@@ -1,16 +1,16 @@
-/* System calls of threads that run side by side. Private stack.
+/* System calls of threads that run in parallel. Private stack.
  *
- * Most calls need no baton: the kernel orders them, and the log has what they return. But a thread
- * may learn from a call what another thread has done before one of its calls: it reads what that
- * one wrote to a pipe. So a call counts as an operation of its thread where it begins. Where it
- * ends, the thread looks at the counts of all others, and logs those that have grown as AFTER
- * events. Whose call began later than this one ended has had no influence on it. Nobody waits for
- * anybody while recording.
+ * Most calls need no baton: the kernel orders them, and the log has their results. But a call may
+ * show a thread what another thread did before one of its own calls, for example when it reads what
+ * the other wrote to a pipe. So the beginning of a call counts as an operation of its thread. At
+ * the end of a call the thread reads the counts of all others, and logs those that have grown as
+ * AFTER events. A call that began after this one ended had no influence on it. No thread waits for
+ * another while recording.
  *
- * At replay a thread goes on from its call when those others have come to theirs.
+ * At replay a thread returns from its call once those others have come to theirs.
  *
- * The processor makes stores visible in their order: whoever sees what a call did sees that it had
- * begun. */
+ * The processor makes stores visible in their order: a thread that sees the effect of a call also
+ * sees that the call had begun. */
 #include "order/observe.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -37,13 +37,13 @@ static void observe_thread(struct context *context, const struct context *other)
 {
 	u32 stream = __atomic_load_n(&other->known_as, __ATOMIC_ACQUIRE);
 	u64 operations = __atomic_load_n(&other->operations, __ATOMIC_ACQUIRE);
-	/* Else it has ended meanwhile. */
+	/* Otherwise the thread has ended meanwhile. */
 	if (stream && stream == __atomic_load_n(&other->known_as, __ATOMIC_ACQUIRE) && operations)
 		note_after(context, stream, operations, CLOCKS);
 }
 
-/* The last thread that ended, which came behind all that had ended before. Who ends writes it in
- * three steps. */
+/* Observes the last thread that ended, which came after all that had ended before. An ending thread
+ * writes `ended` in three steps. */
 static void observe_ended(struct context *context)
 {
 	const struct ended *ended = &PROCESS_INITIAL->ended;
@@ -75,7 +75,7 @@ void observed_begin(struct context *context)
 		__atomic_store_n(&context->known_as, as_holder(context), __ATOMIC_RELEASE);
 }
 
-/* Of threads that the process does not have, as it was forked, there is still what they were. */
+/* After a fork, contexts still hold the state of threads that the child process does not have. */
 void observed_create(struct context *context)
 {
 	for (u32 region = 0; region < PROCESS_INITIAL->region_count; region++)
@@ -92,7 +92,7 @@ void observed_end(struct context *context)
 	observe_ended(context);
 	__atomic_store_n(&ended->stream, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&ended->count, ended->count + 1, __ATOMIC_RELEASE);
-	/* One more than it has: its end. */
+	/* One more than the thread has, for its end. */
 	__atomic_store_n(&ended->operations, context->operations + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&ended->stream, as_holder(context), __ATOMIC_RELEASE);
 	__atomic_store_n(&context->known_as, 0, __ATOMIC_RELEASE);
@@ -106,8 +106,9 @@ void call_is_made(struct context *context)
 
 /* ---- both ---- */
 
-/* One that is made again, for it was not made, has begun already. Another thread that makes the
- * process join others sees either that this call has begun, or this one that it has joined. */
+/* A call that is made again, because it was not executed, counts only once. If another thread makes
+ * the process join the shared domain, either that thread sees that this call has begun, or this
+ * thread sees that the process has joined. */
 void call_begins(struct context *context)
 {
 	u64 begun = context->operations + !context->undone;
@@ -143,8 +144,8 @@ static void empty_section(struct context *context)
 	baton_leave_section(context);
 }
 
-/* Without the baton nothing else says that what the sender did comes before: it may have set the
- * handler. */
+/* Orders a delivered signal after its sender, which may have set the handler. Without the baton
+ * nothing else does. */
 void call_sees_signals(struct context *context)
 {
 	if (!context->parallel)
@@ -155,8 +156,8 @@ void call_sees_signals(struct context *context)
 		observe_all(context);
 }
 
-/* At replay the thread has to wait perhaps, which it must not while others wait for its turn. So it
- * has ended its section. */
+/* At replay the thread may have to wait, but not while others wait for its turn. So its section has
+ * ended before. */
 void call_ends(struct context *context)
 {
 	u32 joined = context->parallel & CALL_JOINED, observes = context->observes;

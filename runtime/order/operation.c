@@ -1,17 +1,19 @@
 /* Operations: instructions by which threads synchronise, under the sync policy. Private stack.
  *
- * Each is on some memory. A clock, chosen by a hash of the line of memory, orders operations on the
- * same line; those on others go on side by side. While recording, the clock is a lock for as long
- * as the instruction takes. Threads count their operations. The clock knows who operated last, and
- * how many operations that thread had ended. If that was somebody else, the thread logs it as an
- * AFTER event, unless it follows from what the thread has logged before. Nothing else is logged:
- * consecutive operations of one thread are a run (CASTOR, section 3; RESPEC, section 4.3).
+ * Each operation is on some memory. A hash of the line of memory selects a clock, which orders the
+ * operations on that line; those on other lines run in parallel. While recording, the clock is a
+ * lock, held as long as the instruction takes. Threads count their operations. The clock holds the
+ * thread that operated last, and how many operations that thread had ended. If that was another
+ * thread, the new one logs it as an AFTER event, unless its earlier events imply it. Nothing else
+ * is logged: consecutive operations of one thread are a run (CASTOR, section 3; RESPEC, section
+ * 4.3).
  *
- * At replay there are no clocks. A thread waits where its stream says so, until the other thread
- * has ended that many operations.
+ * At replay there are no clocks. A thread waits where its stream has an AFTER event, until the
+ * other thread has ended that many operations.
  *
- * Functions of the C library that work on one object are operations, too (object.c). Its other
- * functions that synchronise, and its atomic instructions beside them, are ordered by the baton. */
+ * Functions of the C library that work on one object are operations, too (object.c). The baton
+ * orders the library's other functions that synchronise, and the atomic instructions beside them.
+ */
 #include "order/operation.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -29,14 +31,15 @@
 #define LINE_BYTES 64
 #define ADDRESS_END (1UL << 47)
 #define SPREAD 0x9e3779b97f4a7c15UL /* 2^64 divided by the golden ratio */
-#define EVENT_ROOM 64		    /* an AFTER event and its body, or more */
-/* An operation is over at once, unless whoever makes it has lost its processor. */
+#define EVENT_ROOM 64		    /* at least the size of an AFTER event and its body */
+/* An operation ends at once, unless its thread was preempted. */
 #define CLOCK_SPINS 200
 #define LOOKS_UNTIL_DOUBT 1000
 
 /* ---- record ---- */
 
-/* A stub that cannot tell where the thread's own storage lies says how far from its end it is. */
+/* A stub that cannot compute the address of the thread's own storage passes the distance from its
+ * end. */
 static u64 address_of(u64 operand)
 {
 	u64 thread;
@@ -69,7 +72,7 @@ static u32 lives(u32 stream)
 	return 0;
 }
 
-/* Nobody is woken: the holder would have to look whether somebody waits, each time. */
+/* Unlocking wakes no thread: the holder would have to check for waiting threads each time. */
 static void await_clock(struct context *context, struct clock *clock)
 {
 	for (u32 look = 1;; look++) {
@@ -80,7 +83,7 @@ static void await_clock(struct context *context, struct clock *clock)
 			__builtin_ia32_pause();
 		else
 			sys0(NR_sched_yield);
-		/* A process that shares the memory may have been killed. */
+		/* A process that shares the memory may have been killed with the clock. */
 		if (look % (CLOCK_SPINS * LOOKS_UNTIL_DOUBT) == 0 && holder && !lives(holder - 1) &&
 			take_clock(context, clock, holder))
 			return;
@@ -94,7 +97,7 @@ static SELDOM void wait_for_clock(struct context *context, struct clock *clock)
 	__atomic_sub_fetch(&clock->waiters, 1, __ATOMIC_RELAXED);
 }
 
-/* A thread that spins would take the clock again before anybody else can. */
+/* Without this a spinning thread would take the clock again before any other can. */
 static SELDOM void let_others_operate(const struct context *context, const struct clock *clock)
 {
 	for (u32 i = 0; i < CLOCK_SPINS; i++) {
@@ -137,7 +140,8 @@ u32 operation_lock(struct context *context, u64 operand)
 {
 	u64 address = address_of(operand);
 	struct domain *const *of_process = &context->process->domain;
-	ring_reserve(context, EVENT_ROOM); /* it may wait, which nobody may who holds a clock */
+	/* This may wait, which is forbidden while the thread holds a clock. */
+	ring_reserve(context, EVENT_ROOM);
 	for (;;) {
 		struct domain *domain = __atomic_load_n(of_process, __ATOMIC_ACQUIRE);
 		if (UNLIKELY(context->quick.domain != domain))
@@ -154,7 +158,7 @@ u32 operation_lock(struct context *context, u64 operand)
 	return 1;
 }
 
-/* Another domain's operations are on other memory. */
+/* Operations of another domain are on other memory. */
 static u32 comes_behind(const struct context *context, const struct clock *clock)
 {
 	return clock->last != as_holder(context) && clock->epoch == context->process->domain->epoch;
@@ -178,8 +182,8 @@ static void end_recorded(struct context *context)
 	unlock_clock(clock);
 }
 
-/* Nobody operates meanwhile. Who operates afterwards finds the new domain, and has a turn in it
- * behind this one. */
+/* Moves the process to another domain while no thread operates. Later operations find the new
+ * domain, and their threads have turns in it after this one. */
 void operations_join(struct context *context, struct domain *domain)
 {
 	struct clock *const clocks = HEADER->clocks;
@@ -196,8 +200,8 @@ void operations_join(struct context *context, struct domain *domain)
 
 /* ---- replay ---- */
 
-/* Since the recorded thread was here, or before, its process has joined those that share memory:
- * then the baton orders it, in a turn that begins with it. */
+/* Returns whether a clock orders the operation. If its process has joined those that share memory
+ * by now, the baton orders it, in a turn that begins with it. */
 static u32 is_by_clock(struct context *context)
 {
 	const struct event *event = log_peek(context);
@@ -217,7 +221,7 @@ u32 operation_is_next(struct context *context)
 	return 1;
 }
 
-/* From entry/operation.inc. */
+/* Called from entry/operation.inc. */
 void operation_wakes(struct context *context);
 void operation_wakes(struct context *context)
 {

@@ -1,6 +1,6 @@
-/* Passages: calls of functions that lock. Stubs count them, for each thread, so a thread can give
- * up the baton at any of them and be found there again at replay, for the price of a hand-over.
- * Private stack. */
+/* Passages: calls of functions that lock. Stubs count them for each thread. So a thread can give up
+ * the baton at any of them for the price of a hand-over, and replay finds the place again. Private
+ * stack. */
 #include "order/passage.h"
 #include "base/image.h"
 #include "base/state.h"
@@ -37,7 +37,7 @@ static u32 record(struct context *context)
 {
 	context->passages &= (i64)COUNT_MASK;
 	image_note(context, GOES_ON_TURN);
-	/* It may be asked again at any time. */
+	/* The thread may be asked again at any time. */
 	return baton_give(context, (u64)context->passages & COUNT_MASK);
 }
 

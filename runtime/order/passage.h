@@ -3,10 +3,10 @@
 #define RETAKE_ORDER_PASSAGE_H
 #include "contract/context.h"
 
-/* The thread has passed a function that is counted, and was to come here. 0: nothing says where it
- * is, so nothing may happen here. */
+/* Called when the thread has passed a counted function and was asked to come here. Returns 0 if no
+ * event names the place: then nothing may happen here. */
 u32 passage(struct context *context);
-/* Replay: the next event is one of a passage. */
+/* Replay: the next event is that of a passage. */
 void passage_expect(struct context *context, const struct event *event);
 
 #endif

@@ -1,16 +1,16 @@
-/* Sections: what is in order under the sync policy. Private stack.
+/* Sections: the parts of threads that are ordered under the sync policy. Private stack.
  *
- * Threads run user code side by side. Only sections are in order: calls that need the baton
- * (observe.c tells of the others); atomic instructions, and functions of the C library that
- * synchronise threads, where stubs say so (docs/PATCHING.md). Where the stub says which memory a
- * section is on, the section is an operation (operation.c, object.c); for all others a thread needs
- * the baton. So a program whose threads synchronise by these means only, and otherwise share no
- * memory that one of them writes, does the same at replay; others may diverge, and replay says so
- * (CASTOR, section 4).
+ * Threads run user code in parallel. Only sections are ordered: calls that need the baton
+ * (observe.c describes the others), and atomic instructions and functions of the C library that
+ * synchronise threads, where stubs say so (docs/PATCHING.md). If the stub names the memory, the
+ * section is an operation (operation.c, object.c). For all other sections a thread needs the baton.
+ * So replay repeats a program whose threads synchronise only by these means, and otherwise share no
+ * memory that any of them writes. Other programs may diverge, and replay reports it (CASTOR,
+ * section 4).
  *
- * A section makes no event of its own. A TURN event that begins one says how many sections its
- * thread ended in the turn before: at replay that turn is over as soon as so many have ended, not
- * only where the thread comes to its next section, which may be long after. */
+ * A section has no event of its own. A TURN event that begins a section holds the number of
+ * sections that its thread ended in the turn before. So replay ends that turn after as many
+ * sections, not only where the thread comes to its next section, perhaps long after. */
 #include "order/section.h"
 #include "base/state.h"
 #include "log/window.h"
@@ -21,7 +21,7 @@
 #include "order/operation.h"
 #include "order/policy.h"
 
-/* What a stub says where a thread is cancelled: it leaves whatever it is in. */
+/* A stub's operand where a thread is cancelled: the thread leaves whatever it is in. */
 #define LEAVES (~0UL)
 
 static void leave_operations(struct context *context)
@@ -83,9 +83,9 @@ static void leave_all(struct context *context)
 	section_leave(context);
 }
 
-/* Sections nest where functions that are sections call one another. One that was left by a jump
- * (longjmp, unwinding) is noticed where the next begins: no function begins above its caller. All
- * come from entry.S, with the registers that compiled code does not keep. */
+/* Sections nest where functions that are sections call one another. If a jump (longjmp, unwinding)
+ * has left a section, the next one that begins notices it: no function begins above its caller. All
+ * callers come from entry.S, with the registers that compiled code does not keep. */
 static u32 nest(struct context *context)
 {
 	if (UNLIKELY(context->section_depth && context->regs.rsp >= context->section_stack))

@@ -4,28 +4,29 @@
 #include "contract/context.h"
 #include "order/compare.h"
 
-/* The runtime: a call. `has_order`: with what other threads do. Record, `may_be_parallel`: it
- * leaves alone what the threads of the process have in the runtime. */
+/* Called for a call, by the runtime. `has_order`: the call is ordered with what other threads do.
+ * Record, `may_be_parallel`: the call does not touch what the threads of the process share in the
+ * runtime. */
 void section_enter(struct context *context, u32 has_order, u32 may_be_parallel);
-/* Record: the call is not made without the baton after all. */
+/* Record: takes the baton for a call after all. */
 void section_take(struct context *context);
-/* The runtime: on the way back to the program, last of all. */
+/* Called last by the runtime on the way back to the program. */
 void section_leave(struct context *context);
-/* Before whatever else the thread does that is in order. */
+/* Called before anything else that the thread does in order. */
 static inline void section_note(struct context *context)
 {
 	if (UNLIKELY(context->comparing))
 		compare_given_up(context);
 }
-/* The end of a section, or of an operation. 1: of the outermost. From entry.S, too. */
+/* Ends a section or an operation. Returns 1 if it was the outermost. Called from entry.S, too. */
 u32 section_ends(struct context *context);
-/* Replay: whether a signal is to be delivered where the section ends that has begun. */
+/* Replay: checks whether a signal is delivered at the end of the section that has begun. */
 void section_expect_signal(struct context *context);
-/* A handler of the program begins, and returns. It is in no section: it may wait for threads that
- * need what the interrupted one has. */
+/* A handler of the program begins; section_resume: it returns. A handler is in no section, because
+ * it may wait for threads that need what the interrupted one holds. */
 void section_interrupt(struct context *context, struct interrupted *interrupted);
 void section_resume(struct context *context, const struct interrupted *interrupted);
-/* In a process or thread of its own. */
+/* Called in a new process or thread. */
 void section_inherit(struct context *child);
 
 #endif

@@ -1,7 +1,7 @@
-/* Replay: the order of turns that the recording has. Private stack.
+/* Replay: obeys the recorded order of turns. Private stack.
  *
- * A thread that meets a TURN event in its stream lost the baton there: its turn is over, and it
- * waits until all turns before the one in the event are. */
+ * A thread that meets a TURN event in its stream lost the baton there. Its turn is over, and it
+ * waits until all turns before the one in the event are over. */
 #include "order/turn.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -95,13 +95,13 @@ void turn_obey_next(struct context *context)
 {
 	const struct event *event = log_peek(context);
 	if (!event || event->kind == EVENT_END)
-		end_of_stream(context); /* it never got the baton back */
+		end_of_stream(context); /* the recorded thread never got the baton back */
 	if (event->kind != EVENT_TURN)
 		diverge(context, WHY_KIND, event->kind, EVENT_TURN);
 	obey(context);
 }
 
-/* A TURN event begins a section. */
+/* The operations must match where a TURN event begins a section. */
 static void compare_operations(struct context *context, const struct event *event)
 {
 	const struct sections_body *body = (const struct sections_body *)(event + 1);
@@ -116,7 +116,7 @@ void turn_enter_section(struct context *context)
 	u64 sections = sections_of_turn(event);
 	if (context->turn_sections >= sections) {
 		if (!event || event->kind == EVENT_END)
-			end_of_stream(context); /* it never had the baton again */
+			end_of_stream(context); /* the recorded thread never got the baton again */
 		if (context->turn_sections > sections)
 			diverge(context, WHY_SECTIONS, sections, context->turn_sections);
 		compare_operations(context, event);

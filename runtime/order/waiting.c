@@ -1,4 +1,4 @@
-/* Replay: how a thread waits for turns and operations of others. Private stack. */
+/* Replay: how a thread waits for turns and operations of other threads. Private stack. */
 #include "order/waiting.h"
 #include "base/futex.h"
 #include "log/gate.h"
@@ -27,8 +27,8 @@ u64 sections_of_turn(const struct event *event)
 	return ~0UL;
 }
 
-/* In a settled replay of processes that share memory nobody else runs before the thread has come to
- * its next section, or has ended. */
+/* In a settled replay of processes that share memory, no other thread runs before this one has come
+ * to its next section, or has ended. */
 u32 turn_is_over(struct context *context)
 {
 	const struct event *event = log_peek(context);
@@ -46,8 +46,8 @@ void tell_awaited(struct context *context, const struct awaits *awaits)
 	baton->awaited = awaits->operations;
 }
 
-/* Looking on is in vain where there is only one core, or others compute for long: the more often it
- * was, the shorter it is. */
+/* Spinning is useless on a single core, or while other threads compute for long. The more often it
+ * was useless, the shorter it gets. */
 u32 comes_soon(struct context *context, const struct awaits *awaits)
 {
 	u32 limit = orders_by_sections() ? SECTION_SPINS >> context->vain_spins : 0;
@@ -64,7 +64,7 @@ u32 comes_soon(struct context *context, const struct awaits *awaits)
 
 /* ---- settled, see log/settle.c ---- */
 
-/* Of threads that all wait, or the time of all is up. */
+/* All threads wait, or their common time limit has passed. */
 static void stuck(struct context *context, const struct awaits *awaits, u64 spent_ns) NORETURN;
 static void stuck(struct context *context, const struct awaits *awaits, u64 spent_ns)
 {
@@ -73,7 +73,7 @@ static void stuck(struct context *context, const struct awaits *awaits, u64 spen
 	diverge(context, WHY_STUCK, context->domain->completed + 1, spent_ns / 1000000);
 }
 
-/* `polls`: nobody of the process can run, but another process may end its turn. */
+/* `polls`: no thread of the process can run, but another process may end its turn. */
 static void wait_to_run(struct context *context, u32 polls)
 {
 	struct patience patience = {0, 0};
@@ -91,8 +91,10 @@ static void wait_to_run(struct context *context, u32 polls)
 void settle(struct context *context, const struct awaits *awaits)
 {
 	u32 before = context->slot->baton.state;
-	context->slot->baton.state = BATON_WAITING; /* it can be copied */
-	wait_to_run(context, 0);		    /* a new thread has not run yet */
+	/* Copies of the process can be made in this state. A new thread has not run yet, so it
+	 * waits first. */
+	context->slot->baton.state = BATON_WAITING;
+	wait_to_run(context, 0);
 	while (!has_come_for(context, awaits)) {
 		context->awaits = *awaits;
 		tell_awaited(context, awaits);

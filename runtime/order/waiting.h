@@ -4,16 +4,17 @@
 #include "contract/context.h"
 #include "contract/events.h"
 
-/* Sections that the recorded thread ended in its turn, as the event says that ends the turn; ~0 if
- * the next event is not that. */
+/* The number of sections that the recorded thread ended in its turn, from the event that ends the
+ * turn; ~0 if the next event does not end it. */
 u64 sections_of_turn(const struct event *event);
-/* No more sections of its turn, nor events, are in its stream. */
+/* Returns whether the stream has no more sections or events of the turn. */
 u32 turn_is_over(struct context *context);
-/* Whoever looks at the process finds where the thread waits, and what for. */
+/* Publishes where the thread waits, and what for. */
 void tell_awaited(struct context *context, const struct awaits *awaits);
-/* Looks on for a while whether it comes. 1: it has. */
+/* Spins for a while. Returns 1 if the awaited turn or operation has come. */
 u32 comes_soon(struct context *context, const struct awaits *awaits);
-/* Settled replay: lets others run until it has come, and the thread may run again. */
+/* Settled replay: lets other threads run until the awaited one has come and this thread may run
+ * again. */
 void settle(struct context *context, const struct awaits *awaits);
 
 #endif

@@ -1,5 +1,5 @@
-/* Giving the baton away before a call that waits does: because somebody has waited long for it, or
- * as chaos has it. Private stack. */
+/* Gives the baton away before a call that waits would: because a thread has waited long for it, or
+ * because chaos demands it. Private stack. */
 #include "order/yield.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -16,8 +16,8 @@
 #define FIRST_PAUSE_NS 50000UL
 #define MOST_COURTESY_NS 20000000UL /* some rounds of the kernel's scheduler */
 
-/* Chaos: whoever waits goes first, or whoever comes during the delay; or nobody. 1: somebody did.
- */
+/* Chaos: a waiting thread goes first, or one that comes during the delay, or none. Returns 1 if one
+ * did. */
 static u32 give_away(struct context *context, u64 *turn)
 {
 	chaos_new_priority(context);
@@ -25,7 +25,7 @@ static u32 give_away(struct context *context, u64 *turn)
 	return baton_acquire(context, turn);
 }
 
-/* Chaos, at a sync point. Where no baton is, other processes run anyway. */
+/* Chaos, at a sync point. Without a baton other processes run anyway. */
 static void yield_in_chaos(struct context *context)
 {
 	u64 turn;
@@ -37,16 +37,16 @@ static void yield_in_chaos(struct context *context)
 		log_turn(context, turn_kind(context), turn);
 }
 
-/* Somebody waits, and nobody has had a turn since. */
+/* Returns whether a thread waits, but none has had a turn since `turn`. */
 static u32 nobody_came(const struct domain *domain, u64 turn)
 {
 	return __atomic_load_n(&domain->turn, __ATOMIC_ACQUIRE) == turn &&
 	       __atomic_load_n(&domain->waiters, __ATOMIC_RELAXED);
 }
 
-/* Whoever waits has time to come, also where all cores are busy and it must wait for one: ours is
- * left to it. But it may be stopped, or dead, so the less it came before the less it is waited for.
- * 1: somebody came. */
+/* Gives a waiting thread time to take the baton, and leaves it this core in case all are busy. The
+ * thread may also be stopped or dead, so the wait gets shorter each time that no thread came.
+ * Returns 1 if one came. */
 static u32 let_others(struct context *context, u64 *turn)
 {
 	struct domain *domain = context->process->domain;
@@ -69,7 +69,7 @@ static u32 give_up(struct context *context, u64 *turn)
 	return orders_at_random() ? give_away(context, turn) : let_others(context, turn);
 }
 
-/* Called at a sync point, when the supervisor's clock says that somebody has waited long. */
+/* Called at a sync point when the supervisor's clock says that a thread has waited long. */
 void baton_yield(struct context *context)
 {
 	struct domain *domain = context->process->domain;
@@ -82,7 +82,8 @@ void baton_yield(struct context *context)
 	u64 turn, now;
 	context->seen_tick = HEADER->yield_tick;
 	if (context->parallel)
-		return; /* it has no baton: whoever has would lose it */
+		/* This thread has no baton, so yielding would take it from its holder. */
+		return;
 	if (!__atomic_load_n(&domain->callers, __ATOMIC_SEQ_CST) && baton_has_credit(domain, &now))
 		context->slot->baton.kept++;
 	else if (__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST) && let_others(context, &turn))
@@ -129,8 +130,8 @@ void baton_await_printers(struct context *context)
 	} while (count && vain < VAIN_LOOKS && now < last);
 }
 
-/* At a forced point, which says that a TURN event follows: there is one even if nobody took the
- * baton. */
+/* Called at a forced point whose event announces a TURN event. So the TURN event is logged even if
+ * no thread took the baton. */
 static void offer(struct context *context)
 {
 	u64 turn;
@@ -142,8 +143,8 @@ static void offer(struct context *context)
 	log_turn(context, turn_kind(context), turn);
 }
 
-/* What comes after the call may be for others to see, so the log says that the baton was given away
- * even if it never comes back. */
+/* Logs before the call that the baton was given away, even if it never comes back: other threads
+ * may see what follows the call. */
 void baton_leave(struct context *context)
 {
 	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.yield_one_in))
@@ -152,8 +153,7 @@ void baton_leave(struct context *context)
 	offer(context);
 }
 
-/* The log says first where it is: should the thread never get the baton back, that is where it
- * ends. */
+/* Logs the place first: if the thread never gets the baton back, its stream ends there. */
 u32 baton_give(struct context *context, u64 passages)
 {
 	struct domain *domain = context->process->domain;

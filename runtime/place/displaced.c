@@ -1,24 +1,31 @@
-/* Instructions that do the same wherever they are, so that a thread is brought over one by running
- * a copy of it with an `int3` behind: a single step touches the processor's debug registers, which
- * takes six times as long in a virtual machine. What is not known here is stepped over.
+/* Instructions that do the same at any address. A thread executes a copy of such an instruction
+ * with an `int3` behind it, in place of a single step: a step uses the processor's debug registers,
+ * which takes six times as long in a virtual machine. All other instructions are stepped.
  *
- * Not among them, besides what is relative to rip: what can say where it was (divisions, x87,
- * calls), and what leads to the kernel or is answered by us. */
+ * Besides instructions relative to rip, these are excluded: instructions that can reveal their
+ * address (divisions, x87, calls), and those that enter the kernel or are emulated. */
 #include "place/displaced.h"
 
 enum {
 	KNOWN = 1,
-	OPERANDS = 2,	/* a ModRM byte follows, with what it says about memory */
-	BYTE = 4,	/* one byte of the instruction at its end */
-	WORD = 8,	/* four; two with the operand-size prefix */
-	WIDE = 16,	/* eight with REX.W */
-	FIRST_OF = 32,	/* only with the first number in the ModRM byte, */
-	FIRST_TWO = 64, /* or the first two */
-	MEMORY = 128	/* touches memory that is no operand, or pauses */
+	/* A ModRM byte follows, with the rest of its memory operand. */
+	OPERANDS = 2,
+	/* An immediate of one byte at the end. */
+	BYTE = 4,
+	/* An immediate of four bytes; two with the operand-size prefix. */
+	WORD = 8,
+	/* The immediate has eight bytes with REX.W. */
+	WIDE = 16,
+	/* Only with the number 0 in the middle of the ModRM byte. */
+	FIRST_OF = 32,
+	/* Only with the numbers 0 and 1 there. */
+	FIRST_TWO = 64,
+	/* Touches memory that is no operand, or pauses. */
+	MEMORY = 128
 };
 #define R (KNOWN | OPERANDS)
 
-/* What the bits of ModRM between its ends say. */
+/* The number in the middle bits of the ModRM byte. */
 static u32 number_of(u8 operands) { return operands >> 3 & 7; }
 
 static u32 in_first_map(u8 code, u8 operands)
@@ -51,8 +58,8 @@ static u32 in_first_map(u8 code, u8 operands)
 	case 0xb0 ... 0xb7: return KNOWN | BYTE;
 	case 0xa9: return KNOWN | WORD;
 	case 0xb8 ... 0xbf: return KNOWN | WORD | WIDE;
-	case 0xc6: return R | BYTE | FIRST_OF; /* the last is xabort, */
-	case 0xc7: return R | WORD | FIRST_OF; /* xbegin */
+	case 0xc6: return R | BYTE | FIRST_OF; /* the last is xabort */
+	case 0xc7: return R | WORD | FIRST_OF; /* the last is xbegin */
 	case 0xf6: return number_of(operands) < 2 ? R | BYTE : number_of(operands) < 6 ? R : 0;
 	case 0xf7: return number_of(operands) < 2 ? R | WORD : number_of(operands) < 6 ? R : 0;
 	case 0xfe:
@@ -61,7 +68,7 @@ static u32 in_first_map(u8 code, u8 operands)
 	return 0;
 }
 
-/* Instructions of the vector extensions have a byte behind them for the same codes. */
+/* Instructions of the vector extensions have an immediate byte for the same codes. */
 static u32 in_second_map(u8 code, u8 operands)
 {
 	switch (code) {
@@ -96,7 +103,7 @@ static u32 in_second_map(u8 code, u8 operands)
 	case 0xf8 ... 0xfe: return R;
 	case 0xf7: return R | MEMORY; /* a masked store */
 	case 0xc7:
-		/* Compare and exchange 8 or 16 bytes. */
+		/* The instruction compares and exchanges 8 or 16 bytes. */
 		return number_of(operands) == 1 && operands < 0xc0 ? R : 0;
 	case 0xc8 ... 0xcf: return KNOWN;
 	}
@@ -125,7 +132,7 @@ static u32 in_vector_map(u32 map, u8 code)
 	return 0;
 }
 
-/* Bytes of ModRM and of what belongs to it; 0: relative to rip. */
+/* The size of the ModRM byte and what belongs to it; 0: relative to rip. */
 static u32 operand_bytes(const u8 *at)
 {
 	u32 mode = at[0] >> 6, base = at[0] & 7, bytes = 1;
@@ -161,7 +168,8 @@ static struct prefixes read_prefixes(const u8 *code)
 	return found;
 }
 
-/* `in_registers`: whether it touches no memory, and does not pause. */
+/* Returns the length of a known instruction, or 0. `in_registers`: it touches no memory and does
+ * not pause. */
 static u32 examine(const u8 *code, u32 *in_registers)
 {
 	struct prefixes prefixes = read_prefixes(code);
@@ -217,7 +225,8 @@ u32 displaced_in_registers(const u8 *code)
 	return in_registers ? length : 0;
 }
 
-/* What the low half of a conditional jump's code asks of the status flags. */
+/* Returns whether the status flags meet the condition in the low half of a conditional jump's code.
+ */
 static u32 holds(u32 condition, u64 flags)
 {
 	u32 carry = flags & 1, parity = flags >> 2 & 1, zero = flags >> 6 & 1,

@@ -1,5 +1,5 @@
-/* Stopping a thread wherever it is in the program's code, while recording. docs/FORCED.md explains
- * the protocol.
+/* Stops a thread anywhere in the program's code, while recording. docs/FORCED.md explains the
+ * protocol.
  *
  * Context: everything named *_handler and what it calls runs in the master handler, on the
  * alternate stack, with the thread standing in user code; forced_stand and force_* run on the
@@ -22,16 +22,20 @@
 #include "place/signature.h"
 #include "place/stepping.h"
 
-/* Within the region's part of FORCE_PLACES, behind the scratch page. */
+/* The offset within the region's part of FORCE_PLACES, behind the scratch page. */
 #define TRACE_OFFSET PAGE_BYTES
-/* Then a thread is stopped without a trace: its loop enters the runtime too often, or faults. */
+/* Afterwards a thread is stopped without a trace: its loop enters the runtime too often, or faults.
+ */
 #define MOST_CANCELLED 3
 #define ROUNDS_THAT_TELL 3
-/* A return says nothing about what comes next: a step later the supervisor may know good places. */
+/* Limits the questions to the supervisor. After a return no place is known to be good, but a step
+ * later the supervisor may know some. */
 #define MOST_ASKED 8
 #define LIBRARIES 0x7f0000000000UL
-#define MOST_STEPS 4096 /* then a thread has left its own code for long */
-/* Chaos: so that a thread that runs long gets on, it is stopped ever more seldom. */
+/* A thread that takes more steps has left its own code for long. */
+#define MOST_STEPS 4096
+/* Chaos: after this many stops a thread is stopped less and less often, so that long computations
+ * make progress. */
 #define STOPS_UNTIL_RARER 64
 #define ARCH_GET_FS 0x1003
 
@@ -73,7 +77,7 @@ u32 in_stubs(const struct process *process, u64 rip)
 	return 0;
 }
 
-/* In the runtime and on the way to it a sync point is near. In a section the thread may have a
+/* In the runtime and on the way to it a sync point is near. In a section the thread may hold a
  * clock or the baton, which a handler of the program may need. */
 static u32 may_stop_at(const struct context *context, u64 rip)
 {
@@ -81,15 +85,16 @@ static u32 may_stop_at(const struct context *context, u64 rip)
 	       !(context->sections && context->section_depth) && !in_stubs(context->process, rip);
 }
 
-/* Nobody will look for the place, so any will do. In a trace nothing is repeated. Places that other
- * threads pass at the same time are not looked for, since replay plants things there; signals are
- * delivered all the same, after a while: replay delivers them behind the event before. */
+/* Returns whether the thread may stop anywhere, because replay does not look for the place. A trace
+ * is not replayed. Code that several threads run in parallel cannot be searched, since replay
+ * plants a trap there. Signals are still delivered there, after a while; replay delivers them after
+ * the preceding event. */
 static u32 stops_anywhere(const struct context *context)
 {
 	return traces() || runs_in_parallel(context);
 }
 
-/* Whether stopping it would do anything: the baton is wanted, or signals wait. */
+/* Returns whether a thread waits for the baton. */
 static u32 offers_baton(const struct context *context)
 {
 	const struct domain *domain = context->process->domain;
@@ -109,7 +114,7 @@ static void stop_stepping(struct context *context, struct registers *regs)
 	sys2(NR_munmap, scratch_page(context), PAGE_BYTES + TRACE_BYTES);
 }
 
-/* Something came in between: later perhaps. */
+/* Something interrupted the steps. Tries again later, if it is still wanted. */
 static void cancel(struct context *context, struct registers *regs)
 {
 	stop_stepping(context, regs);
@@ -118,9 +123,12 @@ static void cancel(struct context *context, struct registers *regs)
 }
 
 enum step {
-	STEP_TRAP, /* the next one ends in a trap */
-	STEP_DONE, /* the thread is before the next instruction already */
-	STEP_STOP  /* it is to be stopped here */
+	/* The next instruction ends in a trap. */
+	STEP_TRAP,
+	/* The thread is already before the next instruction. */
+	STEP_DONE,
+	/* The thread stops here. */
+	STEP_STOP
 };
 
 static enum step next_step(struct context *context, struct registers *regs)
@@ -146,7 +154,7 @@ enum handled forced_deliver(const struct context *context, const struct register
 	return may_stop_at(context, regs->rip) ? HANDLED_STOP : NOT_HANDLED;
 }
 
-/* The supervisor decodes what was traced. Without an answer any place will do. */
+/* Asks the supervisor, which decodes the trace. Without an answer any place is good. */
 static void ask_supervisor(struct context *context, u32 only_if_spinning)
 {
 	struct force_answer *answer = &context->force.answer;
@@ -169,8 +177,8 @@ static u32 good_place(const struct force_answer *answer, u64 rip)
 	return !answer->good_count;
 }
 
-/* Chaos: what the thread did last is traced; words that a longer loop writes are the supervisor's
- * to find at other stops. */
+/* Chaos: traces the thread's latest steps. At other stops the supervisor finds the words that a
+ * longer loop writes. */
 static void trace_latest(struct context *context, const struct registers *regs)
 {
 	struct force *force = &context->force;
@@ -183,8 +191,8 @@ static void trace_latest(struct context *context, const struct registers *regs)
 	trace[force->steps++] = *regs;
 }
 
-/* Chaos: so many instructions of the program's own code, which lies below the libraries, are
- * executed before the thread is stopped. */
+/* Chaos: stops the thread after it has executed this many instructions of the program's own code,
+ * which lies below the libraries. */
 static enum step stepped_after(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
@@ -210,7 +218,8 @@ static enum step stepped_after(struct context *context, struct registers *regs, 
 	return stop_here(context, regs, extended);
 }
 
-/* On the way from the runtime to the program. 1: still there. */
+/* On the way from the runtime to the program. Returns 1 while the thread is still in the runtime.
+ */
 static u32 still_leaving(struct context *context, struct registers *regs)
 {
 	context->regs.eflags &= ~FLAG_TRAP;
@@ -220,14 +229,14 @@ static u32 still_leaving(struct context *context, struct registers *regs)
 	return context->force.leaving;
 }
 
-/* Whether the trace has enough rounds of a short loop to tell whether the thread only waits: then
- * it is not worth the rest of the trace. */
+/* Returns whether the trace has enough rounds of a short loop to tell whether the thread only
+ * waits. If it does, the rest of the trace is not needed. */
 static u32 goes_round(struct context *context)
 {
 	const struct force *force = &context->force;
 	const struct registers *trace = trace_of(context), *last = &trace[force->steps - 1];
 	u32 rounds = 0;
-	/* The first step may have begun within what is else one. */
+	/* The first step may have begun within an instruction. */
 	if (knows_changes(context) || force->steps < 3 || last->rip != trace[1].rip)
 		return 0;
 	for (u32 i = 1; i < force->steps; i++)
@@ -247,7 +256,7 @@ static enum step stepped_once(struct context *context, struct registers *regs, u
 	if (force->leaving && still_leaving(context, regs))
 		return STEP_TRAP;
 	if (!context->in_clock && in_stubs(context->process, regs->rip))
-		/* That of a passage leads back to the program soon, others into the runtime. */
+		/* The stub of a passage soon leads back to the program, others into the runtime. */
 		return next_step(context, regs);
 	if (!may_stop_at(context, regs->rip)) {
 		cancel(context, regs);
@@ -307,8 +316,8 @@ static enum handled begin(struct context *context, struct registers *regs, u64 e
 	return prepare(context) ? stepped(context, regs, extended) : HANDLED;
 }
 
-/* Critical sections are short, and most are near a system call: the supervisor's signals would
- * seldom meet them. So the thread is stopped so many instructions after it is back in its code. */
+/* Stops the thread a few instructions after it has returned to its code. Critical sections are
+ * short, and most are near a system call, so the supervisor's signals would seldom hit them. */
 u32 force_after(struct context *context)
 {
 	struct force *force = &context->force;
@@ -327,14 +336,15 @@ u32 force_after(struct context *context)
 	return LEAVE_FULL;
 }
 
-/* What an instruction does that runs apart, it does where it stands. */
+/* Translates the address of a fault in a copied instruction to that of the original. */
 static void correct_address(struct context *context, struct siginfo *info)
 {
 	if (info->code > 0)
 		info->fields[0] = place_in_program(context, info->fields[0]);
 }
 
-/* The supervisor's, by its value; without it when the kernel had no memory to keep it. */
+/* Returns whether the signal is the supervisor's, by its value. The value is missing if the kernel
+ * had no memory for it. */
 static u32 is_force(struct context *context, const struct siginfo *info)
 {
 	u32 state = __atomic_load_n(&context->slot->forcing.state, __ATOMIC_ACQUIRE);
@@ -376,7 +386,7 @@ enum handled forced_handler(
 		return how;
 	}
 	u32 wanted = context->deferred_count || offers_baton(context);
-	/* A thread that steps itself is in the runtime after each instruction. */
+	/* A thread that single-steps itself enters the runtime after each instruction. */
 	wanted = wanted && !(regs->eflags & FLAG_TRAP);
 	u32 active = wanted && may_stop_at(context, regs->rip) && !observe_changes(context, regs);
 	u32 next = active ? FORCE_ACTIVE : context->deferred_count ? FORCE_WANTED : FORCE_IDLE;
@@ -407,7 +417,7 @@ static void stand_replayed(struct context *context)
 		baton_offer(context);
 }
 
-/* Replay does not find the place. */
+/* Counts a signal at a place that replay does not find. */
 static void stand_anywhere(const struct context *context)
 {
 	u32 number = context->deferred_count ? (u32)context->deferred[0].info.number : 0;

@@ -6,24 +6,26 @@
 
 u32 in_stubs(const struct process *process, u64 address);
 enum force_stage { FORCE_NONE, FORCE_TRACE, FORCE_SEEK };
-/* What a handler makes of a signal. */
+/* What a handler did with a signal. */
 enum handled {
 	NOT_HANDLED,
-	HANDLED,     /* it was for us */
-	HANDLED_STOP /* and the thread is to enter the runtime where it stands, at force_entry */
+	/* The signal was the runtime's. */
+	HANDLED,
+	/* The same, and the thread enters the runtime where it stands, at force_entry. */
+	HANDLED_STOP
 };
-/* Record, at the top of the master handler. `extended`: the frame's XSAVE area. */
+/* Record: called first in the master handler. `extended`: the frame's XSAVE area. */
 enum handled forced_handler(
 	struct context *context, struct siginfo *info, struct registers *regs, u64 extended);
-/* Record: no forcing signal is on its way any more. */
+/* Record: returns once no forcing signal is on its way. */
 void force_settle(struct context *context);
-/* Record, chaos: maybe a few instructions from here; LEAVE_*. */
+/* Record, chaos: may stop the thread a few instructions from here. Returns LEAVE_*. */
 u32 force_after(struct context *context);
-/* Of the files that were mapped before us. */
+/* Notes the stubs of the files that were mapped before the runtime. */
 void note_stubs(u64 start, u64 bytes);
-/* Trace, in the handler: HANDLED_STOP if what was put off can be delivered right here. */
+/* Trace, in the handler: returns HANDLED_STOP if deferred signals can be delivered here. */
 enum handled forced_deliver(const struct context *context, const struct registers *regs);
-/* In both modes, at the place itself: logs it, and lets others go first. */
+/* Both modes, at the place itself: logs it and lets other threads go first. */
 void forced_stand(struct context *context);
 
 #endif

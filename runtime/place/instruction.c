@@ -1,5 +1,6 @@
-/* RDTSC, RDTSCP and CPUID, from patched sites and from traps. RDTSC is recorded; CPUID is answered
- * from the recording machine's table, the same in both modes, so it needs no event. Any stack. */
+/* RDTSC, RDTSCP and CPUID, from patched sites and from traps. The results of RDTSC are recorded.
+ * CPUID is answered from the recording machine's table in both modes, so it needs no event. Any
+ * stack. */
 #include "place/instruction.h"
 #include "base/counter.h"
 #include "base/shared.h"

@@ -1,9 +1,9 @@
 /* The memory around a thread that is stopped between events: its stack, and what its registers and
- * its stack point to. It tells apart visits of a place whose registers are the same, because a loop
- * keeps its state in memory. Record: chosen. Replay: compared.
+ * its stack point to. It distinguishes visits of a place with the same registers, as a loop keeps
+ * its state in memory. Recording chooses this memory, and replay compares it.
  *
- * Context: the private stack, or the master handler with the thread in user code. What the kernel
- * may be writing at this moment, for calls of other threads that are not over, is left out: replay
+ * Context: the private stack, or the master handler with the thread in user code. Memory that the
+ * kernel may be writing now for unfinished calls of other threads is left out, because replay
  * writes it when those calls end. So is all memory of other processes. */
 #include "place/neighbourhood.h"
 #include "base/map_lines.h"
@@ -14,10 +14,10 @@
 #include "log/items.h"
 
 #define RED_ZONE 128
-/* No more of one is left out, nor of an output whose size only the result tells. */
+/* The limit for one area to leave out, also for an output whose size only the result tells. */
 #define LARGEST_BUFFER 0x1000000UL
 #define LIST_BUFFERS 16
-/* An area is its address, a multiple of this, plus how many of these it has. */
+/* An area is encoded as its address, a multiple of this unit, plus its number of units. */
 #define AREA_UNIT 64UL
 #define POINTER_UNITS 2
 #define REGISTER_UNITS 16
@@ -26,7 +26,7 @@
 #define SEEN_BITS 4096
 _Static_assert(AREA_UNIT == 64, "area_start() knows it");
 
-/* ---- calls that are not over ---- */
+/* ---- unfinished calls ---- */
 
 static void add_busy(struct busy *busy, u64 address, u64 bytes)
 {
@@ -52,7 +52,8 @@ static void add_vectors(struct busy *busy, u64 list, u64 count)
 
 static void add_message(struct busy *busy, u64 address)
 {
-	/* Name, its length, vectors, their number, control messages, their length, flags. */
+	/* The fields are: name, its length, vectors, their number, control messages, their length,
+	 * flags. */
 	u64 header[7];
 	if (copy_user(header, (const void *)address, sizeof header))
 		return;
@@ -86,14 +87,14 @@ static void add_call(struct busy *busy, u64 number, const u64 *arguments)
 		else if (rule->shape == SHAPE_MSGHDR)
 			add_message(busy, arguments[i]);
 		else if (rule->shape == SHAPE_MMSGHDR)
-			/* Too seldom to be worth it: nothing is compared. */
+			/* Too rare to be worth it: nothing is compared then. */
 			busy->count = BUSY_MOST + 1;
 		else
 			add_busy(busy, arguments[i], largest_bytes(rule, arguments));
 	}
 }
 
-/* A thread that is in no call has other registers by now. */
+/* Lists what unfinished calls may write. A thread that is in no call has other registers by now. */
 void find_busy(struct context *context, struct busy *busy)
 {
 	const struct process *process = context->process;
@@ -123,8 +124,9 @@ static u32 is_busy(const struct busy *busy, u64 start, u64 end)
 
 /* ---- the stack ---- */
 
-/* How far memory is this process's own: what others may write, or only the kernel does, as the
- * clock pages that lie behind the stacks of some programs, is not the same at replay. */
+/* The end of the memory that belongs to this process alone. Memory that other processes or only the
+ * kernel may write, such as the clock pages behind the stacks of some programs, differs at replay.
+ */
 u64 own_end(u64 from, u64 limit)
 {
 	u64 end = writable_end(from, limit);
@@ -153,13 +155,14 @@ u64 stack_hash(u64 rsp, u64 bytes)
 
 /* ---- what is pointed to ---- */
 
-#define AREA_WRITABLE 32UL /* beside the units, while they are chosen */
+#define AREA_WRITABLE 32UL /* beside the units, while areas are chosen */
 #define MOST_CANDIDATES 2048
 
 struct choice {
 	const struct busy *busy;
 	u64 stack_start, stack_end;
-	u64 place; /* replay plants a jump there */
+	/* Replay plants a jump at this address. */
+	u64 place;
 	u64 seen[SEEN_BITS / 64];
 	u64 count, mappings;
 	u64 candidates[MOST_CANDIDATES];
@@ -170,8 +173,8 @@ static u64 area_end(u64 area)
 	return area_start(area) + (area & (AREA_WRITABLE - 1)) * AREA_UNIT;
 }
 
-/* Whether there is anything is asked of all at once: to try costs a signal where there is nothing,
- * and stacks are full of numbers. */
+/* Adds an area that may not exist. All candidates are checked together: reading each of them would
+ * cost a signal where there is no memory, and stacks are full of other numbers. */
 static void add_candidate(struct choice *choice, u64 pointer, u64 units)
 {
 	u64 start = (pointer - AREA_UNIT / 4) & ~(AREA_UNIT - 1), end = start + units * AREA_UNIT;
@@ -189,8 +192,8 @@ static void add_candidate(struct choice *choice, u64 pointer, u64 units)
 	choice->candidates[choice->count++] = start + units;
 }
 
-/* What cannot be written is the same at every visit; but a debugger of the replay has its
- * breakpoints in code. */
+/* Marks the candidates in writable memory. Other memory is the same at every visit, except that a
+ * debugger of the replay has breakpoints in code. */
 static void note_writable(void *closure, u64 start, u64 end)
 {
 	struct choice *choice = closure;
@@ -201,7 +204,7 @@ static void note_writable(void *closure, u64 start, u64 end)
 			choice->candidates[i] |= AREA_WRITABLE;
 }
 
-/* A mapping of a file may go on behind the file's end. */
+/* A mapping of a file may extend beyond the file's end. */
 static u32 is_readable(u64 area)
 {
 	u32 faulted = 0;

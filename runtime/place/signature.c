@@ -1,9 +1,9 @@
-/* What tells visits of a place apart at which a thread was stopped: its registers and vectors,
- * words of its stack, of what registers point to and of the memory that changes, and a hash of all
- * memory.
+/* The signature, which distinguishes the visits of a place at which a thread was stopped: registers
+ * and vectors, words of its stack, of memory that registers point to and of memory that changes,
+ * and a hash of all memory.
  *
- * Context: observe_changes, and who asks for vectors, run in the master handler, on the alternate
- * stack; the rest on the private stack. */
+ * Context: observe_changes, and callers that read vectors, run in the master handler, on the
+ * alternate stack; the rest runs on the private stack. */
 #include "place/signature.h"
 #include "base/futex.h"
 #include "base/shared.h"
@@ -18,12 +18,13 @@
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
 
-/* Page hashes are at CHANGES_OFFSET; then come copies of pages that change. */
+/* Page hashes are at CHANGES_OFFSET, followed by copies of pages that change. */
 #define COPIES_OFFSET 0x60000UL
 #define CHANGES_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
 #define STACK_WORDS_BELOW 16
 #define STACK_WORDS 400
-#define AREAS_IN_WORDS 48 /* of the areas the rest is compared by hash, which no stub can */
+/* The other areas are only compared by hash, which no stub can do. */
+#define AREAS_IN_WORDS 48
 #define AREA_WORDS 8
 #define CHANGED_WORDS 92
 #define CHEAP_SCAN_NS 4000000UL
@@ -32,16 +33,16 @@
 #define MXCSR_OFFSET 24
 #define EXCEPTION_FLAGS 0x3fU
 
-/* Before the thread is stopped for good it is stopped twice in passing, to see which memory its
- * loop changes. */
+/* Before the final stop the thread is stopped twice briefly, to see which memory its loop changes.
+ */
 enum force_phase { PHASE_FIRST, PHASE_LISTED, PHASE_COPIED };
 
 /* ---- which memory changes ----
  *
- * The memory hash tells visits of a place apart that nothing else does, but at replay it is far too
- * slow to be compared at each of them. So the words are found that change from round to round,
- * whatever the loop is: page hashes at one moment, copies of the pages that have changed at a
- * second, and at the third, the stop itself, the words that differ from the copies. */
+ * The memory hash distinguishes visits of a place that look the same otherwise, but it is far too
+ * slow for replay to compare at each visit. So the runtime finds the words that change from round
+ * to round, in any loop. It takes page hashes at one moment, copies of the changed pages at a
+ * second moment, and at the final stop the words that differ from the copies. */
 
 _Static_assert(
 	CHANGES_OFFSET + sizeof(struct page_list) <= COPIES_OFFSET && CHANGES_END <= FORCE_STRIDE,
@@ -63,8 +64,8 @@ void forget_changes(struct context *context)
 	context->force.phase = PHASE_FIRST;
 }
 
-/* Where other threads are, the kernel may be writing for them at this moment. In large processes at
- * most a ninth of the time goes into it. */
+/* Returns whether memory may be scanned now. Beside other threads it may not: the kernel may be
+ * writing for them. In large processes scans take at most a ninth of the time. */
 static u32 may_scan(struct context *context)
 {
 	const struct force *force = &context->force;
@@ -117,10 +118,8 @@ u32 observe_changes(struct context *context, const struct registers *regs)
 
 /* ---- the signature ---- */
 
-/* ---- the signature ---- */
-
-/* Without what the processor may or may not keep: the last x87 instruction's addresses, the header,
- * and components beyond AVX. */
+/* Hashes the vectors without the parts that the processor may or may not keep: the last x87
+ * instruction's addresses, the header, and components beyond AVX. */
 u64 forced_vector_hash(u64 extended)
 {
 	u64 area[832 / 8];
@@ -129,7 +128,7 @@ u64 forced_vector_hash(u64 extended)
 	if (!extended || copy_user(area, (const void *)extended, bytes))
 		return 0;
 	memset((u8 *)area + 6, 0, 18);
-	/* Without its mask, which fills the other half. */
+	/* Without the exception flags. The other half of this word is the mask. */
 	area[MXCSR_OFFSET / 8] &= (u32)~EXCEPTION_FLAGS;
 	memset((u8 *)area + 416, 0, 160);
 	return hash_user(area, bytes, &faulted);
@@ -160,7 +159,7 @@ u64 forced_vector(u64 extended, u32 index)
 	return value;
 }
 
-/* Where one word cannot be read, the rest of its page cannot either. */
+/* If a word cannot be read, the rest of its page cannot either. */
 static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
 {
 	u64 readable_from = 0;

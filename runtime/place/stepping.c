@@ -1,6 +1,6 @@
-/* Bringing a thread that is to be stopped over the program's instructions, while recording: by a
- * copy of them in a page of ours with a trap behind it, by working out where a branch leads, or by
- * a single step. In the master handler, on the alternate stack. */
+/* While recording: brings a thread that is about to be stopped over the program's instructions. It
+ * runs a copy of them in a scratch page with a trap behind it, computes the target of a branch, or
+ * takes a single step. In the master handler, on the alternate stack. */
 #include "place/stepping.h"
 #include "base/sys.h"
 #include "base/user.h"
@@ -53,8 +53,8 @@ void clear_pushed_trap_flag(u64 rsp, u32 bytes)
 	copy_user((void *)rsp, &flags, bytes);
 }
 
-/* In a page of ours, with a trap behind it. Of several instructions all but the first touch
- * registers only. */
+/* Runs instructions in the scratch page, with a trap behind them. Of several instructions, all but
+ * the first touch registers only. */
 static void run_apart(struct context *context, struct registers *regs, u32 length)
 {
 	struct force *force = &context->force;
@@ -73,8 +73,8 @@ static void run_apart(struct context *context, struct registers *regs, u32 lengt
 	regs->eflags &= ~FLAG_TRAP;
 }
 
-/* Bytes of the instruction and of those behind it that touch no memory: of these nothing would be
- * learnt. 0: it must be stepped over. */
+/* The size of the instruction and of those behind it that touch no memory, at which a trace would
+ * learn nothing. 0: the instruction must be stepped. */
 static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
 {
 	u32 length = displaced_length(code), more = length;
@@ -86,7 +86,7 @@ static u32 run_bytes(const struct force *force, const u8 *code, u32 readable)
 	return length;
 }
 
-/* 1: it is a branch, and the thread stands where it leads. */
+/* Returns 1 if the instruction is a branch. The thread then stands at its target. */
 static u32 follow(struct registers *regs, const u8 *code)
 {
 	u64 next = displaced_branch(code, regs->rip, regs->eflags),
@@ -105,7 +105,8 @@ static u32 follow(struct registers *regs, const u8 *code)
 	return 1;
 }
 
-/* Steps would stop after each repetition of a string instruction: the rest of it runs in one go. */
+/* The rest of a repeated string instruction runs at once, as steps would stop after each
+ * repetition. */
 u32 bring_over(struct context *context, struct registers *regs)
 {
 	u8 code[RUN_BYTES + 1] = {0};

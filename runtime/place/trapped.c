@@ -1,6 +1,6 @@
-/* Instructions that the patcher made traps of where they are (crates/patch/src/trapped.rs): their
- * prefixes, `int` with a number of their own, and `nop`. What RDRAND, RDSEED and RDPID answer is
- * recorded, in events as those of RDTSC. The master handler. */
+/* Instructions that the patcher turned into traps in place (crates/patch/src/trapped.rs): their
+ * prefixes, `int` with a special number, and `nop`. The results of RDRAND, RDSEED and RDPID are
+ * recorded in events like those of RDTSC. The master handler. */
 #include "place/trapped.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -13,12 +13,13 @@
 
 #define MOST_BYTES 15
 #define INT 0xcd
-#define RANDOM_TRAP 0xd0 /* and the register; or 8 more: RDSEED, or with F3 before it RDPID */
+/* The register's number is added. With 8 more it is RDSEED, or RDPID after an F3 prefix. */
+#define RANDOM_TRAP 0xd0
 #define BASE_TRAP 0xe0
 #define CARRY_FLAG 1UL
 #define ARITHMETIC_FLAGS 0x8d5UL
 
-/* In struct registers, by the processor's number. */
+/* The index in struct registers, by the processor's number. */
 static const u8 place_of[16] = {13, 14, 12, 11, 15, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7};
 
 static u64 readable_from(u8 *code, u64 rip)
@@ -46,7 +47,7 @@ struct trapped trapped_at(u64 rip)
 			break;
 		is_word |= byte == 0x66;
 		is_repeated |= byte == 0xf3;
-		rex = 0; /* it counts only right before the opcode */
+		rex = 0; /* only a prefix right before the opcode counts */
 	}
 	if (at + 3 > readable || code[at] != INT)
 		return trapped;
@@ -63,7 +64,7 @@ struct trapped trapped_at(u64 rip)
 	return trapped;
 }
 
-/* As the processor's auxiliary register has it. */
+/* The value of the processor's auxiliary register. */
 static u64 processor(void)
 {
 	u32 core = 0, node = 0;

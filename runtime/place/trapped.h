@@ -3,17 +3,20 @@
 #define RETAKE_PLACE_TRAPPED_H
 #include "contract/context.h"
 
-/* An instruction that the patcher made a trap. */
+/* An instruction that the patcher turned into a trap. */
 enum trapped_kind { TRAPPED_NONE, TRAPPED_RANDOM, TRAPPED_PROCESSOR, TRAPPED_BASE };
 struct trapped {
 	enum trapped_kind kind;
-	u32 length;	   /* of the instruction */
-	u32 operand_bytes; /* 2, 4 or 8 */
-	u32 number;	   /* of the register, as the processor counts them */
+	/* The length of the instruction. */
+	u32 length;
+	/* 2, 4 or 8. */
+	u32 operand_bytes;
+	/* The register, by the processor's number. */
+	u32 number;
 };
-/* What is at the program's address. */
+/* Decodes the instruction at an address of the program. */
 struct trapped trapped_at(u64 rip);
-/* RDRAND, RDSEED and RDPID. The instruction is done. */
+/* Emulates RDRAND, RDSEED and RDPID, and moves on to the next instruction. */
 void emulate_trapped(
 	struct context *context, struct registers *regs, const struct trapped *trapped);
 

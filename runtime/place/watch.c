@@ -1,8 +1,8 @@
-/* Replay: stopping a thread at the place where the log says it was forced. docs/FORCED.md explains
- * the levels.
+/* Replay: stops a thread at the place where the log has it forced. docs/FORCED.md explains the
+ * levels.
  *
- * Context: watch_next runs on the private stack or, after an emulated instruction, in the handler;
- * watch_handler runs in the master handler with the thread in user code, or in the stub that stands
+ * Context: watch_next runs on the private stack or, after an emulated instruction, in the handler.
+ * watch_handler runs in the master handler, with the thread in user code or in the stub that stands
  * for it. */
 #include "place/watch.h"
 #include "base/futex.h"
@@ -23,7 +23,8 @@
 #include "place/stepping.h"
 
 enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, TEST_MEMORY };
-/* Visits equal in everything but the memory hash: replay went astray before. */
+/* The limit of visits that differ only in the memory hash. Beyond it replay has diverged earlier.
+ */
 #define MOST_HASH_MISSES 100000
 #define TRAP 0xcc
 #define JUMP 0xe9
@@ -32,7 +33,8 @@ enum test_kind { TEST_NONE, TEST_REGISTER, TEST_VECTOR, TEST_CELL, TEST_OTHER, T
 #define DIRECTION_FLAG 0x400UL
 #define FALLBACK_PROTECTION 5 /* read, execute */
 
-/* ---- the stub: the program's stack is not touched, nor are flags that it will look at ---- */
+/* ---- the stub: it changes neither the program's stack nor flags that the program will read ----
+ */
 
 static u8 *put(u8 *at, const char *bytes, u32 count)
 {
@@ -81,7 +83,7 @@ static u8 *put_restore(u8 *at)
 static const u8 machine_number[COMPARED_REGISTERS] = {
 	8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4};
 
-/* rcx = what is compared minus the recorded value. */
+/* Sets rcx to the compared value minus the recorded one. */
 static u8 *put_difference(u8 *at, const struct watch_test *test)
 {
 	u32 number = 0; /* rax */
@@ -89,7 +91,7 @@ static u8 *put_difference(u8 *at, const struct watch_test *test)
 		at = put64(PUT(at, "\x48\xb8"), test->address); /* movabs $address, %rax */
 		at = PUT(at, "\x48\x8b\x00");			/* mov (%rax), %rax */
 	} else if (test->kind == TEST_VECTOR) {
-		/* Movq %xmm, %rax. */
+		/* The instruction: movq %xmm, %rax. */
 		u8 move[5] = {0x66, (u8)(0x48 | (test->index >= 8 ? 4 : 0)), 0x0f, 0x7e,
 			(u8)(0xc0 | (test->index & 7) << 3)};
 		at = put(at, (const char *)move, sizeof move);
@@ -99,13 +101,13 @@ static u8 *put_difference(u8 *at, const struct watch_test *test)
 	} else
 		number = machine_number[test->index];
 	at = put64(PUT(at, "\x48\xb9"), -test->value); /* movabs $-value, %rcx */
-	/* Lea 0(%number, %rcx), %rcx. */
+	/* The instruction: lea 0(%number, %rcx), %rcx. */
 	u8 add[5] = {(u8)(0x48 | (number >= 8 ? 1 : 0)), 0x8d, 0x4c, (u8)(0x08 | (number & 7)), 0};
 	return put(at, (const char *)add, sizeof add);
 }
 
-/* Where the flags are free a comparison of the low half of a register, which nearly always tells,
- * spares the rest of the stub. */
+/* Where the flags are free, compares the low half of a register first. That nearly always decides,
+ * and skips the rest of the stub. */
 static u8 *put_quick_test(u8 *at, const struct watch *watch, const u8 *code)
 {
 	const struct watch_test *test = &watch->tests[0];
@@ -114,15 +116,15 @@ static u8 *put_quick_test(u8 *at, const struct watch *watch, const u8 *code)
 		!has_room)
 		return at;
 	u32 number = machine_number[test->index];
-	/* Cmp $value, %number. */
+	/* The instruction: cmp $value, %number. */
 	u8 compare[3] = {(u8)(number >= 8 ? 0x41 : 0x40), 0x81, (u8)(0xf8 | (number & 7))};
 	at = put32(put(at, (const char *)compare, sizeof compare), test->value);
 	at = PUT(at, "\x0f\x85"); /* jne to the displaced instructions */
 	return put32(at, (u64)(code - (at + 4)));
 }
 
-/* From the front: tests, each leading on when it holds; a trap; the way back for all that fail; the
- * displaced instructions. */
+/* The stub's parts, in order: tests, each of which goes on to the next if it holds; a trap; the way
+ * back after a failed test; the displaced instructions. */
 static void build_stub(struct watch *watch)
 {
 	u8 *start = (u8 *)watch->answer.stub, *code = start + WATCH_CODE_OFFSET,
@@ -179,8 +181,8 @@ void watch_disarm(struct context *context)
 	watch->armed = 0;
 }
 
-/* What the supervisor proposes, made usable: without a stub only a trap, and single steps over the
- * instruction. */
+/* Takes the supervisor's proposal as far as it is usable. Without a stub there is only a trap, and
+ * single steps over the instruction. */
 static void take_answer(struct context *context)
 {
 	struct watch *watch = &context->watch;
@@ -230,10 +232,10 @@ static void arm(struct context *context, const struct event *event)
 	watch->armed = 1;
 }
 
-/* A thread whose stream ends here was killed, in its own code or in a call it never came back from.
- * If nobody could see what it did until then, it ends at once, instead of running on for ever:
- * where it had the baton, and where it had its memory for itself. In a debugger somebody sees it:
- * whoever hung is shown in the call in which he did. */
+/* Returns whether the thread was killed here. Its stream ends, in its own code or in a call that
+ * never returned. If no other thread or process could see what it did until then, it ends at once,
+ * in place of running on for ever: where it had the baton, and where it had its memory for itself.
+ * A debugger shows it, so there a hanging thread goes on to the call in which it hung. */
 static u32 was_killed_here(struct context *context, const struct event *event)
 {
 	if (event && event->kind == EVENT_END && event->number == END_IN_TURN)
@@ -266,7 +268,8 @@ static u32 same_memory(struct context *context, const struct registers *regs)
 	if (!watch->memory_hash)
 		return 1;
 	context->regs = *regs;
-	unplant(watch); /* code may be writable, and then it is hashed */
+	/* The code may be writable, and is hashed then. */
+	unplant(watch);
 	memory_scan(context, &hash, &pages);
 	if (hash == watch->memory_hash || !hash)
 		return 1;
@@ -281,14 +284,14 @@ static u32 same_areas(const struct forced_body *body)
 	return areas_hash((const u64 *)(body + 1), body->area_count) == body->area_hash;
 }
 
-/* The stub may have overwritten those that the program does not look at any more. */
+/* The stub may have overwritten flags that the program no longer reads. */
 static u64 compared_flags(const struct watch *watch)
 {
 	return watch->answer.flags_dead ? STATUS_FLAGS & DIRECTION_FLAG : STATUS_FLAGS;
 }
 
-/* The first difference between here and the recorded place, as a test that a stub could make;
- * TEST_NONE: this is it. */
+/* The first difference between here and the recorded place, as a test for the stub; TEST_NONE: this
+ * is the place. */
 static struct watch_test difference(
 	struct context *context, const struct registers *regs, u64 extended)
 {
@@ -322,8 +325,8 @@ static struct watch_test difference(
 	return (struct watch_test){.kind = TEST_NONE};
 }
 
-/* The test that would have spared us this trap goes to the front; the one that has been of no use
- * for longest falls off the end. */
+/* Puts the test that would have avoided this trap in front. The test that has been useless for
+ * longest is dropped from the end. */
 static void learn(struct watch *watch, const struct watch_test *test)
 {
 	u32 would_fault = test->kind == TEST_CELL && test->address & 7 &&
@@ -337,7 +340,7 @@ static void learn(struct watch *watch, const struct watch_test *test)
 	build_stub(watch);
 }
 
-/* For whoever asks what the search cost. */
+/* Counts the cost of the search for reports. */
 static void count_found(struct context *context)
 {
 	struct slot *slot = context->slot;
@@ -346,7 +349,7 @@ static void count_found(struct context *context)
 	slot->forcing.search_ns += now_ns() - context->watch.armed_ns;
 }
 
-/* The program stands at the watched place. */
+/* Handles a visit of the watched place. */
 static enum handled visit(struct context *context, struct registers *regs, u64 extended)
 {
 	struct watch *watch = &context->watch;
@@ -374,7 +377,7 @@ static enum handled visit(struct context *context, struct registers *regs, u64 e
 	return HANDLED;
 }
 
-/* A test looked at memory that is not there at this visit. */
+/* Handles a test of memory that does not exist at this visit. */
 static u32 stub_fault(struct context *context, struct registers *regs)
 {
 	const struct watch *watch = &context->watch;
@@ -387,7 +390,7 @@ static u32 stub_fault(struct context *context, struct registers *regs)
 	return 1;
 }
 
-/* Something leads to an instruction that the planted jump covers: it is in the stub. */
+/* Handles a jump to an instruction that the planted jump covers. Its copy is in the stub. */
 static u32 inside_jump(
 	const struct watch *watch, const struct siginfo *info, struct registers *regs)
 {
@@ -413,7 +416,8 @@ enum handled watch_handler(
 		if (info->number != SIGTRAP || info->code != TRAP_TRACE)
 			return NOT_HANDLED;
 		clear_pushed_trap_flag(regs->rsp, watch->after_pushf);
-		/* In the middle of a repeated instruction, or it jumps to itself. */
+		/* The thread is in the middle of a repeated instruction, or the instruction jumps
+		 * to itself. */
 		return regs->rip == watch->address ? visit(context, regs, extended) : HANDLED;
 	}
 	if (info->number == SIGSEGV || info->number == SIGBUS)

@@ -4,11 +4,11 @@
 #include "contract/context.h"
 #include "place/forced.h"
 
-/* Replay, at the top of the master handler. */
+/* Replay: called first in the master handler. */
 enum handled watch_handler(
 	struct context *context, const struct siginfo *info, struct registers *regs, u64 extended);
 void watch_disarm(struct context *context);
-/* Replay: control is about to go back to the program. */
+/* Replay: called when control is about to return to the program. */
 void watch_next(struct context *context);
 
 #endif

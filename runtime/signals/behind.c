@@ -1,13 +1,14 @@
-/* Signals that come behind a section or an operation, under the sync policy. A thread that computes
- * makes no call at which they could; but it may count by atomic instructions, or wait by them. So
- * the end of each is a sync point, too: how many of them the thread has ended tells replay where.
- * Signals come after what others did before, with what the handler sees of it: so the thread takes
- * the baton for their delivery, as for a call.
+/* Signals that are delivered after a section or an operation, under the sync policy. A thread that
+ * computes makes no calls, where signals are delivered otherwise. But it may count or wait by
+ * atomic instructions. So the end of each of these is a sync point, too, and the number of those
+ * that the thread has ended tells replay the place. Signals come after what other threads did
+ * before, which the handler may see. So the thread takes the baton for the delivery, as for a call.
  *
- * The handler sees the thread in the text, not in a stub. So that is possible only where the stub
- * leads straight back. Stubs of declared instructions do.
+ * The handler must see the thread in the text, not in a stub. So delivery is possible only where
+ * the stub leads straight back, as stubs of declared instructions do.
  *
- * Context: what the header has runs in the master handler, all else on the private stack. */
+ * Context: the functions in the header run in the master handler, all others on the private stack.
+ */
 #include "signals/behind.h"
 #include "base/state.h"
 #include "log/log.h"
@@ -20,7 +21,7 @@
 #define JUMP 0xe9
 #define JUMP_BYTES 5
 
-/* How many bytes do nothing there: what the assembler makes of `.nops`. */
+/* The length of a no-operation as the assembler makes it from `.nops`; 0: none. */
 static u64 bytes_of_nothing(const u8 *at)
 {
 	if (at[0] == 0x90)
@@ -32,7 +33,7 @@ static u64 bytes_of_nothing(const u8 *at)
 	return at[0] == 0x0f && at[1] == 0x1f && at[2] == 0x40 ? 4 : 0;
 }
 
-/* The place in the text to which a stub leads straight from an address; 0: something is between. */
+/* The address in the text to which a stub leads straight; 0: other instructions come first. */
 static u64 leads_back_to(u64 address)
 {
 	u64 nothing;

@@ -3,7 +3,7 @@
 #define RETAKE_SIGNALS_BEHIND_H
 #include "contract/context.h"
 
-/* Record, in the handler: a signal was put off. */
+/* Record, in the handler: a signal was deferred. */
 static inline void signals_want(struct context *context)
 {
 	if (!context->sections)
@@ -11,13 +11,14 @@ static inline void signals_want(struct context *context)
 	context->sections |= SECTIONS_SIGNALLED;
 	context->quick.is_on = QUICK_NONE;
 }
-/* Record: none is put off any more. */
+/* Record: no signal is deferred any more. */
 static inline void signals_settle(struct context *context)
 {
 	context->sections &= ~(u32)SECTIONS_SIGNALLED;
-	context->quick.domain = NULL; /* is looked at again */
+	context->quick.domain = NULL; /* makes the thread check the domain again */
 }
-/* A section or an operation is over; all registers are saved, and the thread goes on behind it. */
+/* Called after a section or an operation, with all registers saved. The thread goes on behind it.
+ */
 void signals_behind(struct context *context);
 
 #endif

@@ -1,10 +1,10 @@
-/* Signal frames: the kernel's layout, built and taken down here, identically in record and in
+/* Signal frames in the kernel's layout, built and restored here in the same way in record and in
  * replay. Private stack.
  *
- * From low to high addresses: return address (the restorer), ucontext, siginfo, gap, extended state
- * (64-byte aligned). The extended state is written by XSAVE and its XSTATE_BV made constant: XSAVE
- * stores the initial values of components that are not in use, so claiming them all is the same
- * state, and independent of the processor's in-use tracking. */
+ * From low to high addresses a frame has: return address (the restorer), ucontext, siginfo, gap,
+ * extended state (64-byte aligned). XSAVE writes the extended state, and its XSTATE_BV is set to a
+ * constant. XSAVE stores the initial values of components that are not in use, so declaring all of
+ * them in use is the same state, and independent of the processor's in-use tracking. */
 #include "signals/frame.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -60,11 +60,11 @@ static void initialise_extended(u64 xmm15)
 	*(u32 *)(area.bytes + 24) = 0x1f80; /* MXCSR */
 	*(u16 *)area.bytes = 0x37f;
 	*(u64 *)(area.bytes + XMM15) = xmm15;
-	/* What is in the area: x87 and SSE. */
+	/* The area has x87 and SSE. */
 	*(u64 *)(area.bytes + 512) = 3 & HEADER->extended_features;
 	extended_restore(&area, HEADER->extended_features);
 	if (HEADER->extended_features & PROTECTION_KEYS)
-		/* Where the kernel begins, and its handlers. */
+		/* The kernel starts programs and handlers with this value. */
 		__asm__ volatile("wrpkru" : : "a"(PKRU_AT_START), "c"(0), "d"(0));
 }
 
@@ -80,7 +80,7 @@ u32 on_alternate(const struct context *context, u64 rsp)
 	       context->altstack_bytes && within_alternate(context, rsp);
 }
 
-/* Builds the frame and points the registers at the handler. 0: the stack cannot take it. */
+/* Builds the frame and points the registers at the handler. Returns 0 if the stack has no room. */
 u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
 	const struct fault *fault, u64 saved_mask)
 {
@@ -129,14 +129,14 @@ u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
 	regs->rsp = frame_at;
 	regs->rip = action->handler;
 	regs->eflags &= ~0x10500UL; /* direction, trap, resume */
-	/* Whether SSE counts as in use, the processor may forget while all its registers are zero,
-	 * when something comes between that replay does not have; and XSAVEC shows it. A handler
-	 * may find anything in this register. */
+	/* XSAVEC shows whether SSE counts as in use. The processor may drop that while all SSE
+	 * registers are zero, at an interruption that replay does not have. So one of them is not
+	 * zero; handlers cannot rely on its value. */
 	initialise_extended(1);
 	return 1;
 }
 
-/* Whether the frame says that it has all of the extended state, as the kernel asks. */
+/* Returns whether the frame declares all of the extended state, as the kernel requires. */
 static u32 is_whole(const struct software_bytes *software, u64 address)
 {
 	u32 magic2;

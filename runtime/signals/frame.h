@@ -1,4 +1,4 @@
-/* What frame.c offers, and what the kernel's frames are made of. */
+/* What frame.c offers, and the parts of the kernel's frames. */
 #ifndef RETAKE_SIGNALS_FRAME_H
 #define RETAKE_SIGNALS_FRAME_H
 #include "contract/context.h"
@@ -26,9 +26,9 @@ _Static_assert(sizeof(struct user_context) == 304, "struct ucontext");
 
 u32 push_frame(struct context *context, u32 number, const struct siginfo *info,
 	const struct fault *fault, u64 saved_mask);
-/* Whether the thread is on its alternate stack. */
+/* Returns whether the thread is on its alternate stack. */
 u32 on_alternate(const struct context *context, u64 rsp);
-/* 0: there is none at `address`, or an invalid one. */
+/* Returns 0 if the state at `address` is missing or invalid. */
 u32 restore_extended(u64 address);
 
 #endif

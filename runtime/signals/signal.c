@@ -1,6 +1,6 @@
-/* Signals are delivered to the program at sync points only, by frames of our own making, so that
- * record and replay build the same frame at the same program state. The master handler of
- * entry/handler.c has put them off until then.
+/* Delivers signals to the program. Signals are delivered only at sync points, by frames that the
+ * runtime builds, so that record and replay build the same frame at the same program state. The
+ * master handler of entry/handler.c has deferred them until then.
  *
  * Context: the private stack. */
 #include "signals/signal.h"
@@ -38,10 +38,10 @@ enum { SIG_DFL = 0, SIG_IGN = 1 };
 #define SA_NODEFER 0x40000000UL
 #define SA_RESETHAND 0x80000000UL
 
-/* Of entry/signal_entry.S: the hook by which the kernel comes in. */
+/* The kernel's entry to the runtime, in entry/signal_entry.S. */
 void signal_entry(void);
 
-/* What the kernel does by itself with a signal that has no handler. */
+/* What the kernel does with signals without a handler. */
 static u32 ignored_by_default(u32 number)
 {
 	return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
@@ -58,8 +58,8 @@ static i64 kernel_action(u32 number, u64 handler, u64 flags)
 	return sys4(NR_rt_sigaction, number, &action, NULL, 8);
 }
 
-/* Makes the kernel's disposition follow the program's. Signals that would kill are caught too, so
- * that the log says where it died. */
+/* Makes the kernel's disposition follow the program's. Signals that would kill the program are
+ * caught, too, so that the log has the place where it dies. */
 void apply_action(u32 number, const struct signal_action *action)
 {
 	const u64 ours = SA_SIGINFO | SA_ONSTACK;
@@ -79,8 +79,8 @@ void apply_action(u32 number, const struct signal_action *action)
 			ours | (action->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)));
 }
 
-/* After exec: which signals the program inherited as ignored only the kernel knows; the log carries
- * it to replay. */
+/* Called after exec. Only the kernel knows which signals the program inherited as ignored; the log
+ * carries them to replay. */
 void signals_install(struct context *context)
 {
 	u64 stack[3] = {REGIONS + context->region * REGION_STRIDE + REGION_ALTERNATE, 0,
@@ -99,8 +99,8 @@ void signals_install(struct context *context)
 	}
 }
 
-/* A process in another PID namespace has begun: it or its parent may be the first one there, and
- * the kernel treats that in its own way. */
+/* Called when a process in another PID namespace has begun. It or its parent may be the first one
+ * there, and the kernel treats that process differently. */
 void signals_apply(struct context *context)
 {
 	for (u32 number = 1; number <= 64; number++)
@@ -108,7 +108,8 @@ void signals_apply(struct context *context)
 			apply_action(number, &context->process->actions[number]);
 }
 
-/* Signals that the kernel cannot hold for the program come back once it unblocks them. */
+/* Defers held signals again, once the program unblocks them. The kernel cannot hold these for the
+ * program. */
 static void release_held(struct context *context, u64 mask)
 {
 	for (u32 i = 0; i < context->held_count; i++) {
@@ -169,7 +170,7 @@ static u64 handler_mask(const struct signal_action *action, u32 number, u64 base
 static void enter_handler(
 	struct context *context, u32 number, const struct siginfo *info, const struct fault *fault);
 
-/* The stack cannot take a frame: that is a SIGSEGV, whose handler may have another stack. */
+/* The stack has no room for a frame. That is a SIGSEGV, whose handler may have another stack. */
 static void frame_failed(struct context *context, u32 number, const struct fault *fault)
 {
 	const struct siginfo info = {.number = SIGSEGV, .code = SI_KERNEL};
@@ -179,8 +180,8 @@ static void frame_failed(struct context *context, u32 number, const struct fault
 	enter_handler(context, SIGSEGV, &info, fault);
 }
 
-/* Enters the program's handler: the frame goes on its stack, the registers to the handler's first
- * instruction. */
+/* Enters the program's handler. The frame goes on the handler's stack, and the registers point to
+ * the handler's first instruction. */
 static void enter_handler(
 	struct context *context, u32 number, const struct siginfo *info, const struct fault *fault)
 {
@@ -229,7 +230,7 @@ static void log_fatal(struct context *context, const struct deferred_signal *sig
 		sizeof body);
 }
 
-/* A call undone by a signal before it: the program stands at its `syscall` instruction again. */
+/* Undoes a call that a signal preceded: the program is at its `syscall` instruction again. */
 void back_to_call(struct context *context)
 {
 	context->regs.rax = context->number;
@@ -242,12 +243,12 @@ static u32 blocked_now(struct context *context, u32 number)
 	return (mask & SIGNAL_BIT(number)) != 0;
 }
 
-/* Delivers what the master handler took. Record only. */
+/* Delivers the signals that the master handler took. Record only. */
 u32 deliver_deferred(struct context *context, u32 before_call)
 {
 	u32 moved = 0;
 	if (before_call)
-		context->slot->traced.entered_ns = 0; /* it was not made */
+		context->slot->traced.entered_ns = 0; /* the call was not made */
 	while (context->deferred_count) {
 		struct deferred_signal signal = context->deferred[0];
 		context->deferred_count--;
@@ -257,7 +258,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 		struct signal_action *action = &context->process->actions[number];
 		if (blocked_now(context, number) && SIGNAL_BIT(number) & SYNCHRONOUS &&
 			context->held_count < MAX_HELD)
-			/* The kernel never blocks these for us. */
+			/* The kernel never blocks these for the runtime. */
 			context->held[context->held_count++] = signal;
 		else if (blocked_now(context, number))
 			sys4(NR_rt_tgsigqueueinfo, context->pid, context->tid, number,
@@ -273,7 +274,7 @@ u32 deliver_deferred(struct context *context, u32 before_call)
 			log_signal(
 				context, &signal, before_call && !moved ? SIGNAL_BEFORE_CALL : 0);
 			moved = 1;
-			context->observes = 1; /* what its sender did */
+			context->observes = 1; /* observes what the sender did */
 			enter_handler(context, number, &signal.info, &signal.fault);
 		}
 		if (!context->deferred_count) {
@@ -320,7 +321,7 @@ u32 replay_signals(struct context *context, u32 before_call)
 	return moved ? LEAVE_FULL : LEAVE_FAST;
 }
 
-/* As deliver_deferred for a call that was not made although the log has an event of it. */
+/* As deliver_deferred, for a call that was not made although the log has an event of it. */
 u32 replay_undone(struct context *context)
 {
 	if (replay_signals(context, 1) == LEAVE_FAST) {
@@ -330,14 +331,14 @@ u32 replay_undone(struct context *context)
 	return LEAVE_FULL;
 }
 
-/* A process that a signal killed between two calls: its log has a FATAL event next. */
+/* Ends a process that a signal killed between two calls. Its next event is a FATAL event. */
 void replay_fatal(struct context *context, u32 before_call)
 {
 	const struct event *event = log_peek(context);
 	if (LIKELY(!event || event->kind != EVENT_FATAL))
 		return;
 	if (event->flags & SIGNAL_FAULT || (event->flags & SIGNAL_BEFORE_CALL && !before_call))
-		return; /* the program will run into it by itself, or only at its next call */
+		return; /* the program runs into it by itself, or only at its next call */
 	u64 hash, pages;
 	final_hash(context, &hash, &pages);
 	if (event->value && hash && (u64)event->value != hash)
@@ -358,7 +359,7 @@ static SELDOM u32 leave_at_random(struct context *context)
 	return force_after(context);
 }
 
-/* Every way out of a call passes here. */
+/* Every return from a call comes here. */
 u32 leave(struct context *context)
 {
 	if (executes()) {
@@ -403,8 +404,8 @@ void note_ignored(struct context *context)
 	context->slot->carried.ignored_signals = ignored;
 }
 
-/* A signal that the program brought upon itself: it comes at this place by itself, in record and in
- * replay. `certain`: no handler helps. */
+/* Delivers a signal that the program caused itself. It occurs at this place in record and in
+ * replay. `certain`: it kills even if there is a handler. */
 void raise_fault(struct context *context, const struct deferred_signal *raised, u32 certain)
 {
 	struct deferred_signal signal = *raised;
@@ -436,7 +437,7 @@ void raise_fault(struct context *context, const struct deferred_signal *raised, 
 		process_ends(context, number);
 		if (number == SIGTRAP || number == SIGSYS || number == SIGKILL ||
 			context->fault_made)
-			/* No instruction of the program's would raise it again. */
+			/* No instruction of the program would raise it again. */
 			die_by_signal(context, number);
 		kernel_action(number, SIG_DFL, 0);
 		return; /* the instruction faults again, natively: right status, right core */
