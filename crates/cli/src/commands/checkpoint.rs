@@ -1,5 +1,4 @@
-//! `retake checkpoint`: places of a recording that are kept, so that debugging begins there at
-//! once.
+//! `retake checkpoint`: keeps checkpoints of a recording, so that debugging begins there at once.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,7 +17,7 @@ use crate::replayable::check_replayable;
 use crate::scratch::Scratch;
 use crate::text;
 
-/// Where threads do not come to rest it is tried again so much later, so often.
+/// The replay time between attempts while the threads do not come to rest.
 const NEXT_ATTEMPT: Duration = Duration::from_millis(50);
 const MOST_ATTEMPTS: usize = 40;
 
@@ -71,7 +70,7 @@ pub struct Options {
     delete: Vec<String>,
 }
 
-/// Keeps, lists or deletes.
+/// Keeps, lists or deletes checkpoints.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     let places = recordings::checkpoints(&recording);
@@ -94,7 +93,8 @@ fn keep(recording: &Recording, options: &Options) -> Result<()> {
     let target = target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
     let session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
-    // Those that there are serve to get to places, but not to go on evenly.
+    // Existing checkpoints help to reach a place, but with `--every` all of the time counts as
+    // replay.
     let mut session = session.with_kept(Keeping { uses: options.every.is_none(), after: None });
     let mut output = Output::new();
     match options.every {
@@ -155,7 +155,7 @@ fn where_it_is(summary: &Summary) -> String {
     format!("event {} of thread {}{end}", text::count(summary.events), summary.thread)
 }
 
-/// One of the list.
+/// A row of the list.
 #[derive(Debug, Serialize)]
 struct Row {
     number: u64,

@@ -1,4 +1,4 @@
-//! `retake ls`: the recordings there are.
+//! `retake ls`: lists the recordings.
 
 use std::cmp::Reverse;
 
@@ -38,7 +38,7 @@ pub struct Options {
     json: bool,
 }
 
-/// What recordings are sorted by.
+/// The sort order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
     /// The largest first
@@ -49,7 +49,7 @@ enum Sort {
     Name,
 }
 
-/// The list, and what all of it comes to.
+/// The list and its totals.
 #[derive(Debug, Serialize)]
 struct Listed<'list> {
     recordings: Vec<Row<'list>>,
@@ -138,7 +138,7 @@ fn cells(listing: &Listing) -> [String; 6] {
     ]
 }
 
-/// Why a recording has no outcome.
+/// Why a recording has no exit status.
 fn unfinished(listing: &Listing) -> &'static str {
     if recordings::is_being_recorded(listing) { "running" } else { "cut off" }
 }

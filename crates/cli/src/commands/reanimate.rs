@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::output::{Output, Style};
 
-/// Differences shown as text; JSON has more.
+/// The number of differences that the text shows. JSON has more.
 const SHOWN: usize = 20;
 
 /// Options of `retake reanimate`.
@@ -87,7 +87,7 @@ pub struct Options {
     json: bool,
 }
 
-/// When the beginning is made.
+/// When the tree that the trace found is made.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Prepare {
     /// If the root is empty
@@ -109,7 +109,7 @@ enum Verify {
     None,
 }
 
-/// What a difference leads to.
+/// What to do about a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnMismatch {
     /// Go on, and report all of them
@@ -172,7 +172,7 @@ impl Options {
     }
 }
 
-/// A tree that was compared.
+/// A tree and the result of its comparison.
 #[derive(Debug, Serialize)]
 struct Compared {
     original: PathBuf,
@@ -193,8 +193,8 @@ struct Printed<'report> {
 pub fn run(options: &Options) -> Result<()> {
     let bar = bar();
     let open = |pass| {
-        // The digest over what is in the file finds all that became of it since; that over what it
-        // unpacks to takes a sixth of the whole replay's time.
+        // The digest of the packed data finds all damage to the file. The digest of the unpacked
+        // data would take a sixth of the whole replay's time.
         let reading = TraceReaderOptions {
             digests: Digests::Packed,
             skips_written: pass == Pass::Preparing,
@@ -275,7 +275,7 @@ fn compare(root: &Path, what: &OsStr) -> Result<Compared> {
     Ok(Compared { original, copy, comparison })
 }
 
-/// Where something that was traced at an absolute path is now.
+/// The place below the root of something that was traced at an absolute path.
 fn below(root: &Path, place: &Path) -> PathBuf {
     let below: PathBuf =
         place.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();

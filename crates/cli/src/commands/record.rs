@@ -1,4 +1,4 @@
-//! `retake record`: runs a program and writes down all that is needed to run it again.
+//! `retake record`: runs a program, and writes down all that is needed to run it again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -175,7 +175,7 @@ enum Policy {
 }
 
 impl Options {
-    /// Whether images can be made as asked for.
+    /// Checks that the other options allow images.
     fn check_images(&self) -> Result<()> {
         if self.image_every.is_none() {
             return Ok(());
@@ -205,20 +205,21 @@ impl Options {
     }
 }
 
-/// What cannot be read tells nothing; whoever executes it is told why.
+/// Whether the program's file declares all its synchronisation. An unreadable file declares
+/// nothing; executing it will fail and say why.
 fn program_tells_all(program: &Path) -> bool {
-    // Most programs are read no further.
+    // `is_declared` is quick, and false for most programs.
     File::open(program).is_ok_and(|file| is_declared(&file))
         && fs::read(program).is_ok_and(|file| tells_all(&file))
 }
 
-/// Exit status: the program was ended because its time was up, as of `timeout(1)`.
+/// Exit status: the program was ended because its time was up. `timeout(1)` uses the same.
 const STATUS_TIMED_OUT: i32 = 124;
 
 /// The least time between two images.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Reads `10s`, `200ms`, `1min`.
+/// Parses a time: `10s`, `200ms`, `1min`.
 fn interval(text: &str) -> std::result::Result<Duration, String> {
     let time: jiff::SignedDuration =
         text.parse().map_err(|_| "expected a time, such as 10s or 200ms".to_owned())?;
@@ -226,8 +227,8 @@ fn interval(text: &str) -> std::result::Result<Duration, String> {
     if time < LEAST_INTERVAL { Err("the least is 10ms".to_owned()) } else { Ok(time) }
 }
 
-/// Records, and ends this process as the program ended. Returns only if that fails, or if no run
-/// fails.
+/// Records, and ends this process as the program ended. Returns only if recording fails, or if no
+/// run fails.
 pub fn run(options: &Options) -> Result<()> {
     options.check_images()?;
     let behind = if options.no_wait { Some(Arc::new(go_behind()?)) } else { None };
@@ -251,7 +252,8 @@ pub fn run(options: &Options) -> Result<()> {
     recorder.end(&run)
 }
 
-/// Goes on in a process of its own. The one that was started ends as soon as the program has.
+/// Splits off a process that goes on recording. The original process ends as soon as the program
+/// ends.
 fn go_behind() -> Result<Behind> {
     match front::split() {
         Ok(Side::Behind(behind)) => Ok(behind),
@@ -260,7 +262,7 @@ fn go_behind() -> Result<Behind> {
     }
 }
 
-/// Ends this process as the program ended.
+/// Ends this process with the program's status or signal.
 fn end_as(ended: Ended) -> ! {
     if ended.timed_out {
         std::process::exit(STATUS_TIMED_OUT);
@@ -274,7 +276,7 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     if duration.is_zero() { Err("the program needs some time".to_owned()) } else { Ok(duration) }
 }
 
-/// Short enough to be typed again.
+/// A random seed of at most nine digits, which are easy to type again.
 fn random_seed() -> u64 {
     const SEEDS: u64 = 1_000_000_000;
     RandomState::new().hash_one(std::process::id()) % SEEDS
@@ -286,7 +288,7 @@ struct Run {
     ended: Ended,
 }
 
-/// Makes recordings of the same program.
+/// Records the same program, once or repeatedly.
 struct Recorder<'options> {
     options: &'options Options,
     found: Found,
@@ -296,7 +298,8 @@ struct Recorder<'options> {
     behind: Option<Arc<Behind>>,
 }
 
-/// Takes what this process may take. Returns what the program is to have.
+/// Raises the limits of this process as far as allowed. Returns the original limits, which the
+/// program gets.
 pub fn widen_limits() -> Result<Limits> {
     let limits = Limits::widen();
     match Limits::shortage() {
@@ -350,7 +353,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Ends this process as a run ended, after what the user wants to be done about a crash.
+    /// Reacts to a crash as the user wishes, and ends this process as the run ended.
     fn end(&self, run: &Run) -> Result<()> {
         if self.options.debug_on_crash {
             on_crash::look_at(&run.directory)?;
@@ -359,7 +362,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Makes the recording: where the user wants it, or the next one in the folder of recordings.
+/// Creates the recording where the user wants it, or under the next free name.
 fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<RecordingWriter> {
     let Some(output) = &options.output else {
         let name: &OsStr = &options.command[0];
@@ -369,10 +372,10 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
         }
         return Ok(writer);
     };
-    // The program may change its folder; the recording stays where the user meant it.
+    // The program may change its working directory. The path must not change with it.
     let output = std::path::absolute(output)
         .map_err(|error| Failure::system("find", output.display(), &error))?;
-    // Succeeds only for an empty folder, which is as good as none.
+    // Succeeds only for an empty folder, which counts as absent.
     let _ = fs::remove_dir(&output);
     match RecordingWriter::create(&output, metadata) {
         Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
@@ -409,7 +412,7 @@ fn describe(
     }
 }
 
-/// What is known of a program and its surroundings before it runs.
+/// The metadata of a program and its environment before it runs.
 pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
     let working_directory = std::env::current_dir().unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -428,8 +431,8 @@ pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
     }
 }
 
-/// What to tell of a recording that failed. If the program never ran, the recording is removed:
-/// there is nothing in it.
+/// The message for a recording that failed. If the program never ran, the recording is empty and is
+/// removed.
 fn failed(error: &RecordError, directory: &Path) -> Failure {
     let is_empty = Recording::open(directory)
         .is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
@@ -439,7 +442,7 @@ fn failed(error: &RecordError, directory: &Path) -> Failure {
         _ => failure,
     };
     if is_empty || matches!(error, RecordError::Exec { .. }) {
-        // Made by this process, in a folder that was not there before.
+        // This process made the folder, so it may remove it.
         let _ = fs::remove_dir_all(directory);
         return failure;
     }

@@ -133,7 +133,7 @@ pub fn run(options: &Options) -> Result<()> {
     let started = Instant::now();
     let mut status = Status::default();
     let outcome = {
-        // What the program prints and a bar do not go together on one terminal.
+        // On a terminal, a bar would mix with the program's output.
         let bar =
             (options.quiet || !std::io::stdout().is_terminal()).then(|| Bar::new("replaying"));
         let observe = &mut |now: &Status| {
@@ -165,7 +165,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// What else can be done than replaying all of it.
+/// A function that does something else than a whole replay.
 type Analysis = fn(&Recording, &Options) -> Result<()>;
 
 impl Options {
@@ -182,7 +182,7 @@ impl Options {
     }
 }
 
-/// What the replay cost.
+/// Prints what the replay cost.
 fn tell(status: &Status, duration: Duration) {
     let rate = status.done_bytes as f64 / duration.as_secs_f64().max(0.001);
     let duration = text::duration(duration.as_millis() as u64);

@@ -1,4 +1,4 @@
-//! `retake ds repack`: the same records, stored in another way.
+//! `retake ds repack`: stores the same records in another way.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ enum OrderName {
     Big,
 }
 
-/// Rewrites, and prints what came of it.
+/// Rewrites, and prints the result.
 pub fn run(options: &Options) -> Result<()> {
     let what = RepackOptions {
         types: options.selection.types.clone(),
@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let sources = options.files.iter().map(|file| files::open(file)).collect::<Result<Vec<_>>>()?;
     let (file, writer) = files::NewFile::create(&options.write.output)?;
-    // Which of several files an error is about cannot be told.
+    // With several files, the error does not say which of them it concerns.
     let name = if let [one] = options.files.as_slice() {
         one.clone()
     } else {

@@ -1,4 +1,4 @@
-//! `retake ds stat`: counts, sums and quantiles.
+//! `retake ds stat`: computes counts, sums and quantiles.
 
 use std::path::PathBuf;
 

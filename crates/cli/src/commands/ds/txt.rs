@@ -1,4 +1,4 @@
-//! `retake ds txt`: records as text, CSV or JSON.
+//! `retake ds txt`: prints records as text, CSV or JSON.
 
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use retake_trace::text::RESULT_COLUMN;
 use super::{refused, stat, summary};
 use crate::failure::{Failure, Result};
 
-/// How calls are seen.
+/// The method of seeing calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
     /// By code of retake's own in each process: the fastest, nothing needs to stop
@@ -24,15 +24,15 @@ pub(super) enum Method {
     Ebpf,
 }
 
-/// What else there is to be done with traces.
+/// Other commands about traces.
 #[derive(Debug, Subcommand)]
 pub(super) enum Other {
     /// Show what a trace is about: calls, sizes, files, processes, over time
     Stat(stat::Options),
 }
 
-/// As much of a buffer is read at least, where it may be a structure that is told field by field,
-/// or a listing whose entries are counted.
+/// The least number of bytes that are read of a buffer. It may contain a structure whose fields are
+/// shown, or a directory listing whose entries are counted.
 const LARGEST_STRUCTURE: usize = 4 << 10;
 
 /// Options of `retake trace`.
@@ -197,7 +197,7 @@ pub struct Options {
     pub(super) command: Vec<OsString>,
 }
 
-/// Numbers with commas or spaces between them, as `pidof` prints them.
+/// Process numbers separated by commas or spaces, as `pidof` prints them.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessList(pub(super) Vec<i32>);
 
@@ -216,7 +216,7 @@ fn process_list(text: &str) -> std::result::Result<ProcessList, String> {
     if numbers.is_empty() { Err("which process?".to_owned()) } else { Ok(ProcessList(numbers)) }
 }
 
-/// Whether an expression is about how lines look, not which there are.
+/// Whether an expression changes the look of lines, and does not select calls.
 fn is_about_lines(expression: &str) -> bool {
     let known = [
         "abbrev=none",
@@ -257,7 +257,7 @@ impl Options {
         Ok(filter)
     }
 
-    /// The tree of the manifest, if there shall be one.
+    /// The tree that the manifest describes, if a manifest is wanted.
     pub(super) fn tree(&self) -> Result<Option<PathBuf>> {
         let given = self.tree.as_deref().unwrap_or(Path::new("."));
         let found = || {
@@ -267,8 +267,8 @@ impl Options {
         self.manifest.is_some().then(found).transpose()
     }
 
-    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to, but
-    /// structures in buffers are read whole.
+    /// The number of bytes that are kept of each buffer; `None` keeps all. Text shows no more than
+    /// the options allow, but needs whole structures.
     pub(super) fn kept_bytes(&self) -> Option<u64> {
         match (self.no_data, self.data_limit, self.trace_file()) {
             (true, _, _) => Some(0),
@@ -288,7 +288,7 @@ impl Options {
         self.expressions.iter().any(|given| given == expression)
     }
 
-    /// Of the program: ours, with what is to be changed.
+    /// The program's environment: ours, with the changes that the options make.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         for change in &self.environment {

@@ -1,4 +1,4 @@
-//! `retake trace stat`: what a trace is about, as text, JSON or a page.
+//! `retake trace stat`: summarises a trace, as text, JSON or a page.
 
 use std::fs;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct Options {
     html: Option<PathBuf>,
 }
 
-/// Reads the trace and shows what it is about.
+/// Reads the trace and prints the summary.
 pub fn run(options: &Options) -> Result<()> {
     let report = read(options)?;
     if let Some(path) = &options.html {
