@@ -1,7 +1,7 @@
 //! The `retake` command. It parses arguments, calls the other crates, and prints.
 
 #![forbid(unsafe_code)]
-// The macros panic when the stream cannot be written.
+// These macros panic when the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod check;
