@@ -95,7 +95,7 @@ enum Command {
     Mv(Deferred<commands::mv::Options>),
     /// Remove recordings
     Rm(Deferred<commands::rm::Options>),
-    /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
+    /// Print, summarise, rewrite, convert and recover DataSeries files, such as traces
     Ds(Deferred<commands::ds::Options>),
     /// Show or keep the system calls of a program, or of a recording, with all their data
     Trace(Box<Deferred<commands::trace::Options>>),

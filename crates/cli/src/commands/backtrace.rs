@@ -52,15 +52,15 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// This process of the tree, by its number while recording or by the name of its program
+    /// The process: its number while recording, or the name of its program
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
-    /// Where else than at the crash or the exit: see retake debug
+    /// Look at this place instead of the crash or the exit: see retake debug
     #[arg(long, value_name = "PLACE", value_parser = debug::place)]
     at: Option<Destination>,
 
-    /// How many events before are shown
+    /// Show this many events before it
     #[arg(long, value_name = "COUNT", default_value_t = EVENTS)]
     events: u64,
 
@@ -68,7 +68,7 @@ pub struct Options {
     #[arg(long, value_name = "PATH", default_value = "gdb")]
     gdb: PathBuf,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -22,7 +22,7 @@ Environment:
   RETAKE_CC, RETAKE_CXX  the compiler that is called: gcc and g++, or others of that kind
 ")]
 pub struct Options {
-    /// What the compiler is called with
+    /// Arguments of the compiler
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
 }

@@ -43,8 +43,8 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Of this process of the tree, by its number while recording or by the name of its program;
-    /// else of the one that crashed, or the first
+    /// The process: its number while recording, or the name of its program. Without it, the one
+    /// that crashed, or the first
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
@@ -53,19 +53,19 @@ pub struct Options {
     #[arg(long, value_name = "PLACE", value_parser = place)]
     at: Vec<Destination>,
 
-    /// Keep a place each time that the replay has gone on for so long
+    /// Keep a place after every SECONDS of replay
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "at")]
     every: Option<f64>,
 
-    /// List those that are kept
+    /// List the kept checkpoints
     #[arg(long, conflicts_with_all = ["at", "every", "delete", "process"])]
     list: bool,
 
-    /// The list as JSON
+    /// Print the list as JSON
     #[arg(long, requires = "list")]
     json: bool,
 
-    /// Delete one, by its number, or `all`. May be given several times
+    /// Delete the checkpoint with this number, or `all`. May be given several times
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "every", "process"])]
     delete: Vec<String>,
 }

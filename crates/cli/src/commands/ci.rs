@@ -37,7 +37,7 @@ Examples:
   retake ci --chaos --until-failure -n 50 -- ./test_queue
 ")]
 pub struct Options {
-    /// Where packed recordings of failures go
+    /// The folder for packed recordings of failures
     #[arg(short, long, value_name = "DIR", default_value = "retake-failures")]
     out: PathBuf,
 
@@ -49,7 +49,7 @@ pub struct Options {
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = quantity::size)]
     max_size: u64,
 
-    /// End the command after so many seconds; who waits for whom is told then
+    /// End the command after SECONDS, and print which threads wait for each other
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
@@ -61,7 +61,7 @@ pub struct Options {
     #[arg(long)]
     until_failure: bool,
 
-    /// With --until-failure, how many times at most
+    /// With --until-failure, the most runs
     #[arg(short = 'n', long, value_name = "N", requires = "until_failure",
         value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,

@@ -19,7 +19,7 @@ Examples:
   retake completions fish > ~/.config/fish/completions/retake.fish
 ")]
 pub struct Options {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

@@ -45,8 +45,8 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Debug this process of the tree, by its number while recording or by the name of its program:
-    /// the last that it executed, or an earlier one
+    /// Debug this process: its number while recording, or the name of a program, which may be the
+    /// last that the process executed or an earlier one
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
@@ -69,17 +69,17 @@ pub struct Options {
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "gdb_arguments")]
     serve: Option<String>,
 
-    /// Speak the Debug Adapter Protocol, as VS Code and other editors do, on standard input and
-    /// output; with --serve, there
+    /// Speak the Debug Adapter Protocol of VS Code and other editors, on standard input and output
+    /// or at the address of --serve
     #[arg(long, conflicts_with = "gdb_arguments")]
     dap: bool,
 
-    /// Getting somewhere that takes as long leaves a checkpoint there, so that the next session
-    /// begins there at once; see retake checkpoint
+    /// Keep a checkpoint at a place that takes at least SECONDS to reach, so that later sessions
+    /// begin there at once; see retake checkpoint
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
     checkpoint_after: f64,
 
-    /// Use no checkpoints that were kept, and keep none
+    /// Neither use nor keep checkpoints
     #[arg(long, conflicts_with = "checkpoint_after")]
     no_checkpoints: bool,
 

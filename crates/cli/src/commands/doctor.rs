@@ -18,7 +18,7 @@ Examples:
   retake doctor --json
 ")]
 pub struct Options {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

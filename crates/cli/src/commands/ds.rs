@@ -49,7 +49,7 @@ enum Command {
     Repack(repack::Options),
     /// Count and summarise records, by groups
     Stat(stat::Options),
-    /// Save what is whole in a damaged file
+    /// Save the undamaged parts of a damaged file
     Recover(recover::Options),
     /// Make Parquet files of a DataSeries file
     Export(export::Options),
@@ -158,7 +158,7 @@ enum FormatName {
 /// Names of [`BytesStyle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BytesName {
-    /// Text, with escapes for what is none
+    /// Text, with escapes for other bytes
     Escaped,
     /// Hexadecimal digits
     Hex,

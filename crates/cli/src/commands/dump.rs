@@ -61,7 +61,7 @@ pub struct Options {
     call: Vec<u16>,
 
     /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash,
-    /// end, compare; and of what the supervisor notes: thread, time, dropped
+    /// end, compare; and of the supervisor's: thread, time, dropped
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
 

@@ -45,7 +45,7 @@ pub struct Options {
     #[arg(long)]
     verify: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

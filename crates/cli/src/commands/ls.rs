@@ -25,15 +25,15 @@ Examples:
   retake ls --json | jq -r '.recordings[] | select(.metadata.outcome.exit.exited != 0) | .name'
 ")]
 pub struct Options {
-    /// The largest first, the latest first, or by name
+    /// Sort by size (the largest first), by time (the latest first), or by name
     #[arg(long, value_enum, value_name = "BY", default_value_t = Sort::Name)]
     sort: Sort,
 
-    /// Only the names, one a line
+    /// Print only the names, one a line
     #[arg(long, conflicts_with = "json")]
     names: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(short, long, conflicts_with = "threads")]
     wall_clock: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     root: PathBuf,
 
-    /// Make what the trace must have found
+    /// Make the files that the trace must have found
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", num_args = 0..=1,
         require_equals = true, default_missing_value = "always")]
     prepare: Prepare,
@@ -61,24 +61,24 @@ pub struct Options {
     #[arg(long, value_name = "SPEED", default_value = "asap", value_parser = speed)]
     speed: retake_reanimate::Speed,
 
-    /// Threads at most; if more threads of the trace live at the same time, some share one
+    /// The most threads to use. If more threads of the trace live at the same time, some share one
     #[arg(long, value_name = "N", default_value = "256")]
     threads: NonZeroU32,
 
-    /// What to do at a call that does something else than the trace says
+    /// What to do when a call differs from the trace
     #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
     on_mismatch: OnMismatch,
 
-    /// Leave out calls that reserve more room on disk than this, in bytes
+    /// Leave out calls that reserve more than BYTES on disk
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
     allocation_limit: u64,
 
-    /// Compare the tree at ORIGINAL with the one that came out; it was at PATH when traced, if not
+    /// Compare the resulting tree with the one at ORIGINAL, which was at PATH when traced, if not
     /// at the same place
     #[arg(long, value_name = "ORIGINAL[=PATH]")]
     compare: Vec<OsString>,
 
-    /// Compare what came out with a manifest that `retake trace --manifest` took
+    /// Compare the resulting tree with a manifest of `retake trace --manifest`
     #[arg(long, value_name = "MANIFEST")]
     verify_tree: Vec<PathBuf>,
 
@@ -94,7 +94,7 @@ enum Prepare {
     Auto,
     /// In any case
     Always,
-    /// Never: all is there
+    /// Never: everything is there
     Never,
 }
 

@@ -53,14 +53,14 @@ pub struct Options {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// How often the state of memory is noted, so that replay can compare: at `full`, at every
-    /// point where that is possible, which is slow; `sampled` at few enough to cost nothing
-    /// noticeable; `off`, never
+    /// How often the state of memory is recorded, so that replay can compare it. `full`: at every
+    /// possible point, which is slow. `sampled`: so rarely that the cost is not noticeable. `off`:
+    /// never
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Check::Sampled)]
     check: Check,
 
-    /// Rewrite no machine code: every system call takes the slow path. Helps to tell whose fault a
-    /// misbehaviour is
+    /// Rewrite no machine code: every system call takes the slow path. Helps to find the cause of a
+    /// misbehaviour
     #[arg(long)]
     no_fast_path: bool,
 
@@ -69,8 +69,7 @@ pub struct Options {
     #[arg(long)]
     chaos: bool,
 
-    /// Make the random choices of --chaos that this number stands for; `retake info` shows the one
-    /// a recording was made with
+    /// The seed for the random choices of --chaos; `retake info` shows the seed of a recording
     #[arg(long, value_name = "N", requires = "chaos")]
     seed: Option<u64>,
 
@@ -81,28 +80,28 @@ pub struct Options {
     #[arg(long)]
     until_failure: bool,
 
-    /// With --until-failure, how many times at most
+    /// With --until-failure, the most runs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, requires = "until_failure",
         value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
 
-    /// End the program, and all it started, after so many seconds: with SIGTERM, two seconds later
-    /// with SIGKILL
+    /// After SECONDS, end the program and everything that it started: with SIGTERM, and two seconds
+    /// later with SIGKILL
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Make an image of each process so often (10s, 200ms), from which `retake debug` and `retake
-    /// replay --from` can begin. The program stands still meanwhile, for some milliseconds where
-    /// its memory is large. See docs/IMAGES.md for what images there are not
+    /// Make an image of each process every TIME (10s, 200ms), from which `retake debug` and `retake
+    /// replay --from` can begin. The program is stopped meanwhile, for some milliseconds if its
+    /// memory is large. See docs/IMAGES.md for the limits
     #[arg(long, value_name = "TIME", value_parser = interval,
         conflicts_with_all = ["chaos", "keep_last"])]
     image_every: Option<Duration>,
 
-    /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon
-    /// as the events take more than SIZE (64M, 2G), or that ended longer than TIME ago (30min, 12h,
-    /// 2d). What is kept can be replayed as ever; `retake info` says what was left out. Processes
-    /// that run, their parents, and those that shared memory or mapped files with others stay: the
-    /// recording of a single process that runs for days grows with it
+    /// Keep a long recording small: drop processes that have ended, the oldest first, when the
+    /// events take more than SIZE (64M, 2G), or when they ended longer than TIME ago (30min, 12h,
+    /// 2d). The rest can be replayed as usual; `retake info` says what was dropped. Running
+    /// processes, their parents, and processes that shared memory or mapped files with others are
+    /// kept. So the recording of a single process that runs for days grows all the time
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
@@ -119,8 +118,8 @@ pub struct Options {
     max_size: Option<u64>,
 
     /// Also keep the data that the kernel moves between descriptors (sendfile, splice,
-    /// copy_file_range), which replay does without: only then does a trace made of the recording
-    /// have them (retake trace --from). The recording grows by as much
+    /// copy_file_range). Replay does not need them, but only with them does a trace made of the
+    /// recording have them (retake trace --from). The recording grows by their size
     #[arg(long)]
     moved_data: bool,
 
@@ -155,11 +154,11 @@ pub struct Options {
 /// See [`retake_record::OnFull`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum OnFull {
-    /// The program stands still until there is room
+    /// Stop the program until there is space
     Stop,
-    /// What is over is left out, the oldest first
+    /// Drop processes that have ended, the oldest first
     DropOldest,
-    /// The program is ended
+    /// End the program
     End,
 }
 

@@ -53,13 +53,12 @@ pub struct Options {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Say at the end what the replay cost: time, rate, and the search for places between events
+    /// At the end, print what the replay cost: time, rate, and the search for places between events
     /// where threads were stopped
     #[arg(long)]
     statistics: bool,
 
-    /// Whether to compare the state of memory where the recording notes it; `full` and `sampled`
-    /// compare all that is noted
+    /// Whether to compare memory with the recorded states; `full` and `sampled` compare all of them
     #[arg(long, value_enum, value_name = "LEVEL")]
     check: Option<Check>,
 
@@ -90,13 +89,13 @@ pub struct Options {
         "check"])]
     profile: Option<PathBuf>,
 
-    /// How many places --profile looks at, at most
+    /// The most samples that --profile takes
     #[arg(long, value_name = "COUNT", default_value_t = 500, requires = "profile",
         value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
 
-    /// The process for --until, --profile and --from, by its number while recording or by the name
-    /// of its program
+    /// The process for --until, --profile and --from: its number while recording, or the name of
+    /// its program
     #[arg(short, long, value_name = "PID|NAME", conflicts_with = "trace_calls")]
     process: Option<String>,
 }

@@ -44,7 +44,7 @@ pub struct Options {
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     text: Vec<String>,
 
-    /// How hard Zstandard compresses, from 1 to 22
+    /// Compression level of Zstandard, from 1 to 22
     #[arg(short, long, value_name = "LEVEL", default_value_t = 3,
         value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,

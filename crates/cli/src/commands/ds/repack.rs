@@ -30,7 +30,7 @@ pub struct Options {
     #[command(flatten)]
     write: WriteArguments,
 
-    /// How hard zlib and bz2 try, from 1 to 9
+    /// Compression level of zlib and bz2, from 1 to 9
     #[arg(short, long, value_name = "LEVEL", default_value_t = 6,
         value_parser = clap::value_parser!(u8).range(1..=9))]
     level: u8,

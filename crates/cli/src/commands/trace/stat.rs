@@ -32,7 +32,7 @@ pub struct Options {
     #[arg(short = 'S', long, value_enum, value_name = "ORDER", default_value = "time")]
     summary_sort_by: SummaryOrder,
 
-    /// Show so many files
+    /// Show COUNT files
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30)]
     files: usize,
 

@@ -23,8 +23,8 @@ pub struct Options {
     #[arg(short = 'U', long, value_enum, value_delimiter = ',', value_name = "COLUMNS")]
     summary_columns: Vec<SummaryColumn>,
 
-    /// Times of the summary from entry to return: always done, accepted for those who are used to
-    /// it
+    /// Times of the summary from entry to return. They always are; the option is accepted for
+    /// compatibility
     #[arg(short = 'w', long)]
     summary_wall_clock: bool,
 }
