@@ -195,7 +195,7 @@ fn ended_from_outside<'a>(
     report.tell(waits, &known);
 }
 
-/// The last `count` events of the thread that crashed, and its crash.
+/// The crash of a thread, with `count` events before it.
 fn events_before(recording: &Recording, crash: &Crash, count: u64) -> Result<Vec<JsonEvent>> {
     let options = TextOptions { string_bytes: STRING_BYTES, ..TextOptions::default() };
     let Some(StreamSummary { info, .. }) =

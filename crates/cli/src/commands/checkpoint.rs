@@ -93,8 +93,8 @@ fn keep(recording: &Recording, options: &Options) -> Result<()> {
     let target = target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
     let session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
-    // Existing checkpoints help to reach a place, but with `--every` all of the time counts as
-    // replay.
+    // Existing checkpoints help to reach places. `--every` does not use them, because they would
+    // make the intervals uneven.
     let mut session = session.with_kept(Keeping { uses: options.every.is_none(), after: None });
     let mut output = Output::new();
     match options.every {
