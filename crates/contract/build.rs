@@ -1,4 +1,4 @@
-//! Makes the Rust side of the contract.
+//! Generates the Rust side of the contract.
 
 use std::path::PathBuf;
 

@@ -11,7 +11,8 @@ const FLAGS: &[&str] = &[
     "-fno-builtin",
     "-nostdlib",
     "-static",
-    "-fpie", // the fixed address is far above 2 GB: everything relative to the program counter
+    // The fixed address is far above 2 GB, so code must address relative to the program counter.
+    "-fpie",
     "-no-pie",
     "-mgeneral-regs-only",
     "-mno-red-zone",
@@ -28,7 +29,7 @@ const FLAGS: &[&str] = &[
     "-Wl,-z,max-page-size=4096",
 ];
 
-/// Folders of the runtime, from the ground up, and what is generated.
+/// The folders of the runtime: its floors from the ground up, and the generated code.
 const FLOORS: [&str; 9] =
     ["base", "log", "order", "place", "signals", "mode", "calls", "entry", "gen"];
 
@@ -61,7 +62,8 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CC");
 }
 
-/// Each source by itself, so that a test can read from the objects who calls whom. In parallel.
+/// Compiles each source separately, in parallel. A test reads the calls between files from the
+/// objects.
 fn compile(compiler: &str, root: &Path, folder: &Path, sources: &[PathBuf]) -> Vec<PathBuf> {
     let target = folder.join("objects");
     let _ = std::fs::remove_dir_all(&target);
@@ -93,7 +95,7 @@ fn run(command: &mut Command) {
     assert!(status.success(), "the runtime does not compile");
 }
 
-/// The C side of the contract.
+/// Writes the C headers of the contract.
 fn write_contract(source: &Path, target: &Path) {
     println!("cargo:rerun-if-changed={}", source.display());
     println!("cargo:rerun-if-env-changed={}", retake_contract_gen::SCRAMBLE);

@@ -1,4 +1,4 @@
-//! How often memory is compared, as an option.
+//! The option `--check`: how often memory is compared.
 
 use clap::ValueEnum;
 use retake_recording::CheckLevel;
@@ -15,7 +15,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// As the runtime is told.
+    /// The runtime options for this level.
     pub fn session_options(self) -> retake_supervisor::Options {
         retake_supervisor::Options {
             check_full: self == Self::Full,

@@ -1,4 +1,4 @@
-//! What recording needs of a machine, each tried out or looked up.
+//! The requirements of recording. Each is tried out or looked up on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,43 +13,43 @@ use serde::Serialize;
 use crate::machine;
 use crate::text;
 
-/// The oldest kernel with all that is used.
+/// The oldest kernel that has all features that recording uses.
 const GOOD_KERNEL: (u32, u32) = (6, 7);
 /// The oldest kernel on which a program can dispatch its system calls to itself.
 const OLDEST_KERNEL: (u32, u32) = (5, 11);
-/// Less free space than this is worth a word.
+/// Below this much free space, the check reports a limit.
 const LITTLE_SPACE_BYTES: u64 = 1 << 30;
-/// Less than this is not enough for anything.
+/// Below this much free space, nothing can be recorded.
 const NO_SPACE_BYTES: u64 = 1 << 24;
-/// Segments that some recordings of large programs need at a time.
+/// The number of segments that recordings of large programs may need at the same time.
 const ENOUGH_SEGMENTS: u64 = 1024;
 const ENOUGH_THREADS: u64 = 1024;
-/// A session's fixed segments and a few rings, in bytes.
+/// The bytes that a session's fixed segments and a few rings take.
 const ENOUGH_SEGMENT_BYTES: u64 = 128 << 20;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What.
+    /// The name of the check.
     pub name: &'static str,
-    /// How it is.
+    /// Whether recording is possible.
     pub state: State,
-    /// What was found.
+    /// What the check found.
     pub detail: String,
-    /// The command that mends it.
+    /// The command that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
 }
 
-/// Whether recording can work with it.
+/// What the result means for recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it should be.
+    /// Nothing is missing.
     Ok,
-    /// Recording works, something is slower or cannot be done.
+    /// Recording works, but something is slower or impossible.
     Limited,
-    /// Recording cannot work.
+    /// Recording is impossible.
     Missing,
 }
 
@@ -63,7 +63,7 @@ impl Check {
     }
 }
 
-/// Everything. Call it before any thread is started: one check forks.
+/// Runs all checks. It must be called before any thread is started, because one check forks.
 pub fn all() -> Vec<Check> {
     vec![
         kernel(),
@@ -98,7 +98,7 @@ fn kernel() -> Check {
     }
 }
 
-/// `6.18.5-arch1` is (6, 18).
+/// Parses the first two numbers of a release: `6.18.5-arch1` gives (6, 18).
 fn version_of(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|character: char| !character.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -184,7 +184,7 @@ fn shared_memory_limits() -> Check {
     check(State::Ok, detail)
 }
 
-/// Sets up all that a recording needs before its program runs.
+/// Checks that everything that a recording needs before its program runs can be set up.
 fn session() -> Check {
     let check = |state, detail| Check::new("session", state, detail);
     match Session::create(shared::MODE_RECORD, Options::default(), &this_processor(), None) {
@@ -253,7 +253,7 @@ fn seccomp() -> Check {
     }
 }
 
-/// Only replay needs it.
+/// Checks what only replay needs.
 fn confinement() -> Check {
     let check = |state, detail| Check::new("confinement of replay", state, detail);
     match (confinement::is_available(), confinement::landlock_version()) {
@@ -305,7 +305,7 @@ fn disk() -> Check {
     }
 }
 
-/// The folder itself, or the nearest one above it that is there.
+/// The folder itself, or its nearest ancestor that exists.
 fn existing_ancestor(folder: &Path) -> PathBuf {
     let there = folder.ancestors().find(|ancestor| ancestor.is_dir());
     there.unwrap_or(Path::new("/")).to_path_buf()
@@ -323,7 +323,7 @@ fn debugger() -> Check {
     }
 }
 
-/// Only `retake trace --method ebpf` needs it.
+/// Checks what only `retake trace --method ebpf` needs.
 fn tracing_in_kernel() -> Check {
     let name = "tracing in the kernel";
     let error = match retake_trace::ebpf::check() {

@@ -1,4 +1,5 @@
-//! Completing arguments in a shell: its script calls this program, which knows the recordings.
+//! Completes arguments in a shell. The shell's script calls this program, which knows the
+//! recordings.
 
 use std::ffi::OsStr;
 
@@ -9,19 +10,19 @@ use retake_recording::{Location, list};
 
 use crate::text;
 
-/// Set by the scripts, to the name of the shell.
+/// The environment variable that the scripts set to the name of the shell.
 pub const VARIABLE: &str = "RETAKE_COMPLETE";
-/// What arguments that name a recording are called.
+/// The value name of arguments that name a recording.
 const RECORDING: &str = "RECORDING";
 
-/// If a shell asks, answers and ends this process.
+/// If a shell asks for completions, prints them and ends this process.
 pub fn answer(command: impl Fn() -> Command) {
     if std::env::var_os(VARIABLE).is_some() {
         CompleteEnv::with_factory(move || with_recordings(command())).var(VARIABLE).complete();
     }
 }
 
-/// The command line, with what each argument can be.
+/// Adds completions to the arguments that name a recording.
 fn with_recordings(mut command: Command) -> Command {
     command.build();
     command.mut_subcommands(|subcommand| {
@@ -33,8 +34,7 @@ fn with_recordings(mut command: Command) -> Command {
     })
 }
 
-/// The names that begin so, with the commands that were recorded. What is nothing but a path is
-/// left to the shell.
+/// The recordings whose names begin so, with their commands. The shell itself completes paths.
 fn names_of(begun: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy();
     let listings =

@@ -1,4 +1,4 @@
-//! Options that are described to the parser only once their command was called: describing those of
+//! Options that are described to the parser only when their command is called. Describing those of
 //! all commands takes longer than many programs run.
 
 use clap::builder::Resettable;
@@ -18,7 +18,7 @@ impl<Options: Args> Args for Deferred<Options> {
     }
 }
 
-/// What a command is for was said where it was listed, and stays.
+/// Describes the options. The command keeps the description that the list of commands shows.
 fn described<Options: Args>(command: Command) -> Command {
     let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
     Options::augment_args(command)

@@ -1,10 +1,10 @@
-//! Why a command failed, as it is told to the user: what happened, what is likely behind it, what
-//! to try; and with which status the command then ends.
+//! The failure of a command as the user sees it: what happened, the likely cause, what to try. It
+//! also has the status with which the command ends.
 
 use std::fmt;
 use std::io;
 
-/// Exit status: replay did something else than the recording says.
+/// Exit status: replay diverged from the recording.
 pub const STATUS_DIVERGED: u8 = 120;
 /// Exit status: retake itself failed.
 pub const STATUS_FAILED: u8 = 125;
@@ -19,18 +19,18 @@ pub type Result<T> = std::result::Result<T, Failure>;
 /// A failure, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
-    /// The status to end with.
+    /// The exit status.
     pub status: u8,
     message: String,
-    /// Lines below the message, each a label and its text.
+    /// The lines below the message: a label and a text each.
     notes: Vec<(&'static str, String)>,
-    /// Standard output is a pipe that nobody reads any more.
+    /// Whether standard output is a pipe without a reader.
     broken_pipe: bool,
 }
 
 impl Failure {
-    /// A failure of retake itself. The message begins in lower case and may have indented further
-    /// lines of its own.
+    /// A failure of retake itself. The message begins in lower case. Further lines of it are
+    /// indented.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             status: STATUS_FAILED,
@@ -40,17 +40,17 @@ impl Failure {
         }
     }
 
-    /// The same, ending with another status.
+    /// The same failure with another exit status.
     pub fn with_status(self, status: u8) -> Self {
         Self { status, ..self }
     }
 
-    /// Adds what is likely behind it.
+    /// Adds the likely cause.
     pub fn likely(self, text: impl Into<String>) -> Self {
         self.note("likely", text)
     }
 
-    /// Adds what to do next.
+    /// Adds a suggestion.
     pub fn attempt(self, text: impl Into<String>) -> Self {
         self.note("try", text)
     }
@@ -60,12 +60,12 @@ impl Failure {
         self
     }
 
-    /// What the system said about something that was done to `what`.
+    /// A failed system call. `action` and `what` say what was being done.
     pub fn system(action: &str, what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(format!("cannot {action} {what}: {error}"))
     }
 
-    /// An error of writing to standard output.
+    /// A failure to write to standard output.
     pub fn output(error: &io::Error) -> Self {
         Self {
             broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
@@ -73,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// Whether this is only the reader of our output having gone, which is not worth a word.
+    /// Whether the output has lost its reader. That is not reported.
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

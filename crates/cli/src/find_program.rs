@@ -1,4 +1,4 @@
-//! Finding the program to run, by the rules of execvp.
+//! Finds the program to run, by the rules of execvp.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -9,27 +9,28 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::failure::{Failure, Result, STATUS_NOT_EXECUTABLE, STATUS_NOT_FOUND};
 
-/// Where programs are searched if PATH is not set.
+/// The search path if PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// What runs a script that does not say what runs it.
+/// The interpreter of scripts that name none.
 const SHELL: &str = "/bin/sh";
-/// How much of a file tells whether it is text.
+/// The number of bytes that decide whether a file is text.
 const LOOKED_AT_BYTES: u64 = 256;
 
-/// A program to run and the arguments for it, the name it is called by first.
+/// A program to run and its arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What the kernel is asked to execute.
+    /// The path to execute.
     pub program: PathBuf,
-    /// All arguments.
+    /// All arguments, beginning with `argv[0]`.
     pub arguments: Vec<OsString>,
 }
 
-/// Finds the program that `command` names: a path if it has a slash, else a name to be searched in
+/// Finds the program that `command` names: a path if it contains a slash, else a name to search in
 /// `search_path`.
 ///
 /// # Errors
-/// With the statuses of a shell: 127 if there is no such program, 126 if it may not be executed.
+/// Failures have the statuses of a shell: 127 if there is no such program, 126 if it may not be
+/// executed.
 pub fn find(command: &[OsString], search_path: Option<&OsStr>) -> Result<Found> {
     let name = command.first().ok_or_else(|| Failure::new("no program to run is given"))?;
     let program = if name.as_encoded_bytes().contains(&b'/') {
@@ -41,7 +42,8 @@ pub fn find(command: &[OsString], search_path: Option<&OsStr>) -> Result<Found> 
     };
     let mut arguments = command.to_vec();
     if is_bare_script(&program) {
-        // As execvp does: the shell gets the path where its own name would not help it.
+        // As in execvp, the path replaces the name: the shell could not find the script by its
+        // name.
         arguments.splice(..1, [OsString::from(SHELL), program.into_os_string()]);
         return Ok(Found { program: SHELL.into(), arguments });
     }
@@ -92,7 +94,8 @@ pub fn status_of(error: &io::Error) -> u8 {
     }
 }
 
-/// Whether the file is text without an interpreter's name: no kernel executes it, a shell reads it.
+/// Whether the file is text that names no interpreter. The kernel refuses to execute it, and a
+/// shell reads it.
 fn is_bare_script(path: &Path) -> bool {
     let mut beginning = Vec::new();
     let read =

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::text::Moment;
 
-/// What every event has, and what its kind adds. Hashes and addresses are hexadecimal text: not
-/// every reader of JSON keeps 64 bits of a number.
+/// The fields of every event, and those of its kind. Hashes and addresses are hexadecimal text,
+/// because some readers of JSON keep fewer than 64 bits of a number.
 #[derive(Debug, Serialize)]
 pub struct JsonEvent {
     stream: u32,
@@ -24,17 +24,17 @@ pub struct JsonEvent {
     time: Option<JsonTime>,
     #[serde(flatten)]
     details: Details,
-    /// As `retake dump` prints it.
+    /// The event as `retake dump` prints it.
     text: String,
 }
 
-/// When it happened.
+/// The time of the event.
 #[derive(Debug, Serialize)]
 struct JsonTime {
     time: Moment,
-    /// Since recording began.
+    /// Nanoseconds since recording began.
     elapsed_ns: u64,
-    /// Otherwise it happened then or later.
+    /// If false, the event happened at this time or later.
     time_is_exact: bool,
 }
 
@@ -82,7 +82,7 @@ enum Details {
         count: u64,
     },
     Forced {
-        /// What it was stopped for, if not for the baton.
+        /// The signal for which the thread was stopped; absent if it was stopped for the baton.
         #[serde(skip_serializing_if = "Option::is_none")]
         signal: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ struct JsonCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'static str>,
     arguments: Vec<JsonArgument>,
-    /// Absent if what became of the call is in the next event.
+    /// Absent if the next event has the result.
     result: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'static str>,
@@ -173,7 +173,7 @@ struct JsonArgument {
     outputs: Vec<JsonData>,
 }
 
-/// Memory that belongs to an argument. `bytes` may be only the beginning.
+/// The memory of an argument. `bytes` may be only its beginning.
 #[derive(Debug, Serialize)]
 struct JsonData {
     address: String,
@@ -208,7 +208,7 @@ impl JsonEvent {
         }
     }
 
-    /// The same, with when it happened.
+    /// The same event with its time.
     pub fn at(self, time: Option<(&TimeScale, EventTime)>) -> Self {
         let time = time.map(|(scale, EventTime { ns, is_exact })| JsonTime {
             time: Moment(scale.unix_ns(ns)),
@@ -223,7 +223,7 @@ impl JsonEvent {
         self.event
     }
 
-    /// As `retake dump` prints it.
+    /// The event as `retake dump` prints it.
     pub fn text(&self) -> &str {
         &self.text
     }

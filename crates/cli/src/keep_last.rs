@@ -4,10 +4,10 @@ use retake_record::KeepLast;
 
 use crate::quantity::{self, Quantity};
 
-/// Less is not worth its while: a single chunk may have so much.
+/// The least size. A single chunk can be as large.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Reads `64M`, `2G`, `30min`, `12h`.
+/// Parses a limit: `64M`, `2G`, `30min`, `12h`.
 pub fn parse(text: &str) -> Result<KeepLast, String> {
     match quantity::either(text)? {
         Quantity::Size(bytes) if bytes < LEAST_BYTES => Err("the least is 1M".to_owned()),
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<KeepLast, String> {
     }
 }
 
-/// As the user would type it, for the recording's settings.
+/// The limit as a user would type it, for the recording's settings.
 pub fn text(limit: KeepLast) -> String {
     match limit {
         KeepLast::Bytes(bytes) => quantity::size_text(bytes),

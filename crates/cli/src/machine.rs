@@ -1,4 +1,4 @@
-//! What is noted of the machine when recording, and compared when replaying.
+//! The machine's description: noted when recording, and compared when replaying.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,9 +7,9 @@ use retake_kernel::cpuid;
 use retake_recording::Machine;
 use retake_supervisor::this_processor;
 
-/// Features of the processor that programs find and use by themselves, as /proc/cpuinfo calls them.
-/// Missing are those that the runtime hides from programs (RDRAND and the like), and those only a
-/// kernel can use.
+/// Processor features that programs detect and use by themselves, as named in /proc/cpuinfo.
+/// Features that the runtime hides from programs (such as RDRAND) are not listed, nor are those
+/// that only a kernel can use.
 const FEATURES: &[&str] = &[
     "pni",
     "ssse3",
@@ -56,10 +56,10 @@ const FEATURES: &[&str] = &[
     "ospke",
 ];
 
-/// Families of features, by the beginning of their names.
+/// Prefixes of the names of features that are used in the same way.
 const FEATURE_FAMILIES: &[&str] = &["avx512", "amx_", "avx10"];
 
-/// This machine. What it does not say is left empty.
+/// Describes this machine. Unknown values are empty.
 pub fn this_machine() -> Machine {
     let processor = cpuid::description();
     Machine {
@@ -70,13 +70,13 @@ pub fn this_machine() -> Machine {
     }
 }
 
-/// As `uname -r` says it.
+/// The kernel release that `uname -r` prints.
 pub fn kernel_release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
 
-/// Those of `needed` that this machine lacks.
+/// The features in `needed` that this machine lacks.
 pub fn missing_features(needed: &[String]) -> Vec<String> {
     let flags: BTreeSet<&str> = flags(cpuid::description()).collect();
     let missing = needed.iter().filter(|name| !flags.contains(name.as_str()));
@@ -94,7 +94,7 @@ fn flags(processor: &str) -> impl Iterator<Item = &str> {
     field(processor, "flags").unwrap_or_default().split_ascii_whitespace()
 }
 
-/// The first field of that name.
+/// The first field with this name.
 fn field<'text>(processor: &'text str, name: &str) -> Option<&'text str> {
     processor.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

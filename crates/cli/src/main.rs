@@ -1,7 +1,7 @@
-//! The `retake` command: parses, calls, prints. What it does is in the crates it calls.
+//! The `retake` command. It parses arguments, calls the other crates, and prints.
 
 #![forbid(unsafe_code)]
-// They panic where the stream cannot be written.
+// These macros panic when the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod check;
@@ -95,7 +95,7 @@ enum Command {
     Mv(Deferred<commands::mv::Options>),
     /// Remove recordings
     Rm(Deferred<commands::rm::Options>),
-    /// Print, summarise, rewrite, convert and recover DataSeries files, which traces are
+    /// Print, summarise, rewrite, convert and recover DataSeries files, such as traces
     Ds(Deferred<commands::ds::Options>),
     /// Show or keep the system calls of a program, or of a recording, with all their data
     Trace(Box<Deferred<commands::trace::Options>>),
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
 fn conclude(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // As every other program ends whose reader is gone.
+        // Like any program whose output has lost its reader.
         Err(failure) if failure.is_broken_pipe() => retake_kernel::signals::end_as(SIGPIPE),
         Err(failure) => {
             retake_kernel::tell!("error: {failure}");
@@ -168,7 +168,8 @@ fn conclude(result: Result<()>) -> ExitCode {
     }
 }
 
-/// A panic ends the process, whatever thread it is in: others would wait for that thread for ever.
+/// Makes a panic in any thread end the process. Otherwise other threads might wait for that thread
+/// for ever.
 fn abort_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -177,12 +178,12 @@ fn abort_on_panic() {
     }));
 }
 
-/// The wait status of a process that a closed pipe killed.
+/// The wait status of a process killed by SIGPIPE.
 const SIGPIPE: i32 = 13;
 
-/// Prints help, or what is wrong with the command line.
+/// Prints the help, or an error about the command line.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Nobody is left to be told if this fails.
+    // If this fails, there is nowhere to report it.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(STATUS_FAILED) } else { ExitCode::SUCCESS }
 }

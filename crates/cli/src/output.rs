@@ -1,5 +1,4 @@
-//! Standard output: buffered, coloured where somebody looks at it, and quiet when nobody reads any
-//! more.
+//! Standard output: buffered, coloured on a terminal, and quiet when its reader has gone.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -9,22 +8,22 @@ use serde::Serialize;
 use crate::failure::{Failure, Result};
 use crate::text;
 
-/// How a piece of text is emphasised.
+/// The emphasis of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Headings, names.
+    /// Headings and names.
     Bold,
-    /// What is there but matters less.
+    /// Less important text.
     Faint,
     /// Something good.
     Green,
-    /// Something to look at.
+    /// Something that needs attention.
     Yellow,
     /// Something bad.
     Red,
 }
 
-/// Where all that a command has to say goes.
+/// The output of a command.
 #[derive(Debug)]
 pub struct Output {
     writer: Writer,
@@ -32,7 +31,7 @@ pub struct Output {
     has_colour: bool,
 }
 
-/// Standard output, or text that is kept.
+/// Standard output, or a buffer in memory.
 #[derive(Debug)]
 enum Writer {
     Standard(BufWriter<StdoutLock<'static>>),
@@ -56,7 +55,7 @@ impl Write for Writer {
 }
 
 impl Output {
-    /// What `print` would print on something that is no terminal, as text.
+    /// Returns as text what `print` writes to an output that is not a terminal.
     pub fn in_words(print: impl FnOnce(&mut Self) -> Result<()>) -> Result<String> {
         let mut output =
             Self { writer: Writer::Kept(Vec::new()), is_terminal: false, has_colour: false };
@@ -80,7 +79,7 @@ impl Output {
         }
     }
 
-    /// How many columns a line has room for; `None` where that does not matter.
+    /// The width of the terminal in columns; `None` if the output is not a terminal.
     pub fn width(&self) -> Option<usize> {
         if !self.is_terminal {
             return None;
@@ -89,7 +88,7 @@ impl Output {
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
     }
 
-    /// The text with the codes for a style around it, if there is colour.
+    /// The text in a style, if the output has colour.
     pub fn styled(&self, style: Style, text: impl Display) -> String {
         let code = match style {
             Style::Bold => "1",
@@ -104,7 +103,7 @@ impl Output {
     /// Writes a line.
     ///
     /// # Errors
-    /// If it cannot be written; also if nobody reads any more.
+    /// The line cannot be written, or the output has lost its reader.
     pub fn line(&mut self, text: impl Display) -> Result<()> {
         writeln!(self.writer, "{text}").map_err(|error| Failure::output(&error))
     }
@@ -134,7 +133,7 @@ impl Output {
         self.line(serde_json::to_string(value).expect("keys are strings"))
     }
 
-    /// Writes what is still held back: what comes next takes a while.
+    /// Writes the buffered text. Used before an operation that takes a while.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -142,7 +141,7 @@ impl Output {
         self.writer.flush().map_err(|error| Failure::output(&error))
     }
 
-    /// Writes what is still held back. Every command ends with this.
+    /// Writes the buffered text. Every command ends with this.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -151,16 +150,16 @@ impl Output {
     }
 }
 
-/// Text in columns, all but the last padded to the same width.
+/// Text in columns. All but the last column are padded.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
-    /// Columns that are aligned to the right, numbers mostly.
+    /// The columns that are aligned to the right, mostly numbers.
     right: Vec<usize>,
 }
 
 impl Table {
-    /// A table with these headings, some columns aligned to the right.
+    /// An empty table with these headings. `right` has the columns to align to the right.
     pub fn new(headings: &[&str], right: &[usize]) -> Self {
         let headings = headings.iter().map(|heading| (*heading).to_owned());
         Self { rows: vec![headings.collect()], right: right.to_vec() }
@@ -171,7 +170,7 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// Prints it; on a terminal the last column is cut where the line ends.
+    /// Prints the table. On a terminal the last column is cut at the end of the line.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -183,7 +182,7 @@ impl Table {
         Ok(())
     }
 
-    /// Its lines, none wider than the terminal if the last column has room at all.
+    /// The lines of the table. They fit the terminal unless the other columns alone are wider.
     fn lines(&self, terminal: Option<usize>) -> Vec<String> {
         let last = self.rows[0].len() - 1;
         let width_of = |column: usize| self.rows.iter().map(|row| text::width(&row[column])).max();
@@ -212,7 +211,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Columns are as wide as terminals show them: CJK and emoji take two, combining marks none.
+    /// Columns have the width that terminals show: CJK characters and emoji take two columns,
+    /// combining marks none.
     #[test]
     fn columns_are_aligned_whatever_is_in_them() {
         let mut table = Table::new(&["NAME", "SIZE", "COMMAND"], &[1]);

@@ -1,4 +1,4 @@
-//! The processes of a recording, put together from its streams.
+//! The processes of a recording, assembled from its streams.
 
 use std::collections::HashMap;
 
@@ -11,67 +11,68 @@ use serde::Serialize;
 use crate::failure::{Failure, Result};
 use crate::text::Moment;
 
-/// A process: the stream of its first thread, and what its further threads add.
+/// A process: the stream of its first thread, with totals over all its threads.
 #[derive(Debug, Clone, Serialize)]
 pub struct Process {
-    /// Number of the first thread's stream.
+    /// The number of the first thread's stream.
     pub stream: u32,
-    /// Stream of the thread that started it.
+    /// The stream of the thread that started it.
     pub parent_stream: Option<u32>,
-    /// Number of the process that started it.
+    /// The pid of the process that started it.
     pub parent_pid: Option<i32>,
-    /// Its number while recording.
+    /// Its pid while recording.
     pub pid: i32,
-    /// The program it ran last: what was passed to exec, or its parent's if it executed none.
+    /// The program it ran last: the one passed to exec, or its parent's if it executed none.
     pub program: Option<String>,
-    /// What it was called with, as far as that was recorded.
+    /// The program's arguments, as far as they were recorded.
     pub arguments: Vec<String>,
-    /// How many times it executed a program.
+    /// The number of programs it executed.
     pub exec_count: u64,
-    /// How many threads it had, the first included.
+    /// The number of its threads, with the first.
     pub thread_count: u64,
-    /// Events of all its threads.
+    /// The number of events of all its threads.
     pub event_count: u64,
     /// How it ended.
     pub end: End,
-    /// When it began, in milliseconds since recording began; absent if nobody knows.
+    /// The start in milliseconds since recording began; absent if unknown.
     pub started_ms: Option<f64>,
-    /// When its last thread ended; if the recording was cut, as far as is known.
+    /// The end of its last thread. If the recording was cut, the last known time.
     pub ended_ms: Option<f64>,
-    /// When that was.
+    /// The start as time of day.
     pub started_at: Option<Moment>,
-    /// When that was.
+    /// The end as time of day.
     pub ended_at: Option<Moment>,
-    /// Its threads, the first one first.
+    /// Its threads, the first thread first.
     pub threads: Vec<Thread>,
 }
 
 /// A thread of a process.
 #[derive(Debug, Clone, Serialize)]
 pub struct Thread {
-    /// Its stream.
+    /// The number of its stream.
     pub stream: u32,
-    /// Its number while recording.
+    /// Its tid while recording.
     pub tid: i32,
-    /// Its events.
+    /// The number of its events.
     pub event_count: u64,
-    /// How often it got the baton from another thread.
+    /// The number of times that it got the baton from another thread.
     pub turns: u64,
-    /// How often it was stopped between events.
+    /// The number of times that it was stopped between events.
     pub forced: u64,
-    /// System calls; absent, as the other counts that follow, if the recording was cut.
+    /// The number of its system calls. This and the following counts are absent if the recording
+    /// was cut.
     pub calls: Option<u64>,
-    /// Of them, those that were caught by dispatch instead of patched code.
+    /// The number of those calls that came by dispatch, not from patched code.
     pub dispatched_calls: Option<u64>,
-    /// Signals that were delivered.
+    /// The number of signals delivered to it.
     pub signals: Option<u64>,
-    /// How often it waited for the baton.
+    /// The number of times that it waited for the baton.
     pub waits: Option<u64>,
-    /// How long it waited in all.
+    /// The total time of these waits.
     pub waited_ms: Option<f64>,
-    /// When it began, in milliseconds since recording began; absent if nobody knows.
+    /// The start in milliseconds since recording began; absent if unknown.
     pub started_ms: Option<f64>,
-    /// When it ended.
+    /// The end; absent if unknown.
     pub ended_ms: Option<f64>,
 }
 
@@ -97,8 +98,8 @@ impl Thread {
     }
 }
 
-/// What the supervisor noted of each thread that ended, by stream. What cannot be read is not
-/// known.
+/// The supervisor's account of each thread that ended, by stream. Accounts that cannot be read are
+/// left out.
 fn accounts(recording: &Recording) -> HashMap<u32, ThreadAccount> {
     let mut accounts = HashMap::new();
     for stream in recording.streams().filter(|stream| stream.info.kind == StreamKind::Supervisor) {
@@ -118,15 +119,15 @@ fn accounts(recording: &Recording) -> HashMap<u32, ThreadAccount> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// With this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
-    /// Its end is not in the recording any more.
+    /// Its end was dropped.
     Dropped,
-    /// Not while it was recorded.
+    /// Its end was not recorded.
     Unknown,
-    /// It was killed before it did anything.
+    /// It was killed before its first event.
     Unborn,
 }
 
@@ -137,7 +138,7 @@ struct Image {
     arguments: Vec<String>,
 }
 
-/// What is found in one stream.
+/// The facts found in one stream.
 #[derive(Debug)]
 struct Scan {
     image: Image,
@@ -145,19 +146,19 @@ struct Scan {
     turns: u64,
     forced: u64,
     end: End,
-    /// Of its first and its last event, since recording began.
+    /// The times of its first and its last event, since recording began.
     span_ns: Option<(u64, u64)>,
 }
 
-/// All processes, by stream, and the first damage that was met: a stream is used up to its first
-/// damaged chunk. Malformed events are passed over. Reads the whole recording.
+/// All processes in the order of their streams, and the first damage found. A damaged stream counts
+/// up to its first damaged chunk. Malformed events are skipped. Reads the whole recording.
 pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, Option<Failure>) {
     let metadata = recording.metadata();
     let first = Image {
         program: Some(metadata.command.to_string_lossy()),
         arguments: metadata.arguments.iter().map(|argument| argument.to_string_lossy()).collect(),
     };
-    // What a new process runs is what its parent ran then.
+    // A new process runs the program that its parent ran at that time.
     let mut inherited = HashMap::from([(0, first)]);
     let accounts = accounts(recording);
     let scale = recording.time_scale();
@@ -225,7 +226,7 @@ impl Scan {
         Self { image, exec_count: 0, turns: 0, forced: 0, end: End::Unknown, span_ns: None }
     }
 
-    /// Reads a stream. What each child begins with goes to `inherited`.
+    /// Reads a stream. Adds the program of each child to `inherited`.
     fn read(
         &mut self,
         recording: &Recording,
@@ -239,7 +240,7 @@ impl Scan {
         while let Some(numbered) = reader.next()? {
             if numbered.kind == Some(EventKind::Exec) {
                 self.exec_count += 1;
-                // The first program of all is started without a call.
+                // The first program of a recording is started without a call.
                 if asked_for.program.is_some() {
                     self.image = std::mem::take(&mut asked_for);
                 }
@@ -268,7 +269,7 @@ impl Scan {
 
 fn end_of(event: &EventRef<'_>) -> Option<End> {
     Some(match event.decode() {
-        // The kernel keeps eight bits.
+        // The kernel keeps only eight bits.
         Event::Exit { status, .. } => End::Exited((status & 0xff) as i32),
         Event::Fatal { signal, .. } => End::Killed(i32::from(signal.number())),
         Event::End { status } => match (status & 0x7f, status >> 8 & 0xff) {
@@ -287,7 +288,7 @@ fn image_of_exec(call: &CallRef<'_>) -> Image {
     };
     let strings_of = |argument: usize| {
         let address = call.argument(argument);
-        // The array of pointers comes with the strings.
+        // The items contain the array of pointers as well as the strings.
         call.items_of(argument, retake_model::ItemDirection::Input)
             .filter(move |item| Some(item.address()) != address || argument == first)
             .map(|item| text(item.inline_bytes()))
@@ -295,30 +296,30 @@ fn image_of_exec(call: &CallRef<'_>) -> Image {
     Image { program: strings_of(first).next(), arguments: strings_of(first + 1).collect() }
 }
 
-/// A process and where it is in the tree.
+/// A process and its position in the tree.
 #[derive(Debug)]
 pub struct Placed<'list> {
     /// The process.
     pub process: &'list Process,
-    /// What stands before its name: the lines of the tree.
+    /// The lines of the tree, which stand before its name.
     pub prefix: String,
 }
 
-/// Deeper than this, the tree is not drawn any wider.
+/// The depth below which the tree is not indented further.
 const MAX_DEPTH: usize = 30;
 
-/// The processes in the order of their tree, parents before children.
+/// The processes in the order of the tree, parents before their children.
 pub fn tree(processes: &[Process]) -> Vec<Placed<'_>> {
     let mut children: HashMap<Option<u32>, Vec<&Process>> = HashMap::new();
     for process in processes {
-        // A parent's stream was there before; a damaged recording may say otherwise, and must not
-        // send us round in circles.
+        // A parent's stream has the lower number. A damaged recording may say otherwise, and must
+        // not cause an endless loop.
         let parent = process.parent_stream.filter(|parent| *parent < process.stream);
         children.entry(parent).or_default().push(process);
     }
     let mut placed = Vec::with_capacity(processes.len());
-    // Each entry: a process, the prefix of its children's line, whether it is its parent's last,
-    // its depth.
+    // Each entry has a process, the prefix of its children's line, whether it is its parent's last
+    // child, and its depth.
     let mut pending: Vec<(&Process, String, bool, usize)> = Vec::new();
     let mut next = (None, String::new(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! A bar with rate and size, for whoever watches.
+//! A progress bar with rate and size.
 
 use std::io::IsTerminal;
 
@@ -12,7 +12,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar for what `action` names: "packing".
+    /// A bar labelled with `action`, such as "packing".
     pub fn new(action: &'static str) -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
@@ -28,7 +28,7 @@ impl Bar {
         Self { bar }
     }
 
-    /// How far it is now.
+    /// Shows the progress so far.
     pub fn show(&self, progress: Progress) {
         if self.bar.length() != Some(progress.total_bytes) {
             self.bar.set_length(progress.total_bytes);

@@ -1,25 +1,25 @@
-//! Sizes and times as options take them: `64M`, `2GB`, `30min`, `7d`.
+//! Sizes and times as values of options: `64M`, `2GB`, `30min`, `7d`.
 
 use std::time::Duration;
 
-/// Units of sizes; a `B` may follow.
+/// The units of sizes, as powers of two. A `B` may follow.
 const SIZES: [(&str, u32); 4] = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
-/// Units of times, in seconds.
+/// The units of times, in seconds.
 const TIMES: [(&str, u64); 4] = [("s", 1), ("min", 60), ("h", 3600), ("d", 86400)];
 
 /// The units of both, for messages.
 pub const UNITS: &str = "K, M, G or T of bytes, or s, min, h or d of time";
 
-/// What was typed.
+/// A size or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// Of bytes.
+    /// A number of bytes.
     Size(u64),
-    /// Of time.
+    /// A length of time.
     Time(Duration),
 }
 
-/// Reads either.
+/// Parses a size or a time.
 pub fn either(text: &str) -> Result<Quantity, String> {
     let (number, unit) = split(text, UNITS)?;
     if let Some(size) = size_in(number, unit) {
@@ -34,27 +34,27 @@ pub fn either(text: &str) -> Result<Quantity, String> {
     })
 }
 
-/// Reads a size.
+/// Parses a size.
 pub fn size(text: &str) -> Result<u64, String> {
     let units = "K, M, G or T";
     let (number, unit) = split(text, units)?;
     size_in(number, unit).unwrap_or_else(|| Err(wrong_unit(unit, units)))
 }
 
-/// Reads a time.
+/// Parses a time.
 pub fn time(text: &str) -> Result<Duration, String> {
     let units = "s, min, h or d";
     let (number, unit) = split(text, units)?;
     time_in(number, unit).unwrap_or_else(|| Err(wrong_unit(unit, units)))
 }
 
-/// As the user would type a size.
+/// A size as a user would type it.
 pub fn size_text(bytes: u64) -> String {
     let unit = SIZES.iter().rev().find(|(_, shift)| bytes.is_multiple_of(1 << shift));
     unit.map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
 }
 
-/// As the user would type a time.
+/// A time as a user would type it.
 pub fn time_text(time: Duration) -> String {
     let seconds = time.as_secs();
     let unit = TIMES.iter().rev().find(|(_, length)| seconds.is_multiple_of(*length));

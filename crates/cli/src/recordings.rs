@@ -1,4 +1,4 @@
-//! Finding and opening the recordings that the user names.
+//! Finds and opens the recordings that a user names.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,13 @@ use retake_supervisor::dropped;
 use crate::failure::{Failure, Result};
 use crate::text;
 
-/// How many warnings about one recording are printed.
+/// The number of warnings that are printed about one recording.
 const SHOWN_WARNINGS: usize = 5;
 
-/// The path of the recording that `name` means: a name in the folder of recordings, `latest`, or a
-/// path.
+/// The path of a recording: `name` is a name in the folder of recordings, `latest`, or a path.
 ///
 /// # Errors
-/// If there is none.
+/// There is no such recording.
 pub fn find(name: &OsStr) -> Result<PathBuf> {
     match Location::from_environment() {
         Ok(location) => resolve(&location.recordings, name).map_err(|error| {
@@ -29,13 +28,13 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
                 None => failure,
             }
         }),
-        // A path needs no folder of recordings.
+        // A path can be used without a folder of recordings.
         Err(_) if PathBuf::from(name).exists() => Ok(PathBuf::from(name)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The recording whose name is most like one that there is not; `None`: all are quite different.
+/// The existing recording with the most similar name; `None` if all names are too different.
 fn nearest(recordings: &Path, name: &OsStr) -> Option<String> {
     let name = name.to_string_lossy();
     let most = (name.chars().count() / 3).max(1);
@@ -49,7 +48,8 @@ fn nearest(recordings: &Path, name: &OsStr) -> Option<String> {
     (distance <= most).then_some(known)
 }
 
-/// When it was begun, in milliseconds since 1970; of one that does not say, when it was written.
+/// When the recording began, in milliseconds since 1970. Without metadata, when it was last
+/// written.
 pub fn began_unix_ms(listing: &Listing) -> u64 {
     match &listing.metadata {
         Ok(metadata) => metadata.started_unix_ms,
@@ -61,7 +61,7 @@ pub fn began_unix_ms(listing: &Listing) -> u64 {
     }
 }
 
-/// Whether somebody writes it.
+/// Whether the recording is still being made.
 pub fn is_being_recorded(listing: &Listing) -> bool {
     let is_complete = listing.metadata.as_ref().is_ok_and(|metadata| metadata.outcome.is_some());
     !is_complete
@@ -69,21 +69,21 @@ pub fn is_being_recorded(listing: &Listing) -> bool {
             .is_ok_and(|recording| recording.warnings().contains(&Warning::BeingRecorded))
 }
 
-/// Opens the recording that `name` means.
+/// Opens the recording that `name` stands for.
 ///
 /// # Errors
-/// If there is none, or it cannot be read.
+/// There is no such recording, or it cannot be read.
 pub fn open(name: &OsStr) -> Result<Recording> {
     Ok(Recording::open(&find(name)?)?)
 }
 
-/// Where its checkpoints are kept.
+/// The kept checkpoints of a recording.
 pub fn checkpoints(recording: &Recording) -> Checkpoints {
     Checkpoints::of(recording, Location::from_environment().ok().as_ref())
 }
 
-/// What `--keep-last` has left out of a recording. Where that cannot be read, it says so and goes
-/// on with nothing.
+/// What `--keep-last` has dropped from a recording. If that cannot be read, prints a warning and
+/// returns the default.
 pub fn dropped(recording: &Recording) -> Dropped {
     dropped::of_recording(recording).unwrap_or_else(|error| {
         retake_kernel::tell!("warning: what was left out of the recording cannot be read: {error}");
@@ -91,7 +91,7 @@ pub fn dropped(recording: &Recording) -> Dropped {
     })
 }
 
-/// The same for people; `None` if all is there.
+/// Describes what was dropped; `None` if nothing was.
 pub fn dropped_text(dropped: &Dropped) -> Option<String> {
     if dropped.is_nothing() {
         return None;
@@ -104,14 +104,14 @@ pub fn dropped_text(dropped: &Dropped) -> Option<String> {
     ))
 }
 
-/// Says on standard error that some processes are not there.
+/// Prints on standard error what was dropped.
 pub fn note_dropped(dropped: &Dropped) {
     if let Some(text) = dropped_text(dropped) {
         retake_kernel::tell!("note: left out: {text}");
     }
 }
 
-/// Says on standard error what is damaged or missing.
+/// Prints on standard error what is damaged or missing.
 pub fn warn(recording: &Recording) {
     let warnings = recording.warnings();
     for warning in warnings.iter().take(SHOWN_WARNINGS) {

@@ -1,4 +1,4 @@
-//! Whether a recording can be replayed by this build, on this machine.
+//! Checks that this build can replay a recording on this machine.
 
 use retake_recording::Metadata;
 use retake_replay::ReplayError;
@@ -13,7 +13,7 @@ pub fn check_replayable(metadata: &Metadata) -> Result<()> {
     check_machine(metadata)
 }
 
-/// Refuses a recording whose events another runtime wrote, or that another table describes.
+/// Refuses a recording of another runtime, contract or system-call table.
 pub fn check_build(metadata: &Metadata) -> Result<()> {
     let hashes = [
         ("system-call table", &metadata.table_hash, retake_model::TABLE_HASH.to_string()),
@@ -33,7 +33,7 @@ pub fn check_build(metadata: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Enough of a hash to tell it from others. Hostile recordings have anything in place of one.
+/// The beginning of a hash, enough to recognise it. A hostile recording may have any text instead.
 fn shown_hash(hash: &str) -> String {
     const SHOWN_DIGITS: usize = 12;
     match hash.chars().take(SHOWN_DIGITS).collect::<String>() {

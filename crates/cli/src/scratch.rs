@@ -1,4 +1,4 @@
-//! A folder for the time of a command.
+//! Temporary folders for one command.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -9,21 +9,21 @@ use retake_kernel::memory;
 
 use crate::failure::{Failure, Result};
 
-/// How many names are tried: others may have left some behind.
+/// The number of names that are tried. Earlier processes may have left some behind.
 const ATTEMPTS: u32 = 1000;
 
-/// A folder that only its owner may enter, removed with all that is in it when this is dropped.
+/// A folder that only its owner may enter. Dropping it removes the folder and its content.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// Makes one in `$TMPDIR`, else in /tmp; or in /var/tmp or /dev/shm, if only there files can be
-    /// mapped to be executed.
+    /// Creates a folder in `$TMPDIR`, else in /tmp. If files there cannot be mapped executable,
+    /// uses /var/tmp or /dev/shm where that is possible.
     ///
     /// # Errors
-    /// If none can be made.
+    /// No folder can be created.
     pub fn create() -> Result<Self> {
         let mut parent = std::env::temp_dir();
         if memory::forbids_exec(&parent) {
@@ -49,7 +49,7 @@ impl Scratch {
         )))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -57,7 +57,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing is lost with what cannot be removed.
+        // A folder that cannot be removed does no harm.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

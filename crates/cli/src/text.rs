@@ -1,5 +1,5 @@
-//! Numbers, times and names as text for people. What comes from a recording is made harmless for a
-//! terminal.
+//! Numbers, times and names as text for people. Text from a recording is made harmless for
+//! terminals.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// `999 B`, `1.2 kB`, `34.5 MB`.
+/// A size: `999 B`, `1.2 kB`, `34.5 MB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if count < 1000 {
@@ -24,7 +24,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `12 ms`, `3.4 s`, `5 min 6 s`, `7 h 8 min`.
+/// A duration: `12 ms`, `3.4 s`, `5 min 6 s`, `7 h 8 min`.
 pub fn duration(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
@@ -35,7 +35,7 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// `2026-11-21 05:27:13`, in local time; `-` for a time that no calendar has.
+/// A time such as `2026-11-21 05:27:13`, in local time; `-` for a time outside of the calendar.
 pub fn local_time(unix_milliseconds: u64) -> String {
     let timestamp = i64::try_from(unix_milliseconds)
         .ok()
@@ -46,13 +46,13 @@ pub fn local_time(unix_milliseconds: u64) -> String {
     })
 }
 
-/// How far local time is ahead of UTC now, in seconds.
+/// The current difference between local time and UTC, in seconds.
 pub fn utc_offset_s() -> i32 {
     TimeZone::system().to_offset(Timestamp::now()).seconds()
 }
 
-/// Nanoseconds since 1970. More than every reader of JSON keeps, so there it is text:
-/// `2026-11-23T03:30:23.858274177Z`.
+/// Nanoseconds since 1970. In JSON this is text such as `2026-11-23T03:30:23.858274177Z`, because
+/// some readers of JSON keep fewer digits of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment(pub u64);
 
@@ -61,7 +61,7 @@ impl Moment {
         Timestamp::from_nanosecond(i128::from(self.0)).expect("64 bits of them end in 2554")
     }
 
-    /// `2026-11-23 03:30:23.858274`, in local time.
+    /// The time in local time, such as `2026-11-23 03:30:23.858274`.
     pub fn local(self) -> String {
         let local = self.timestamp().to_zoned(TimeZone::system());
         local.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
@@ -74,7 +74,7 @@ impl Serialize for Moment {
     }
 }
 
-/// `1 234 567`, so that large counts can be read.
+/// A number with its digits in groups: `1 234 567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -87,7 +87,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// `1 recording`, `12 recordings`.
+/// A number of recordings: `1 recording`, `12 recordings`.
 pub fn recordings(how_many: usize) -> String {
     match how_many {
         1 => "1 recording".to_owned(),
@@ -95,7 +95,7 @@ pub fn recordings(how_many: usize) -> String {
     }
 }
 
-/// `3`, or `SIGSEGV`, or `stopped`.
+/// The end of a program: `3`, `SIGSEGV`, or `stopped`.
 pub fn exit(exit: Exit) -> String {
     match exit {
         Exit::Exited(status) => status.to_string(),
@@ -104,7 +104,7 @@ pub fn exit(exit: Exit) -> String {
     }
 }
 
-/// `SIGSEGV`.
+/// The name of a signal, such as `SIGSEGV`.
 pub fn signal_name(signal: i32) -> String {
     match u16::try_from(signal) {
         Ok(number) => retake_model::signal::name(number).into_owned(),
@@ -112,7 +112,7 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// The text without what could move a terminal's cursor or worse.
+/// The text with control characters escaped, as they could move a terminal's cursor or do worse.
 pub fn harmless(text: &str) -> String {
     let is_harmful = |character: char| character.is_control() && character != '\t';
     if !text.contains(is_harmful) {
@@ -128,14 +128,14 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// A command as one would type it.
+/// A command as a user would type it.
 pub fn command(arguments: &[ByteText]) -> String {
     let quoted: Vec<String> =
         arguments.iter().map(|argument| quoted(&argument.to_string_lossy())).collect();
     quoted.join(" ")
 }
 
-/// An argument, in quotes if a shell would need them.
+/// An argument, quoted if a shell needs that.
 pub fn quoted(argument: &str) -> String {
     let is_plain = |character: char| {
         character.is_alphanumeric() || "-_./=:,+@%^".contains(character) || !character.is_ascii()
@@ -147,13 +147,13 @@ pub fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
-/// How many columns of a terminal the text takes.
+/// The number of terminal columns that the text takes.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to `width` columns, the last then being `…`. What is one letter for its reader,
-/// with all its marks, stays whole or goes.
+/// The text cut to `width` columns, with `…` as the last. A letter and its combining marks are kept
+/// or cut together.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -195,7 +195,7 @@ mod tests {
     fn letters_are_as_wide_as_terminals_show_them() {
         let texts = ["abc", "漢字", "e\u{301}", "👩\u{200d}💻", "❤\u{fe0f}", "🇩🇪", "ﾊﾝ"];
         assert_eq!(texts.map(width), [3, 4, 1, 2, 2, 2, 2]);
-        // A wide letter that has half of its room goes.
+        // A wide letter does not fit into one column.
         let cuts = [3, 4, 5, 6].map(|width| cut("漢字漢", width));
         assert_eq!(cuts, ["漢…", "漢…", "漢字…", "漢字漢"]);
         assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");

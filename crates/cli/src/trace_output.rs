@@ -1,4 +1,4 @@
-//! Where a trace goes: lines, a summary, a file.
+//! The outputs of a trace: lines, a summary, a file.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,20 +16,20 @@ use retake_trace_format::{TraceRecord, TraceWriter, TraceWriterOptions};
 use crate::failure::{Failure, Result};
 use crate::text::utc_offset_s;
 
-/// Where lines go.
+/// The output for lines.
 pub type Destination = Box<dyn Write + Send>;
 
-/// The file that the user named, else a standard stream.
+/// The file that the user named, or a standard stream.
 pub fn text_destination(file: Option<File>, to_stdout: bool) -> Destination {
     match file {
         Some(file) => Box::new(BufWriter::new(file)),
         None if to_stdout => Box::new(BufWriter::new(io::stdout())),
-        // One write a line: the program may write there too.
+        // Each line is one write, because the program may write to standard error, too.
         None => Box::new(io::LineWriter::new(io::stderr())),
     }
 }
 
-/// Picks what is wanted of what a program does, and shows or keeps it.
+/// Selects the wanted observations, and shows or keeps them.
 pub struct TraceOutput {
     filter: Filter,
     data_limit: Option<u64>,
@@ -37,14 +37,14 @@ pub struct TraceOutput {
     next_id: u64,
     summary: Option<(Summary, Order, Vec<Column>)>,
     text: Option<Destination>,
-    /// A file for each thread, in place of one text.
+    /// A file for each thread, instead of `text`.
     texts: Option<Texts>,
     printer: Option<Printer>,
     trace: Option<TraceWriter<File>>,
 }
 
 impl TraceOutput {
-    /// One that goes nowhere yet.
+    /// An output without a destination.
     pub fn new(filter: Filter, data_limit: Option<u64>) -> Self {
         Self {
             filter,
@@ -59,12 +59,12 @@ impl TraceOutput {
         }
     }
 
-    /// Adds lines in a style, or without a style only what comes at the end.
+    /// Adds lines in a style. Without a style, only the summary is written.
     pub fn with_text(self, text: Destination, style: Option<Style>) -> Self {
         Self { text: Some(text), printer: style.map(printer), ..self }
     }
 
-    /// Adds lines in a style, in a file for each thread: that name and its number.
+    /// Adds lines in a style, in a file for each thread: `path` with the thread's number appended.
     pub fn with_texts(self, path: &Path, append: bool, style: Style) -> Self {
         Self {
             texts: Some(Texts {
@@ -78,7 +78,7 @@ impl TraceOutput {
         }
     }
 
-    /// Adds a table at the end.
+    /// Adds a summary at the end.
     pub fn with_summary(self, order: Order, columns: Vec<Column>) -> Self {
         Self { summary: Some((Summary::default(), order, columns)), ..self }
     }
@@ -86,7 +86,7 @@ impl TraceOutput {
     /// Adds a trace file.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub fn with_trace(self, path: &Path) -> Result<Self> {
         let file = File::create(path)
             .map_err(|error| Failure::system("create", path.display(), &error))?;
@@ -95,10 +95,10 @@ impl TraceOutput {
         Ok(Self { trace: Some(trace), ..self })
     }
 
-    /// Takes in what happened.
+    /// Processes an observation.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// An output cannot be written.
     pub fn observe(&mut self, mut observation: Observation) -> Result<()> {
         let wanted = self.filter.wants(&observation, &self.tracker);
         if wanted {
@@ -139,10 +139,10 @@ impl TraceOutput {
             .map_err(|error| Failure::new(format!("cannot write the trace: {error}")))
     }
 
-    /// Writes what comes at the end.
+    /// Writes the summary and completes the files.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// An output cannot be written.
     pub fn finish(mut self) -> Result<()> {
         if let Some(trace) = self.trace.take() {
             trace
@@ -165,12 +165,12 @@ fn printer(style: Style) -> Printer {
     Printer::new(style, utc_offset_s())
 }
 
-/// Lines of each thread in a file of its own.
+/// The files for the lines of each thread.
 struct Texts {
     path: PathBuf,
-    /// Leave what is in a file before the first line.
+    /// Whether existing content of a file is kept.
     append: bool,
-    /// The file of each thread that has one.
+    /// The files of the threads seen so far.
     paths: HashMap<u32, PathBuf>,
     files: ManyFiles<u32>,
 }
@@ -200,8 +200,8 @@ impl Texts {
     }
 }
 
-/// An output that another thread feeds while the program runs. When it cannot write any more, the
-/// program goes on untraced.
+/// An output that another thread feeds while the program runs. After an error, it ignores further
+/// observations.
 pub struct Shown(Arc<Mutex<(TraceOutput, Option<Failure>)>>);
 
 impl Shown {
@@ -210,7 +210,7 @@ impl Shown {
         Self(Arc::new(Mutex::new((output, None))))
     }
 
-    /// What feeds it.
+    /// The function that feeds the output.
     pub fn observer(&self) -> Box<dyn FnMut(Observation) + Send> {
         let shared = Arc::clone(&self.0);
         Box::new(move |observation| {
@@ -222,10 +222,10 @@ impl Shown {
         })
     }
 
-    /// Writes what comes at the end.
+    /// Writes the summary and completes the files.
     ///
     /// # Errors
-    /// What went wrong first.
+    /// The first error.
     pub fn finish(self) -> Result<()> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = guard.1.take() {

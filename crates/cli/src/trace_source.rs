@@ -1,4 +1,4 @@
-//! Where the calls of a trace come from, while they are made.
+//! The source of a trace's calls while the program runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,22 @@ use crate::commands::record;
 use crate::failure::Result;
 use crate::find_program::Found;
 
-/// Who sees the calls of whom.
+/// Which program or processes are traced, and by what.
 pub enum Source {
-    /// The runtime, in a program that is started.
+    /// A program is started, and the runtime traces it.
     Inside(Box<retake_record::Request>),
-    /// Ptrace.
+    /// ptrace traces.
     Ptrace(attach::Request),
-    /// The kernel.
+    /// eBPF programs in the kernel trace.
     Ebpf(attach::Request),
 }
 
 impl Source {
-    /// Hands on what it does, as it does it. Returns the wait status of the program, or 0.
+    /// Traces, and passes each observation on at once. Returns the wait status of the program, or 0
+    /// for processes.
     ///
     /// # Errors
-    /// It cannot be run or traced.
+    /// The program cannot be run or traced.
     pub fn live(&self, observer: Box<dyn FnMut(Observation) + Send>) -> Result<i32> {
         Ok(match self {
             Self::Inside(request) => inside::live(request, open_store()?, observer)?,
@@ -34,7 +35,7 @@ impl Source {
         })
     }
 
-    /// Keeps what it does in a new folder.
+    /// Traces into a new spool folder.
     ///
     /// # Errors
     /// As [`Source::live`].
@@ -47,7 +48,7 @@ impl Source {
         })
     }
 
-    /// What a recording of the program would say of it.
+    /// The metadata for the spool.
     fn describe(&self) -> Metadata {
         let program = |program: &retake_record::Request| {
             let found =

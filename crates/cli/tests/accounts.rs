@@ -43,7 +43,7 @@ fn nearly_no_call_of_git_log_needs_a_stop() {
         .values()
         .map(|call| call["count"].as_u64().unwrap())
         .sum();
-    // An exit is a call, and an event of its own kind.
+    // An exit is a call as well as an event of its own kind.
     assert!(
         counted <= calls && calls <= counted + counter("threads"),
         "{counted} calls in the streams, {calls} were counted while recording"
@@ -53,7 +53,7 @@ fn nearly_no_call_of_git_log_needs_a_stop() {
     assert!(replayed.stderr.contains("without a ptrace stop"), "{replayed:?}");
 }
 
-/// The most memory that the supervisor had while this ran, in KB.
+/// The supervisor's peak memory while a script ran, in KB.
 fn peak_while_recording(place: &Place, script: &str) -> u64 {
     let mut recorder =
         place.command(&["record", "sh", "-c", script]).stdout(Stdio::null()).spawn().unwrap();
@@ -140,8 +140,8 @@ fn processes_and_threads_have_times_and_turns() {
     );
 }
 
-/// Writes to a file that is mapped are repeated at replay, which costs more than the writes.
-/// However many files are mapped, those to others are not.
+/// Replay repeats a write to a mapped file, which costs more than the write itself. Writes to other
+/// files are not repeated, however many files are mapped.
 #[test]
 fn writes_to_a_file_that_is_not_mapped_are_left_alone() {
     needs!("python3");

@@ -1,5 +1,5 @@
-//! Recordings in which one thing was altered, as if the recorder had made a mistake: replay
-//! notices. The files themselves are sound, so that nothing but replay can.
+//! Recordings with a single alteration, as a faulty recorder could make it. Replay must notice. All
+//! checksums are right, so that nothing else can notice.
 
 mod cli_support;
 
@@ -16,16 +16,17 @@ use retake_contract::events::{
 use retake_model::table::number;
 use retake_recording::{ChunkEvents, Codec, Recording, RecordingWriter, StreamId};
 
-/// Where the data of an item are.
+/// The offset of the data in an item.
 const DATA: usize = item::LAYOUT_BYTES;
-/// Numbers of system calls, and how many arguments they have.
+/// Numbers of system calls.
 const READ: u16 = number::READ;
 const WRITE: u16 = number::WRITE;
 const GETPPID: u16 = number::GETPPID;
+/// The number of arguments of `READ` and `WRITE`.
 const ARGUMENTS: usize = 3;
 const SIGALRM: u16 = 14;
 
-/// Reads what it prints, and what it never looks at; handles a signal, and ends.
+/// Prints one part of the input, and never looks at the other. Handles a signal, and exits.
 const PROGRAM: &str = r#"
 #include <fcntl.h>
 #include <signal.h>
@@ -43,7 +44,7 @@ int main(void)
     return getppid() == 0;
 }"#;
 
-/// Is stopped in a loop, and says what exceptions its mxcsr tells of.
+/// A signal stops it in a loop. Prints the exception flags of its mxcsr.
 const COMPUTES: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ fn events(recording: &Recording) -> Vec<Vec<u8>> {
     events
 }
 
-/// A recording like another one, but for its first stream.
+/// Writes a copy of a recording with other events in its first stream.
 fn write(from: &Path, events: &[Vec<u8>], to: &Path) {
     let recording = Recording::open(from).unwrap();
     let writer = RecordingWriter::create(to, recording.metadata()).unwrap();
@@ -98,7 +99,7 @@ fn write(from: &Path, events: &[Vec<u8>], to: &Path) {
     writer.finish(recording.metadata().outcome.as_ref().unwrap()).unwrap();
 }
 
-/// The program's recording, and what of it is altered.
+/// A program's recording, and the events of its first stream.
 struct Original {
     place: Place,
     events: Vec<Vec<u8>>,
@@ -125,7 +126,7 @@ impl Original {
         Self { place, events }
     }
 
-    /// How a replay of these events ends, and what it says.
+    /// Replays these events. Returns the exit status and the error output.
     fn replay(&self, events: &[Vec<u8>], options: &[&str]) -> (Option<i32>, String) {
         write(&self.place.work("original"), events, &self.place.work("altered"));
         let ran = self.place.run(&[&["replay", "--quiet"], options, &["altered"]].concat());
@@ -133,7 +134,7 @@ impl Original {
         (ran.status, ran.stderr)
     }
 
-    /// A replay must say that this differs once the bits of a byte of an event are inverted.
+    /// Inverts the bits of one byte of an event. Replay must report a difference in `differs`.
     fn demand(&self, what: &str, differs: &str, index: usize, at: usize) {
         let mut events = self.events.clone();
         events[index][at] ^= 0xff;
@@ -150,7 +151,7 @@ impl Original {
         self.before(self.events.len(), kind, number)
     }
 
-    /// The last one before an event.
+    /// The last such event before another one.
     fn before(&self, index: usize, kind: u8, number: u16) -> usize {
         let is_meant = |event: &Vec<u8>| {
             event[event::KIND] == kind
@@ -160,7 +161,7 @@ impl Original {
     }
 }
 
-/// Hashes are compared where they are; all else happens, or does not.
+/// Hashes are left out: replay compares those that it finds, and does not miss others.
 #[test]
 fn an_event_that_is_missing_or_there_twice_is_noticed() {
     let original = Original::record("altered-events");
@@ -180,7 +181,7 @@ fn an_event_that_is_missing_or_there_twice_is_noticed() {
         );
         let mut more = original.events.clone();
         more.insert(index, original.events[index].clone());
-        // What comes after the end is never read.
+        // Replay reads nothing after the end.
         let status = original.replay(&more, &[]).0;
         assert!(
             status != Some(0) || original.events[index][event::KIND] == EVENT_EXIT,
@@ -207,7 +208,7 @@ fn what_a_call_is_and_is_given_is_compared() {
     ] {
         original.demand(what, "input data", write, first + at);
     }
-    // What was read is what is printed.
+    // The program prints what this call read.
     let printed = original.before(original.last(EVENT_CALL, READ), EVENT_CALL, READ);
     original.demand(
         "output",
@@ -226,7 +227,7 @@ fn memory_is_compared_unless_it_is_not_to_be() {
     events[exit][event::LAYOUT_BYTES] ^= 0xff;
     assert_eq!(original.replay(&events, &["--check=off"]), (Some(0), String::new()));
     original.demand("status", "result", exit, 8);
-    // Nothing but the hash of all memory sees what was read and never looked at.
+    // The program never looks at these data: only the hash of all memory covers them.
     original.demand(
         "unseen output",
         "memory",
@@ -235,7 +236,7 @@ fn memory_is_compared_unless_it_is_not_to_be() {
     );
 }
 
-/// At a stop they are not compared but set: what is told of them is what the recording has.
+/// A stop does not compare the exceptions but sets them. Replay reports the recorded ones.
 #[test]
 fn the_exceptions_of_a_stop_are_those_that_were_recorded() {
     let original = Original::of("altered-exceptions", COMPUTES, "mxcsr 1f80\n");

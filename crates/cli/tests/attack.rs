@@ -1,6 +1,5 @@
-//! Recordings that somebody made to do harm: their replay touches nothing outside, says what it
-//! met, and ends with 120. The programs are in `tests/attacks/`: they do nothing while they are
-//! recorded.
+//! Recordings made to do harm. Their replay changes nothing outside, reports the attack, and ends
+//! with 120. The programs in `tests/attacks/` do nothing while they are recorded.
 
 mod cli_support;
 
@@ -15,10 +14,10 @@ use retake_testing::needs;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const DIVERGED: i32 = 120;
-/// What replay says of a call that no replay makes.
+/// The beginning of replay's message about a forbidden call.
 const TOLD: &str = "the recording attacks";
 
-/// What an attack could touch.
+/// What an attack could reach outside of the replay.
 struct Outside {
     folder: PathBuf,
     kept: PathBuf,
@@ -42,7 +41,7 @@ impl Outside {
         Self { folder, kept, listener, process, segment }
     }
 
-    /// The arguments of the attacker.
+    /// The attacker's arguments for an attack.
     fn named(&self, attack: &str) -> [String; 4] {
         let creates = ["open_write", "x32", "by_interrupt", "by_sysenter", "executes"];
         let path = if creates.iter().any(|prefix| attack.starts_with(prefix)) {
@@ -83,7 +82,7 @@ fn attacker(place: &Place) -> String {
     executable.to_str().unwrap().to_owned()
 }
 
-/// Records an attack, made somewhere in the program.
+/// Records a program that attacks at the given place in its code.
 fn record(place: &Place, program: &str, arguments: &[String], place_in_program: &str) {
     let mut command = vec!["record", "-o", "attack", "--", program];
     command.extend(arguments.iter().map(String::as_str));
@@ -99,7 +98,7 @@ fn assert_told(ran: &Ran, attack: &str) {
     assert!(!ran.stdout.contains("went on"), "{attack}: {ran:?}");
 }
 
-/// Attacks, and what is said of each; empty: what else differs may be told.
+/// The attacks and the messages about them. An empty message stands for any.
 const ATTACKS: &[(&str, &str)] = &[
     ("open_write", "openat("),
     ("open_read", "openat("),
@@ -202,7 +201,7 @@ fn a_stored_program_that_was_changed_is_confined() {
             continue;
         };
         bytes[at + 8..at + MARK.len()].copy_from_slice(CALL);
-        // The store has the same file.
+        // The file is a link to the store's, which must not change.
         fs::remove_file(&file).unwrap();
         fs::write(&file, bytes).unwrap();
         changed += 1;
@@ -210,7 +209,7 @@ fn a_stored_program_that_was_changed_is_confined() {
     assert!(changed > 0, "no stored file has the mark");
     let replayed = place.run_within(&["replay", "attack"], LIMIT);
     outside.assert_untouched("patched");
-    // The runtime sees this call, unlike those of the attacker.
+    // The runtime sees this call, unlike the attacker's other calls.
     assert_eq!((replayed.status, replayed.stdout.as_str()), (Some(DIVERGED), ""), "{replayed:?}");
 }
 
@@ -226,7 +225,8 @@ fn what_the_user_has_open_a_replayed_process_has_not() {
         place.command_of("sh", &["-c", script, env!("CARGO_BIN_EXE_retake"), kept.as_str()]);
     let output = command.output().unwrap();
     outside.assert_untouched("few_descriptors");
-    // The attacker makes this call if it has found one descriptor, of the runtime's executable.
+    // The attacker makes this call if only one descriptor is open: that of the runtime's
+    // executable.
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("kill("), "{said}");
 }

@@ -1,9 +1,9 @@
-//! `retake record --chaos` and `--until-failure`: programs of `tests/chaos/` with the classic bugs
-//! of concurrency.
+//! `retake record --chaos` and `--until-failure`, on the programs of `tests/chaos/`, which have the
+//! classic concurrency bugs.
 //!
-//! Each bug shows up within 1,000 chaos runs; `cargo test --release -p retake --test chaos --
-//! --ignored` shows how many it takes. The ordinary tests are satisfied with the bugs that show up
-//! soon.
+//! Each bug shows up within 1,000 chaos runs. `cargo test --release -p retake --test chaos --
+//! --ignored` prints the number of runs that each bug takes. The ordinary tests use only the bugs
+//! that show up soon.
 
 mod cli_support;
 
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use cli_support::{Place, Ran, compile_program};
 
-/// How a program fails.
+/// The way in which a program fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     Status(i32),
@@ -34,12 +34,12 @@ const PROGRAMS: [(&str, Failure); 10] = [
     ("use_after_free", Failure::Status(1)),
 ];
 
-/// Ends the runs that never end.
+/// The time limit for a run that never ends.
 const TIMEOUT: &str = "5";
 const STATUS_TIMED_OUT: i32 = 124;
 const SIGTERM: i32 = 15;
 
-/// The executable of a program, compiled once.
+/// The path of a program's executable, which is compiled once.
 fn executable(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -53,8 +53,8 @@ fn executable(name: &str) -> PathBuf {
     executable
 }
 
-/// Records under chaos until a run fails, and makes sure that the recording fails in the same way
-/// whenever it is replayed. The number of the run that failed; `None` if none did.
+/// Records under chaos until a run fails, and checks that each replay fails in the same way.
+/// Returns the number of the run; `None` if no run failed.
 fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64) -> Option<u64> {
     let executable = executable(name);
     let (seed, runs) = (first_seed.to_string(), runs.to_string());
@@ -99,7 +99,7 @@ fn hunt(place: &Place, name: &str, failure: Failure, first_seed: u64, runs: u64)
     Some(run_number(&found))
 }
 
-/// What the last of many runs printed.
+/// The output of the last of many runs.
 fn last_output(found: &Ran) -> String {
     found
         .stdout
@@ -109,8 +109,8 @@ fn last_output(found: &Ran) -> String {
         .map_or(String::new(), |line| format!("{line}\n"))
 }
 
-/// Some programs say nothing on standard output when they fail; then the last line is of the run
-/// before.
+/// Whether the last line is from the run that failed. Some programs print nothing on standard
+/// output when they fail.
 fn is_of_failure(found: &Ran) -> bool {
     let lines = found.stdout.lines().count() as u64;
     lines == run_number(found)
@@ -126,12 +126,13 @@ fn run_number(found: &Ran) -> u64 {
 #[test]
 fn bugs_show_up_and_replay() {
     let place = Place::new("chaos");
-    let name = "semaphore_misuse"; // shows up soonest
+    // This bug shows up soonest.
+    let name = "semaphore_misuse";
     let (_, failure) = PROGRAMS.into_iter().find(|(known, _)| *known == name).unwrap();
     assert!(hunt(&place, name, failure, 1, 1000).is_some(), "{name} has not failed");
 }
 
-/// Takes minutes: the whole table.
+/// Tries all programs.
 #[test]
 #[ignore = "takes minutes"]
 fn every_bug_shows_up_within_a_thousand_runs() {
@@ -143,8 +144,8 @@ fn every_bug_shows_up_within_a_thousand_runs() {
     }
 }
 
-/// The recordings of a program without a bug, under so many seeds, replay as they ran and print
-/// this. How often their threads were stopped, all in all.
+/// Records a program without a bug under `seeds` seeds. Each recording must replay and print
+/// `printed`. Returns the number of times that threads were stopped between events.
 fn forced_points(name: &str, seeds: u64, printed: &str) -> u64 {
     let place = Place::new(&format!("chaos-{name}"));
     let executable = executable(name);
@@ -162,16 +163,16 @@ fn forced_points(name: &str, seeds: u64, printed: &str) -> u64 {
     (1..=seeds).map(stopped).sum()
 }
 
-/// A thread is brought over most instructions by running copies of them elsewhere. Of that the
-/// program sees nothing.
+/// To bring a thread over an instruction, the runtime often executes a copy of it elsewhere. The
+/// program must not see that.
 #[test]
 fn faults_are_told_where_they_are() {
     let printed = "1200 faults, 2836793135111181443\n";
     assert!(forced_points("fault_addresses", 8, printed) > 100);
 }
 
-/// An instruction whose signal was swallowed by the one that forces raises it again. It has set the
-/// flags of mxcsr already when the thread stops before it.
+/// If the forcing signal swallows an instruction's own signal, the instruction raises it again.
+/// When the thread stops before the instruction, that has already set the flags of mxcsr.
 #[test]
 fn a_fault_may_come_together_with_what_forces() {
     let printed = "1000 faults, 0 without the flag\n";

@@ -13,7 +13,7 @@ use retake_testing::needs;
 use retake_testing::needs::{find_command, python_with};
 use retake_testing::pages::repository;
 
-/// Builds and runs tests of other systems, on a machine that is busy.
+/// The time limit for building and running tests on a busy machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
 fn kept(place: &Place, folder: &str) -> Vec<String> {
@@ -121,7 +121,7 @@ fn what_cannot_run_is_told_and_leaves_nothing() {
 
 // ---- recipes ----
 
-/// Runs a recipe of the page, which must have it, with tests that fail.
+/// Runs a recipe with tests that fail. The page must contain the recipe.
 fn recipe(place: &Place, shown: &str) -> Ran {
     let page = fs::read_to_string(repository().join("docs/CI.md")).unwrap();
     assert!(page.contains(&format!("`{shown}`")), "docs/CI.md has no {shown}");
@@ -130,7 +130,7 @@ fn recipe(place: &Place, shown: &str) -> Ran {
     let path = std::env::var("PATH").unwrap();
     let script = shown.replace("/tmp/failures", place.work("failures").to_str().unwrap());
     let mut command = place.command_of("sh", &["-c", &script]);
-    // What a test has put into `bin` comes first.
+    // The folder `bin` of the test goes before all others.
     let first = place.work("bin");
     command.env("PATH", format!("{}:{}:{path}", first.display(), folder.display()));
     for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "GOCACHE"] {
@@ -143,7 +143,7 @@ fn recipe(place: &Place, shown: &str) -> Ran {
     ran
 }
 
-/// The recording of a failure fails in the same way.
+/// Checks that the kept recording fails in the same way.
 fn replays(place: &Place, folder: &str) {
     let kept = kept(place, folder);
     assert_eq!(kept.len(), 1, "{kept:?}");
@@ -159,7 +159,7 @@ fn pytest() {
     fs::write(place.work("test_sum.py"), "def test_sum():\n    assert 1 + 1 == 3\n").unwrap();
     let python = python_with("pytest").unwrap();
     if python.is_absolute() {
-        // That of the tests' own environment.
+        // The Python of the tests' own environment.
         fs::create_dir(place.work("bin")).unwrap();
         let script = format!("#!/bin/sh\nexec {} \"$@\"\n", python.display());
         fs::write(place.work("bin/python3"), script).unwrap();
@@ -179,7 +179,7 @@ fn ctest() {
     fs::write(place.work("CTestTestfile.cmake"), text).unwrap();
     let ran = recipe(&place, "retake ci -- ctest --output-on-failure");
     assert!(ran.stdout.contains("50% tests passed"), "{ran:?}");
-    // The process of the test that failed, not the one that ran the tests.
+    // The recording is of the failed test's process, not of the test runner's.
     replays(&place, "retake-failures");
 }
 

@@ -15,12 +15,12 @@ use retake_trace_format::{
 /// The type of nearly all records of the sample.
 const PACKETS: &str = "Network trace: IP packets";
 
-/// Its records.
+/// The sample's records.
 fn packets(place: &Place, file: &str) -> String {
     place.run_well(&["ds", "txt", "-t", PACKETS, file])
 }
 
-/// A file of the tests of the library below.
+/// The path of a test file of the dataseries crate.
 fn sample(name: &str) -> String {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../dataseries/tests/fixtures").join(name);
@@ -109,7 +109,7 @@ fn parquet_files_go_both_ways() {
     place.run_badly(&["ds", "import", "wide.ds", "-o", "x.ds"], 125, &["wide.ds"]);
 }
 
-/// A small trace: some files opened, one that is not there.
+/// Writes a small trace that opens some files, one of which does not exist.
 fn write_trace(path: &Path) {
     let file = std::fs::File::create(path).expect("a file");
     let mut writer = TraceWriter::new(file, TraceWriterOptions::default()).expect("a trace");

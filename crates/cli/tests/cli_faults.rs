@@ -1,5 +1,5 @@
-//! What goes wrong around a recording: killed supervisors and programs, full disks, closed pipes,
-//! cut files, users without privileges.
+//! Faults around a recording: killed supervisors and programs, full disks, closed pipes, cut files,
+//! users without privileges.
 
 mod cli_support;
 
@@ -17,18 +17,18 @@ use cli_support::{Place, Ran};
 use retake_testing::needs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// How long anything that is waited for may take.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest that what a killed supervisor leaves behind may live.
+/// The time in which the processes and segments of a killed supervisor must disappear.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// Numbers of all processes.
+/// The numbers of all processes.
 fn processes() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Waits until a child of `parent` executes a program of that name.
+/// Waits until a child of `parent` executes a program with that name.
 fn child_called(parent: Pid, name: &str) -> Pid {
     let mut found = None;
     let parent = parent.as_raw_nonzero().get();
@@ -40,12 +40,12 @@ fn child_called(parent: Pid, name: &str) -> Pid {
         });
         found.is_some()
     });
-    // Its exec has happened; give its runtime time to begin.
+    // The exec has happened, but the runtime needs time to begin.
     sleep(Duration::from_millis(200));
     Pid::from_raw(found.unwrap()).unwrap()
 }
 
-/// Living processes with this variable in their environment.
+/// The living processes with this variable in their environment.
 fn marked(variable: &str) -> Vec<i32> {
     let is_marked = |pid: &i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -54,14 +54,14 @@ fn marked(variable: &str) -> Vec<i32> {
     processes().filter(is_marked).collect()
 }
 
-/// Shared-memory segments made by a process.
+/// The number of shared-memory segments that a process made.
 fn segments_of(pid: Pid) -> usize {
     let wanted = pid.as_raw_nonzero().to_string();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     text.lines().filter(|line| line.split_ascii_whitespace().nth(4) == Some(&wanted)).count()
 }
 
-/// Replays the latest recording, which must end as given and print `stdout`, without a complaint.
+/// Replays the latest recording. It must end as given, print `stdout`, and report no error.
 fn replays(place: &Place, status: Option<i32>, signal: Option<i32>, stdout: &str) {
     let ran = place.run(&["replay"]);
     assert_eq!((ran.status, ran.signal), (status, signal), "{ran:?}");
@@ -83,8 +83,7 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
             .stdout(File::create(&printed).unwrap()),
     );
     wait_until("output", PATIENCE, || fs::metadata(&printed).unwrap().len() > 2000);
-    // Somebody may have ended all processes that are called like the supervisor: its guardian
-    // stays.
+    // The user may end all processes with the supervisor's name. The guardian ignores that.
     kill_process(child_called(supervisor.pid(), "guardian"), Signal::TERM).unwrap();
     kill_process(supervisor.pid(), Signal::KILL).unwrap();
     supervisor.wait(PATIENCE);
@@ -100,9 +99,9 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
     assert_eq!(place.scratch(), [""; 0]);
     let ran = place.run(&["replay"]);
     let printed = fs::read_to_string(&printed).unwrap();
-    // A shell says that its child was killed: in an exec, the kernel does that at once.
+    // A shell reports that its child was killed: in an exec, the kernel kills the child at once.
     assert_eq!(ran.stderr.replace("Killed\n", ""), "", "{ran:?}");
-    // A process may have been killed when it had printed, and before it could say so.
+    // A process may have been killed after it printed, and before it could log that.
     assert!(
         printed.len() - ran.stdout.len() < 20,
         "{} bytes of {}",
@@ -116,7 +115,7 @@ fn a_killed_supervisor_leaves_nothing_but_a_recording_that_replays() {
 #[test]
 fn a_killed_replay_leaves_nothing() {
     let place = Place::new("killed-replay");
-    // More than a pipe holds: the replay waits for its reader.
+    // This is more than a pipe holds, so that the replay waits for its reader.
     let script = "i=0; while [ $i -lt 9000 ]; do i=$((i+1)); echo line $i of many; done";
     place.run_well(&["record", "--", "sh", "-c", script]);
     let mut replay = Started::new(place.command(&["replay"]).stdout(Stdio::piped()));
@@ -264,15 +263,15 @@ fn replay_ends_when_nobody_reads_its_output() {
     assert_eq!(place.scratch(), [""; 0]);
 }
 
-/// Starts a command line on a terminal of its own.
+/// Starts a command line on its own terminal.
 fn on_a_terminal(place: &Place, line: &str) -> Started {
     let mut script =
         place.command_of("script", &["--quiet", "--return", "--command", line, "typescript"]);
     Started::new(script.stdin(Stdio::piped()).stdout(Stdio::null()))
 }
 
-/// Runs a command on a terminal of its own and types Ctrl-C when `name` runs. Returns how it ended,
-/// as a shell says it.
+/// Records a program on its own terminal, and types Ctrl-C when `name` runs. Returns the status
+/// that a shell reports.
 fn interrupted_on_a_terminal(place: &Place, name: &str, program: &str) -> Option<i32> {
     let retake = env!("CARGO_BIN_EXE_retake");
     let line = format!("exec {retake} record {program}");
@@ -329,7 +328,7 @@ fn an_interrupt_from_the_terminal_ends_the_program() {
     let status = interrupted_on_a_terminal(&place, "sh", "sh -c 'while :; do :; done'");
     assert_eq!(status, Some(130));
     replays(&place, None, Some(2), "");
-    // A program that handles it goes on, in both cases once.
+    // A program that handles the signal goes on. It gets the signal once, recorded and replayed.
     let handles = r#"sh -c 'trap "echo caught; exit 5" INT; while :; do sleep 0.05; done'"#;
     assert_eq!(interrupted_on_a_terminal(&place, "sh", handles), Some(5));
     replays(&place, Some(5), None, "caught\n");
@@ -388,7 +387,7 @@ fn a_replayed_script_starts_its_programs_one_after_the_other() {
     assert!(most <= MOST_AT_ONCE, "{most} processes at once");
 }
 
-/// Where the frames of an events file begin, and where the last one ends.
+/// The offsets of the frames in an events file, and the end of the last one.
 fn frame_boundaries(bytes: &[u8]) -> Vec<usize> {
     const HEADER_BYTES: usize = 64;
     const STORED_BYTES_AT: usize = 36;
@@ -416,7 +415,7 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
     let boundaries = frame_boundaries(&bytes);
     let step = boundaries.len().div_ceil(MOST_CUTS - 2);
     let mut cuts: Vec<usize> = boundaries.iter().copied().step_by(step).collect();
-    // In the middle of a header, and of what follows one.
+    // Also cut in the middle of a header, and of a frame's data.
     cuts.extend([boundaries[boundaries.len() / 2] + 8, bytes.len() / 2, bytes.len()]);
     cuts.sort_unstable();
     let mut printed = Vec::new();
@@ -432,8 +431,8 @@ fn cut_recordings_replay_a_prefix_or_say_why_not() {
         assert!(ran.status != Some(120), "a cut at {cut} is no divergence: {ran:?}");
         printed.push(ran.stdout.len());
     }
-    // What is not cut off is replayed: the later the cut, the more is printed, and in the end all
-    // of it.
+    // Replay uses everything up to the cut. A later cut prints more, and the whole file prints
+    // everything.
     assert!(
         printed.is_sorted() && printed.last() == Some(&whole.len()),
         "{printed:?} of {}",

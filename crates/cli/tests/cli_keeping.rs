@@ -1,4 +1,4 @@
-//! Keeping order among recordings: names, sizes, completion, and what goes when.
+//! Management of recordings: names, sizes, completion, and removal.
 
 mod cli_support;
 
@@ -9,7 +9,7 @@ use cli_support::debugging::compile;
 use cli_support::{Place, Ran};
 use retake_testing::needs;
 
-/// Records `true` under its own name so often.
+/// Records `true` `count` times under its own name.
 fn place_with(test: &str, count: usize) -> Place {
     let place = Place::new(test);
     for _ in 0..count {
@@ -18,7 +18,7 @@ fn place_with(test: &str, count: usize) -> Place {
     place
 }
 
-/// Makes a recording look as if it had been begun so long ago.
+/// Makes a recording look as if it had begun some hours ago.
 fn age(place: &Place, name: &str, hours: u64) {
     let path = place.recording(name).join("recording.json");
     let text = fs::read_to_string(&path).unwrap();
@@ -26,7 +26,7 @@ fn age(place: &Place, name: &str, hours: u64) {
     let value = |name: &str| metadata[name].to_string();
     let began: u64 = value("started_unix_ms").parse().unwrap();
     let aged = text.replace(&began.to_string(), &(began - hours * 3_600_000).to_string());
-    // The checksum is of the text with zeros in its place.
+    // The checksum covers the text with zeros in its own place.
     let sum = value("checksum");
     let zeroed = aged.replacen(&sum, "\"0000000000000000\"", 1);
     let right = format!("\"{:016x}\"", xxhash_rust::xxh3::xxh3_64(zeroed.as_bytes()));
@@ -177,7 +177,7 @@ fn build_ids_are_listed() {
 #[test]
 fn a_recording_is_no_larger_than_its_budget() {
     let place = Place::new("max-size");
-    // All that it reads is recorded; two processes take part.
+    // Two processes take part. All data that they read are recorded.
     let endless = "echo begun; cat /dev/urandom | cat > /dev/null";
     let ran = place.run(&["record", "--max-size", "5MB", "sh", "-c", endless]);
     assert_eq!((ran.signal.or(ran.status), ran.stdout.as_str()), (Some(9), "begun\n"), "{ran:?}");
@@ -190,7 +190,7 @@ fn a_recording_is_no_larger_than_its_budget() {
     let replayed = place.run(&["replay"]);
     assert_eq!((replayed.signal, replayed.stdout.as_str()), (Some(9), "begun\n"), "{replayed:?}");
     assert_eq!(replayed.stderr, "", "{replayed:?}");
-    // One that stays below it notices nothing.
+    // A smaller recording is not affected.
     place.run_well(&["record", "--max-size", "5MB", "true"]);
     for bad in ["5", "7d", "x"] {
         place.run_badly(&["record", "--max-size", bad, "true"], 125, &[]);

@@ -1,4 +1,4 @@
-//! `retake reanimate`: traces of real programs run again, and the same files come out.
+//! `retake reanimate`: runs traces of real programs again. The files must be the same.
 
 mod cli_support;
 
@@ -17,7 +17,7 @@ fn traced(place: &Place, script: &str) -> PathBuf {
     place.work("x.ds")
 }
 
-/// Replays the trace in a fresh folder and compares what came out. Everything has to be the same.
+/// Replays the trace in a new folder, and compares the files. Everything must be the same.
 fn reanimated(place: &Place, more: &[&str]) -> Value {
     let made = place.work("made");
     let root = place.work("fresh");
@@ -160,7 +160,7 @@ fn differences_are_told() {
     let place = Place::new("reanimate-different");
     let trace = traced(&place, "echo some > file; cat file > copy");
     assert!(trace.exists());
-    // What is there already makes the exclusive opening and the sizes differ.
+    // The existing file makes the exclusive open fail, and the sizes differ.
     let below: PathBuf = place.work("made").components().skip(1).collect();
     let there = place.work("fresh").join(below);
     fs::create_dir_all(there.join("file")).unwrap();
@@ -179,7 +179,7 @@ fn on_a_full_disk_replay_ends_and_says_so() {
     needs!("mounts");
     traced(&place, "seq 1 200000 > numbers; cp numbers copy; wc -l copy > count");
     fs::create_dir(place.work("small")).unwrap();
-    // The disk goes away with the namespace that it is mounted in.
+    // The disk vanishes with the namespace in which it is mounted.
     let script = r#"
         mount -t tmpfs -o size=1m none small || exit 99
         timeout -k 1 20 "$0" reanimate x.ds --root small/root --on-mismatch warn
@@ -204,6 +204,6 @@ fn a_killed_replay_leaves_nobody_and_can_be_run_again() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     replay.kill().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&replay.wait().unwrap()), Some(9));
-    // Its threads are one process, and it starts no other.
+    // The trace has several threads but only one process.
     reanimated(&place, &[]);
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use cli_support::{Place, Ran};
 use retake_recording::{Metadata, RecordingWriter};
 
-/// What a command may take that has much to examine first.
+/// The time limit for commands that examine much at first.
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
@@ -36,7 +36,7 @@ fn both_end_as_the_program_ends() {
     assert_eq!(place.scratch(), [""; 0]);
 }
 
-/// A recording has the files that its own run mapped, whatever the program mapped the last time.
+/// A recording has only the files that its own run mapped, whatever the previous run mapped.
 #[test]
 fn files_are_expected_but_not_kept_in_vain() {
     let (place, fresh) = (Place::new("foresight"), Place::new("foresight-fresh"));
@@ -70,8 +70,7 @@ fn files_are_expected_but_not_kept_in_vain() {
     assert_eq!(place.run(&["replay", "both", "--check=full"]).status, Some(0));
 }
 
-/// Sanitizers reserve terabytes at addresses of their own, and refuse to run where something else
-/// is.
+/// Sanitizers reserve terabytes at fixed addresses, and refuse to run if anything else is there.
 #[test]
 fn programs_built_with_sanitizers_record_and_replay() {
     let place = Place::new("sanitizers");
@@ -121,7 +120,7 @@ fn what_cannot_run_ends_as_in_a_shell_and_leaves_nothing() {
     place.run_badly(&["record", "./no-such-program"], 127, &["./no-such-program"]);
     place.run_badly(&["record", "./data"], 126, &["./data", "Permission denied"]);
     place.run_badly(&["record", "."], 126, &[]);
-    // The kernel refuses this one, when all is prepared.
+    // The kernel refuses to execute this file only when everything is prepared.
     place.run_badly(&["record", "./bad"], 126, &["./bad"]);
     let left: Vec<String> = place.recordings();
     assert!(left.iter().all(|name| name == "latest"), "{left:?}");

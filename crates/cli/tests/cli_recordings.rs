@@ -183,12 +183,12 @@ fn damage_is_told_and_the_rest_is_shown() {
         assert_eq!(verified.status, Some(125), "{verified:?}");
         for (command, undamaged) in COMMANDS.into_iter().zip(&undamaged) {
             let ran = place.run(&[command, "latest"]);
-            // A replay may be killed where the recording ends.
+            // A replay may be killed at the end of the recording.
             let is_expected = matches!(ran.status, Some(0 | 120 | 125)) || ran.signal == Some(9);
             let is_told = ran.stderr.contains("error: ")
                 || ran.stderr.contains("warning: ")
                 || ran.stdout.contains("warning ");
-            // Who does not read the damaged place tells what there is to tell, all of it.
+            // A command that does not read the damaged place prints its complete output.
             assert!(is_expected && (is_told || ran.stdout == *undamaged), "{ran:?}");
         }
     }

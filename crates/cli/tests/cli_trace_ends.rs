@@ -1,5 +1,5 @@
-//! How a trace ends: a tracer or a program that is killed, a full disk, damage, and processes that
-//! are traced while they run.
+//! The end of a trace: a killed tracer or program, a full disk, damage, and processes that are
+//! traced while they run.
 
 mod cli_support;
 
@@ -13,10 +13,11 @@ use cli_support::traces::{calls, methods, name, records, whole};
 use retake_testing::needs;
 use retake_trace_format::{StartKind, TraceReader, TraceReaderOptions, TraceRecord};
 
-/// Appends lines to `out` for as long as it lives, and says in `pid` who it is.
+/// Appends lines to `out` until it is killed. Writes its number to `pid`.
 const ENDLESS: &str = "echo $$ > pid; i=0; while :; do i=$((i+1)); echo line $i >> out; done";
 
-/// Traces [`ENDLESS`]; returns the tracer, and the program once it has done something.
+/// Traces [`ENDLESS`]. Returns the tracer and the program's number after the program has written
+/// something.
 fn endless(place: &Place, method: &str) -> (Running, u32) {
     let mut command =
         place.command(&["trace", "--method", method, "-o", "out.ds", "sh", "-c", ENDLESS]);
@@ -25,7 +26,7 @@ fn endless(place: &Place, method: &str) -> (Running, u32) {
     (tracer, fs::read_to_string(place.work("pid")).unwrap().trim().parse().unwrap())
 }
 
-/// Runs again what is in `name`; returns the file that comes out.
+/// Reanimates a trace. Returns the content of the resulting `out`.
 fn again(place: &Place, name: &str) -> Vec<u8> {
     let report = place.run_json(&["reanimate", name, "--root", &format!("{name}-root"), "--json"]);
     assert_eq!(report["mismatched"], 0, "{report:#}");
@@ -38,10 +39,11 @@ fn what_a_killed_tracer_left_is_read_and_nobody_is_left() {
     for method in methods() {
         let place = Place::new(&format!("trace-killed-{method}"));
         let (mut tracer, program) = endless(&place, method);
-        std::thread::sleep(Duration::from_millis(300)); // the spool lags behind by a moment
+        // The spool lags behind a little.
+        std::thread::sleep(Duration::from_millis(300));
         tracer.0.kill().unwrap();
         tracer.0.wait().unwrap();
-        // Killed too; whoever adopted it need not have waited for it.
+        // The program is killed, too. Its new parent may not have waited for it yet.
         let state = || {
             fs::read_to_string(format!("/proc/{program}/stat"))
                 .map_or('X', |text| text.rsplit(") ").next().unwrap().chars().next().unwrap())
@@ -86,8 +88,8 @@ fn a_killed_program_is_traced_to_its_end() {
         let missing = all
             .strip_prefix(kept.as_slice())
             .unwrap_or_else(|| panic!("{method}: other lines than the program wrote"));
-        // Who is killed inside a call may have done what it asked for, or not: then the trace says
-        // that it has not returned.
+        // A process that is killed in a call may or may not have done what the call asked for. The
+        // trace then says that the call has not returned.
         let last = calls(&records).into_iter().next_back().unwrap();
         let is_open = name(last) == "write" && last.returned_ns == 0;
         let lines = missing.iter().filter(|byte| **byte == b'\n').count();
@@ -121,7 +123,8 @@ fn a_flipped_byte_in_any_extent_costs_that_extent_and_is_said() {
     let extents: Vec<usize> = reader.entries().iter().map(|entry| entry.offset as usize).collect();
     for offset in extents.iter().step_by(extents.len().div_ceil(MOST)) {
         let mut damaged = bytes.clone();
-        damaged[offset + 60] ^= 0x10; // behind its header
+        // The offset is behind the extent's header.
+        damaged[offset + 60] ^= 0x10;
         fs::write(place.work("damaged.ds"), damaged).unwrap();
         let reader =
             TraceReader::open(&place.work("damaged.ds"), &TraceReaderOptions::default()).unwrap();
@@ -160,7 +163,7 @@ fn what_fits_on_a_full_disk_is_read() {
     needs!("mounts");
     let place = Place::new("trace-full");
     fs::create_dir(place.work("small")).unwrap();
-    // The disk goes away with the namespace that it is mounted in.
+    // The disk vanishes with the namespace in which it is mounted.
     let script = r#"
         mount -t tmpfs -o size=2m none small || exit 99
         timeout -k 1 20 "$0" trace --method ptrace -o small/full.ds -- dd if=/dev/zero of=/dev/null bs=4k count=2000 status=none
@@ -233,7 +236,7 @@ fn a_limit_on_file_sizes_is_an_error_and_what_fitted_is_read() {
     }
 }
 
-/// A program that runs until it is dropped.
+/// A program that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -260,7 +263,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn whichever_way_a_tracer_ends_the_program_goes_on() {
     use rustix::process::{Pid, Signal, kill_process};
     let place = Place::new("trace-attach-killed");
-    // Large writes, for which threads are held.
+    // Threads are held for large writes.
     let program = Command::new("dd")
         .args(["if=/dev/zero", "of=/dev/null", "bs=3000000"])
         .stdin(Stdio::null())
@@ -349,7 +352,7 @@ fn running_processes_are_traced_and_left_as_they_were() {
         wait_until("it ticks when it is left", || count() > after + 2);
         let records = whole(&place, "out.ds");
         let started = records.iter().find_map(|record| match record {
-            // that of a parent comes before its child's
+            // A parent's record comes before its child's.
             TraceRecord::ProcessStart(start) if start.how == StartKind::Attach => Some(start),
             _ => None,
         });

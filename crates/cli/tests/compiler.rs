@@ -1,5 +1,5 @@
-//! `retake cc` and `retake c++`: programs whose threads synchronise by plain accesses, which their
-//! compiler declares, replay exactly although they run in parallel.
+//! `retake cc` and `retake c++`: programs whose threads synchronise by plain accesses. Their
+//! compiler declares these, so that the programs run in parallel and still replay exactly.
 
 mod cli_support;
 
@@ -10,7 +10,7 @@ use cli_support::{Place, source_file};
 use retake_patch::{Options, Placement, SiteKind, Verdict, examine};
 use retake_testing::c::compiler;
 
-/// How often each program is recorded.
+/// The number of recordings of each program.
 const RUNS: usize = 2;
 
 fn built(place: &Place, name: &str, options: &[&str]) -> PathBuf {
@@ -23,7 +23,7 @@ fn built(place: &Place, name: &str, options: &[&str]) -> PathBuf {
     executable
 }
 
-/// How many instructions of a file are operations; how many should be, but cannot.
+/// The number of a file's instructions that are operations, and of those that should be but cannot.
 fn operations(executable: &Path) -> (usize, usize) {
     let bytes = std::fs::read(executable).unwrap();
     let options = Options { sections: true, ..Options::default() };
@@ -36,7 +36,8 @@ fn operations(executable: &Path) -> (usize, usize) {
     (sites, refused)
 }
 
-/// At least so many instructions are operations, all of them are patched, and replays are exact.
+/// Checks that a program has at least `least` operations, that all are patched, and that replays
+/// are exact.
 fn is_exact(name: &str, options: &[&str], least: usize) {
     let place = Place::new(&format!("compiler-{name}-{}", options.concat()));
     let executable = built(&place, name, options);
@@ -74,7 +75,7 @@ fn what_cxx_offers() {
     }
 }
 
-/// Programs that replay exactly when they run in parallel, and do so without any wish for a policy.
+/// Checks that a program runs in parallel without an option for it, and replays exactly.
 fn is_parallel(name: &str, options: &[&str], least: usize) {
     if least > 0 {
         is_exact(name, options, least);
@@ -85,7 +86,7 @@ fn is_parallel(name: &str, options: &[&str], least: usize) {
     assert_eq!(policy, "auto; with threads: 1 in parallel, 0 in turns", "{name}");
 }
 
-/// Each failure of a compare-and-exchange is seen again.
+/// Replay repeats each failure of a compare-and-exchange.
 #[test]
 fn failures_can_be_counted() {
     is_parallel("retries.c", &["-O2", "-mcx16"], 6);
@@ -193,7 +194,7 @@ fn another_kind_of_compiler_is_refused() {
     assert!(told.contains("/bin/true is not gcc") && told.contains("RETAKE_CC"), "{told}");
 }
 
-/// Records and replays without any wish for a policy; what `retake info` says was chosen.
+/// Records and replays without a policy option. Returns the policy in `retake info`.
 fn chosen(place: &Place, command: &[&str]) -> String {
     let recorded = place.run_within(&[&["record", "--"], command].concat(), LIMIT);
     let replayed = place.run_within(&["replay"], LIMIT);
@@ -204,7 +205,7 @@ fn chosen(place: &Place, command: &[&str]) -> String {
     line.expect("a line about the policy").trim().to_owned()
 }
 
-/// A library that `retake cc` has not seen.
+/// The path of a library that is not built with `retake cc`.
 fn foreign_library(place: &Place) -> String {
     let (source, library) = (place.work("foreign.c"), place.work("libforeign.so"));
     let text =
@@ -251,8 +252,8 @@ fn code_that_does_not_tell_makes_threads_go_in_turns() {
     assert_eq!(chosen(&place, &[plain.to_str().unwrap()]), "serial");
 }
 
-/// What the kernel writes, what no stub can hold, and what a library keeps without telling is in
-/// order only if threads go in turns.
+/// Three kinds of synchronisation are in order only if threads take turns: words that the kernel
+/// writes, instructions that fit into no stub, and a library that declares nothing.
 #[test]
 fn what_cannot_be_in_order_makes_threads_go_in_turns() {
     let place = Place::new("compiler-beyond");
@@ -262,7 +263,7 @@ fn what_cannot_be_in_order_makes_threads_go_in_turns() {
     }
 }
 
-/// Functions of a library may be replaced by another file's.
+/// Threads run in parallel although another file could replace the library's functions.
 #[test]
 fn a_library_tells_all() {
     let place = Place::new("compiler-library");

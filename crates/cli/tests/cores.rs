@@ -1,5 +1,5 @@
-//! Threads that take turns often share a core, while recording and at replay, and what they start
-//! does not.
+//! Threads that often take turns share a core, both while recording and at replay. The processes
+//! that they start do not.
 
 mod cli_support;
 
@@ -11,14 +11,14 @@ use cli_support::Place;
 use retake_testing::c::compiler;
 use retake_testing::needs;
 
-/// How long the process of one round is looked for.
+/// The time limit for finding a process in one round.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The process of the first program: two threads hand over to each other, then a process is started
-/// that says more than a pipe can hold; several times, because now and then the threads may run on
+/// The rounds of the first program. In each, two threads take turns, and then a process is started
+/// that prints more than a pipe holds. There are several, because the threads may sometimes run on
 /// any core.
 const ROUNDS: usize = 8;
-/// More than a pipe holds.
+/// The output of a round, which is more than a pipe holds.
 const OUTPUT_BYTES: usize = 100_000;
 
 const TURNS: &str = r#"
@@ -69,8 +69,8 @@ int main(void)
 }
 "#;
 
-/// Takes turns until it is on one core, then goes on alone, for five seconds at most, until it may
-/// run on all.
+/// Takes turns until it is bound to one core. Then goes on alone until it may run on all cores, for
+/// five seconds at most.
 const GOES_ON_ALONE: &str = r#"
 static int may_run_on(const char *cores)
 {
@@ -98,8 +98,8 @@ int main(int count, char **arguments)
 }
 "#;
 
-/// Takes turns for a part of a second, but fewer than after which the threads may run on any core
-/// again.
+/// Takes turns for a fraction of a second. These are fewer turns than those after which the threads
+/// may run on any core again.
 const COMPUTES_IN_TURN: &str = r#"
 int main(void)
 {
@@ -142,7 +142,7 @@ fn is_below(process: &Process, above: u32, all: &[Process]) -> bool {
     lineage.take(8).any(|parent| parent.pid == above.to_string())
 }
 
-/// The only core of a process below that one.
+/// The core of a descendant of `above` that is bound to one core.
 fn core_below(above: u32) -> Option<u32> {
     let all = processes();
     all.iter()
@@ -150,8 +150,7 @@ fn core_below(above: u32) -> Option<u32> {
         .find_map(|process| process.cores.parse().ok())
 }
 
-/// Whether below the process there is one on a single core that has started one which may run on
-/// all.
+/// Whether a descendant of `above` is bound to one core and has a child that may run on all.
 fn shares_a_core(above: u32, cores: &str) -> bool {
     let all = processes();
     let parents =
@@ -161,7 +160,7 @@ fn shares_a_core(above: u32, cores: &str) -> bool {
         .any(|parent| is_below(parent, above, &all))
 }
 
-/// As `/proc` shows them.
+/// The cores of this process, as listed in `/proc`.
 fn all_cores() -> String {
     field(&std::fs::read_to_string("/proc/self/status").unwrap(), "Cpus_allowed_list:")
 }
@@ -194,12 +193,12 @@ fn who_shares_a_core_with_others_moves_to_one_that_is_idle() {
     needs!("two cores", "idle times");
     let place = Place::new("who_shares_a_core_with_others_moves_to_one_that_is_idle");
     let program = compile(&place, COMPUTES_IN_TURN);
-    // All cores may be busy, with other tests too.
+    // All cores may be busy with other tests.
     assert!((0..ROUNDS).any(|_| moved_away(&place, &program)), "the threads never left the core");
 }
 
-/// Records the program and computes on the core that its threads are on. Whether they are on
-/// another one soon.
+/// Records the program, and computes on the core to which its threads are bound. Returns whether
+/// the threads soon move to another core.
 fn moved_away(place: &Place, program: &str) -> bool {
     let mut running = place.command(&["record", "--", program]).spawn().unwrap();
     let retake = running.id();
@@ -231,7 +230,7 @@ fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
     .next()
 }
 
-/// Runs the program by `retake`, which is to succeed.
+/// Runs a retake command, which must succeed. Returns whether the threads were seen sharing a core.
 fn shared_a_core(place: &Place, arguments: &[&str], cores: &str) -> bool {
     let mut running = place.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = running.stdout.take().unwrap();

@@ -6,7 +6,7 @@ use cli_support::Place;
 use cli_support::debugging::{PLAIN, compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Three threads take turns at a variable; a signal comes before them.
+/// Three threads take turns to change a variable. Before that, a signal comes.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -122,8 +122,8 @@ fn the_runtime_is_invisible() {
     in_order(&text, &["mov    $0x27,%eax", "syscall", "= 5", "= 1", "Cannot access memory"]);
     let is_ours = |line: &str| line.trim_start().starts_with("0x550") && line.contains("-p");
     assert!(!text.lines().any(is_ours) && text.contains("-p"), "{text}");
-    // Each mapping has the name and the part of the file that the program mapped there, be the text
-    // patched or not.
+    // Each mapping has the name and the offset that the program mapped there, whether or not the
+    // text is patched.
     let end_of = |line: &&str| line.trim_end().rsplit('/').next().map(str::to_owned);
     let code: Vec<&str> = text.lines().filter(|line| line.contains("r-xp")).collect();
     let of = |name: &str| {
@@ -244,7 +244,8 @@ fn backwards_one_instruction_at_a_time() {
     let place = Place::new("debug-back-steps");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program]);
-    // Forwards over a system call and back again: the same registers at the same places.
+    // Forwards over a system call and back again, the registers must be the same at the same
+    // places.
     let show = "printf \"at %lx %lx %lx %lx\\n\", $pc, $rsp, $rax, $rdi";
     let steps = 6;
     let mut commands = vec!["break getpid", "continue", show];
@@ -358,7 +359,7 @@ fn a_process_of_a_tree_is_chosen() {
     let program = compile(&place, "plain", PLAIN, &[]);
     let script = format!("true; {program}; {program} crash; exit 0");
     record(&place, &["sh", "-c", &script]);
-    // Without a choice, the one that crashed.
+    // Without `-p`, the process that crashed is debugged.
     let text = gdb(&place, &[], &["continue", "backtrace 1"]);
     in_order(&text, &["SIGSEGV", "follow (node="]);
     let text = gdb(
@@ -388,8 +389,8 @@ int main(void)
 }
 "#;
 
-/// The dynamic linker binds a function when it is called first: gdb then has breakpoints in code
-/// that is not mapped yet where the way back begins.
+/// The dynamic linker binds each function at its first call. Going back begins where gdb's
+/// breakpoints are in code that is not mapped yet.
 #[test]
 fn back_over_calls_that_are_bound_on_the_way() {
     needs!("gdb");

@@ -1,4 +1,4 @@
-//! Beginning the replay again in gdb, and places that there are not.
+//! Restarting the replay in gdb, and places that do not exist.
 
 mod cli_support;
 

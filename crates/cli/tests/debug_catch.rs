@@ -1,4 +1,4 @@
-//! `retake debug`: stopping at system calls, signals, children and exceptions, in both directions.
+//! `retake debug`: stops at system calls, signals, children and exceptions, in both directions.
 
 mod cli_support;
 
@@ -7,7 +7,7 @@ use cli_support::debugging::{compile, compile_cpp, gdb, in_order, record};
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
-/// Makes children in both ways, writes between, and gets signals.
+/// Makes children by fork and vfork with writes between, and gets signals.
 const CAUGHT: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -167,7 +167,7 @@ fn children_are_caught_both_ways() {
     );
 }
 
-/// SIGALRM is one that gdb passes on without a word.
+/// SIGALRM is a signal that gdb passes on silently.
 #[test]
 fn signals_are_caught_both_ways() {
     let Some(place) = caught("catch-signals") else { return };
@@ -286,8 +286,8 @@ fn exceptions_are_caught_both_ways() {
     );
 }
 
-/// Breakpoints are not taken for passed just because one of several was hit, in either direction
-/// and after each other.
+/// A hit of one of several breakpoints must not make the debugger skip stretches with others. This
+/// holds in both directions, and when they alternate.
 #[test]
 fn stretches_that_are_passed_over_have_no_stop() {
     let Some(place) = caught("catch-passed") else { return };
@@ -310,7 +310,7 @@ fn stretches_that_are_passed_over_have_no_stop() {
     ]
     .concat();
     assert_eq!(count(&both, "handler (number="), 1 + 6);
-    // From a breakpoint without a signal having been told of, signals before it are found.
+    // Signals before a breakpoint are found, even if gdb has not yet seen any.
     let signals = [
         &[QUIET, "break stop", "reverse-continue", "delete", "handle SIGUSR1 stop print"],
         &all[..],

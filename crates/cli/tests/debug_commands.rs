@@ -1,4 +1,4 @@
-//! The commands around the debugger: where it begins, what it adds to gdb, `retake backtrace`,
+//! Commands around the debugger: where it begins, what it adds to gdb, `retake backtrace`, and
 //! `retake record --debug-on-crash`.
 
 mod cli_support;
@@ -8,7 +8,7 @@ use cli_support::debugging::{PLAIN, compile, gdb, in_order, no_process_is_left, 
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
-/// Reads a file, waits, prints on both outputs.
+/// Reads a file, sleeps, and prints on both outputs.
 const FILE: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(void)
 }
 "#;
 
-/// One thread waits for the other, which gives up.
+/// One thread waits for the other, which aborts.
 const ABORTS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ int main(void)
 }
 "#;
 
-/// A moment while the program of [`FILE`] sleeps, as a place.
+/// A time at which the program of [`FILE`] sleeps, as a place.
 fn while_it_sleeps(place: &Place) -> String {
     let text = gdb(place, &[], &["break main", "continue", "break usleep", "continue", "elapsed"]);
     let seconds = text
@@ -95,7 +95,7 @@ fn it_begins_at_the_crash_or_the_end() {
     }
     let text = gdb(&place, &["--at", "12"], &["when"]);
     in_order(&text, &["event 12 of thread", "at 20", " s after recording began"]);
-    // Nothing that gdb reads from the recording is worth a word.
+    // gdb must not report the files that it reads from the recording.
     assert!(!text.contains("File transfers"), "{text}");
 }
 
@@ -140,7 +140,7 @@ fn output_and_times_up_to_here() {
     let part = |from: &str, to: &str| {
         text.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned()
     };
-    // The program's output is seen once, however often it goes there.
+    // The program's output appears once, however often it is replayed.
     let shown = text.split_once("--- standard error").unwrap().1;
     assert!(
         shown.contains("read some text\nan error\nthe end\\xaa\n")
@@ -237,7 +237,7 @@ fn a_backtrace_for_logs() {
         "{json}"
     );
     assert_eq!(json["processes"].as_array().map(Vec::len), Some(3));
-    // Elsewhere, and of another process.
+    // Another place, and another process.
     let text = place.run_well(&["backtrace", "-p", "sh"]);
     in_order(&text, &["thread ", "_exit"]);
     record(&place, &[&program]);
@@ -273,8 +273,8 @@ fn the_race_of_the_examples_is_followed_back() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/race.c"))
             .unwrap();
     let program = compile(&place, "race", &source, &[]);
-    // How long the hunt takes, chance decides. To what wrote the variable last, it is the same way
-    // from any end; on a busy machine the race is run into now and then.
+    // Chance decides how long the search for a crash takes. The search for the last write is the
+    // same from any end of the program. On a busy machine some runs crash.
     let ends_well = |_| place.run(&["record", "--", &program]).status == Some(0);
     assert!((0..50).any(ends_well), "every run crashed");
     let text =
@@ -346,7 +346,7 @@ fn a_crash_is_looked_at_at_once() {
     let place = Place::new("on-crash");
     let program = compile(&place, "aborts", ABORTS, &[]);
     let ran = place.run(&["record", "--debug-on-crash", &program]);
-    // No terminal: a backtrace, and the program's own output and end.
+    // Without a terminal there is a backtrace, and the program's own output and end.
     assert_eq!((ran.signal, ran.stdout.as_str()), (Some(6), "giving up\n"), "{ran:?}");
     in_order(
         &ran.stderr,
@@ -370,7 +370,8 @@ fn a_crash_is_looked_at_at_once() {
     no_process_is_left(&place);
 }
 
-/// Each thread has its own: of the program, of a library that it needs, of one that it loads.
+/// Each thread has its own variables: of the program, of a library that it needs, and of one that
+/// it loads.
 const THREAD_LOCAL: &str = r#"
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-//! Copies of a replayed process, in which a debugger goes back.
+//! Copies of a replayed process, with which a debugger goes back.
 
 mod cli_support;
 
@@ -6,7 +6,7 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Works in memory that children are not to have, or are to have empty: as V8 does.
+/// Works in memory that children do not get or get zeroed, as V8 does.
 const UNSHARED: &str = r#"
 #include <sys/mman.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ fn copies_have_the_memory_that_children_do_not_get() {
     );
 }
 
-/// Four threads that wait, a stop, and four more.
+/// Starts four threads that wait, stops, and starts four more.
 const IN_TWO_LOTS: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -85,8 +85,7 @@ int main(void)
 }
 "#;
 
-/// What the threads of a copy have of the runtime's is theirs again, though the process was where
-/// they had not begun.
+/// A copy's threads get their runtime data back, even from a process in which they have not begun.
 #[test]
 fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
     needs!("gdb");
@@ -123,7 +122,7 @@ fn threads_of_a_checkpoint_come_back_from_before_their_beginning() {
     );
 }
 
-/// Counts in memory that others could see.
+/// Counts in memory that other processes could map.
 const COUNTERS: &str = r#"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -148,8 +147,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A mapping that is shared with nobody is copied with the process; one that is, is not, and who
-/// wants to go back is told.
+/// A shared mapping that only this process maps is copied with it. One that others map is not
+/// copied, and gdb reports that it cannot go back.
 #[test]
 fn shared_memory_that_nobody_shares_is_no_obstacle() {
     needs!("gdb");
@@ -164,7 +163,7 @@ fn shared_memory_that_nobody_shares_is_no_obstacle() {
         &[&["break step"][..], &back, &back, &back, &["continue", counter]].concat(),
     );
     in_order(&text, &["$1 = 2", "$2 = 1", "$3 = 0", "$4 = 1"]);
-    // The copy of the file is not what an earlier way through the program left.
+    // The copied file does not have the data of an earlier pass through the program.
     let text = gdb(
         &place,
         &["--at", "exit"],
@@ -188,7 +187,7 @@ fn shared_memory_that_nobody_shares_is_no_obstacle() {
     );
     in_order(&text, &["No more reverse-execution history", "exited with code 013"]);
     assert_eq!(text.matches("has not gone back: it shares writable memory").count(), 2, "{text}");
-    // Others beside it have nothing of it, unless they map the same file.
+    // Other processes matter only if they map the same file.
     let beside = |other: &str| {
         record(&place, &["sh", "-c", &format!("rm {file}; {program} {file}; {other}; exit 3")]);
         gdb(&place, &["--at", "exit", "-p", "counters"], &[&["break step"][..], &back].concat())

@@ -1,4 +1,4 @@
-//! `retake debug --dap`: a scripted editor.
+//! `retake debug --dap`, driven by a scripted editor.
 
 mod cli_support;
 
@@ -12,14 +12,14 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-/// How long anything may take.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The editor's side of a connection.
 struct Editor {
     output: Box<dyn Write>,
     messages: Receiver<Value>,
-    /// Events that nobody has asked for yet.
+    /// Received events that no test has asked for yet.
     events: Vec<Value>,
     seq: i64,
 }
@@ -42,7 +42,7 @@ impl Editor {
         self.messages.recv_timeout(PATIENCE).expect("an answer in time")
     }
 
-    /// Sends a request; the whole response.
+    /// Sends a request, and returns the whole response.
     fn ask(&mut self, command: &str, arguments: Value) -> Value {
         self.seq += 1;
         let text =
@@ -59,14 +59,14 @@ impl Editor {
         }
     }
 
-    /// Sends a request that must succeed; its body.
+    /// Sends a request that must succeed, and returns the response's body.
     fn get(&mut self, command: &str, arguments: Value) -> Value {
         let response = self.ask(command, arguments);
         assert_eq!(response["success"], true, "{command}: {response}\n{:?}", self.events);
         response["body"].clone()
     }
 
-    /// The next event of this name.
+    /// Returns the body of the next event with this name.
     fn event(&mut self, name: &str) -> Value {
         loop {
             if let Some(at) = self.events.iter().position(|event| event["event"] == name) {
@@ -77,7 +77,7 @@ impl Editor {
         }
     }
 
-    /// Lets the program run and gives the reason why it stopped.
+    /// Lets the program run, and returns the reason why it stopped.
     fn run(&mut self, command: &str) -> String {
         self.get(command, json!({"threadId": 1}));
         self.stop()["reason"].as_str().unwrap().to_owned()
@@ -100,7 +100,7 @@ impl Editor {
             .clone()
     }
 
-    /// The local variables of a frame, by name.
+    /// The local variables of a frame.
     fn locals(&mut self, frame: &Value) -> Vec<Value> {
         let scopes = self.get("scopes", json!({"frameId": frame["id"]}));
         let reference = scopes["scopes"][0]["variablesReference"].clone();
@@ -133,7 +133,7 @@ impl Editor {
         body["result"].as_str().unwrap().to_owned()
     }
 
-    /// All that the program printed since somebody asked.
+    /// The program's output since the last call of this.
     fn printed(&mut self) -> String {
         let is_output =
             |event: &Value| event["event"] == "output" && event["body"]["category"] == "stdout";
@@ -165,7 +165,7 @@ fn read(input: &mut impl BufRead) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The command on pipes, and an editor at the other ends.
+/// The command, and an editor connected to it by pipes.
 fn start(place: &Place) -> (Child, Editor) {
     let mut child = place
         .command(&["debug", "--dap"])
@@ -193,7 +193,7 @@ fn ends_well(mut child: Child, place: &Place) {
     no_process_is_left(place);
 }
 
-/// Opens the recording, with one breakpoint in `twice`.
+/// Opens the recording with one breakpoint in `twice`.
 fn launch(editor: &mut Editor, place: &Place, at: &str) -> Value {
     let capabilities = editor.get("initialize", json!({"adapterID": "retake"}));
     assert_eq!(capabilities["supportsStepBack"], true);
@@ -224,8 +224,8 @@ fn forwards_and_backwards() {
     assert_eq!(launch(&mut editor, &place, "begin")["reason"], "entry");
     to_the_crash(&mut editor, &place);
     back_from_the_crash(&mut editor, &place);
-    // What was printed already is not printed again; commands of Retake's work, and tell where they
-    // went.
+    // Output that was printed before is not printed again. Retake's own commands work, and report
+    // where they go.
     assert_eq!(editor.run("continue"), "exception");
     assert_eq!(editor.printed(), "");
     assert!(editor.evaluate("when", "repl").starts_with("event "));
@@ -236,7 +236,7 @@ fn forwards_and_backwards() {
     ends_well(child, &place);
 }
 
-/// Forwards, over breakpoints, steps and output.
+/// Goes forwards over breakpoints, steps and output.
 fn to_the_crash(editor: &mut Editor, place: &Place) {
     assert_eq!(editor.run("continue"), "breakpoint");
     let frames = editor.frames();
@@ -248,14 +248,14 @@ fn to_the_crash(editor: &mut Editor, place: &Place) {
     assert_eq!((editor.value(0, "x"), editor.value(1, "sum")), ("0".to_owned(), "0".to_owned()));
     assert_eq!(editor.run("next"), "step");
     assert_eq!(editor.frames()[0]["line"], 9);
-    // Back to the line with the breakpoint.
+    // Goes back to the line with the breakpoint.
     assert_eq!(editor.run("stepBack"), "breakpoint");
     assert_eq!(editor.frames()[0]["line"], 8);
     assert_eq!(editor.run("stepOut"), "step");
     assert_eq!(editor.frames()[0]["name"], "main");
     assert_eq!(editor.run("continue"), "breakpoint");
     assert_eq!(editor.value(0, "x"), "1");
-    // A condition, then none at all: to the crash.
+    // First with a condition; then without a breakpoint, to the crash.
     assert_eq!(
         breakpoints(
             editor,
@@ -272,7 +272,7 @@ fn to_the_crash(editor: &mut Editor, place: &Place) {
     assert_eq!(editor.run("continue"), "exception");
     assert!(editor.printed().starts_with("sum 90 of "));
     assert_eq!(editor.get("exceptionInfo", json!({"threadId": 1}))["exceptionId"], "SIGSEGV");
-    // A structure and its members.
+    // A structure, and its members.
     let node = editor.local(1, "node");
     let members = editor
         .get("variables", json!({"variablesReference": node["variablesReference"]}))["variables"]
@@ -288,13 +288,13 @@ fn to_the_crash(editor: &mut Editor, place: &Place) {
     );
 }
 
-/// Backwards, with breakpoints and to what wrote a variable.
+/// Goes backwards to a breakpoint, and to the write of a variable.
 fn back_from_the_crash(editor: &mut Editor, place: &Place) {
     breakpoints(editor, place, json!([{"line": 8}]));
     assert_eq!(editor.run("reverseContinue"), "breakpoint");
     assert_eq!(editor.value(0, "x"), "9");
     breakpoints(editor, place, json!([]));
-    // To what wrote a variable.
+    // Goes back to the write of a variable.
     let data = editor.get("dataBreakpointInfo", json!({"name": "counter"}));
     let set = editor.get(
         "setDataBreakpoints",
@@ -312,7 +312,7 @@ fn at_the_crash_and_over_a_connection() {
     let place = Place::new("dap-attach");
     let program = compile(&place, "plain", PLAIN, &[]);
     record(&place, &[&program, "crash"]);
-    // What cannot be launched, says why; the next one can.
+    // A launch that fails says why, and the next one can succeed.
     let (child, mut editor) = start(&place);
     editor.get("initialize", json!({"adapterID": "retake"}));
     for (arguments, reason) in [
@@ -332,11 +332,11 @@ fn at_the_crash_and_over_a_connection() {
         (&"exception".into(), &"Crash: SIGSEGV".into())
     );
     assert_eq!(editor.frames()[0]["name"], "follow");
-    // It goes away without a word.
+    // The editor closes the connection without a disconnect.
     drop(editor);
     ends_well(child, &place);
 
-    // A debugger that waits, and an adapter that waits: both at a port.
+    // A debug server and an adapter each wait at a port.
     let (mut server, address) =
         listening(&place, &["debug", "--at", "begin", "--serve", "127.0.0.1:0"]);
     let (adapter, port) = listening(&place, &["debug", "--dap", "--serve", "127.0.0.1:0"]);
@@ -369,18 +369,18 @@ fn the_extension_starts_this_adapter() {
     );
 }
 
-/// A command that says at which address it waits.
+/// Starts a command that waits at an address. Returns it with the address.
 fn listening(place: &Place, arguments: &[&str]) -> (Child, String) {
     let mut child = place.command(arguments).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     stderr.read_line(&mut line).unwrap();
-    // What else it says must not stop it.
+    // The pipe is read, so that further messages cannot block the command.
     std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
     (child, line.split_whitespace().last().unwrap().to_owned())
 }
 
-/// Takes some seconds.
+/// Computes for some seconds.
 const LONG: &str = r#"
 int main(void)
 {
@@ -390,7 +390,7 @@ int main(void)
 }
 "#;
 
-/// An adapter that is killed cannot say that it goes, and gdb does not look while the program runs.
+/// A killed adapter cannot disconnect, and gdb does not look while the program runs.
 #[test]
 fn a_killed_adapter_takes_its_session_with_it() {
     needs!("gdb");

@@ -1,4 +1,4 @@
-//! `retake debug`: what only the engine behind gdb can do.
+//! `retake debug`: features that only the engine behind gdb has.
 
 mod cli_support;
 
@@ -61,7 +61,7 @@ fn changes_and_calls_go_to_a_copy() {
     assert!(!left.exists());
 }
 
-/// What is on the stack below `main` while it computes.
+/// Keeps data on the stack below `main` while it computes.
 const STACKED: &str = r#"
 int add(int x) { return x + 1; }
 int stop(int x) { return x; }
@@ -83,7 +83,7 @@ int main(void)
 }
 "#;
 
-/// gdb keeps the breakpoint at which such a function would have returned: on the stack, where the
+/// gdb keeps the breakpoint at such a function's return address. It is on the stack, where the
 /// program has data.
 #[test]
 fn a_called_function_that_never_returns_leaves_no_trap() {
@@ -172,8 +172,8 @@ fn backwards_in_a_busy_computation() {
     in_order(&text, &["= 4999997", "= 100000\n", "mix (x=", "i=7)", "= 7\n", "done (x=", "= 1\n"]);
 }
 
-/// Walks about in a recording and compares the state at each place with what it was there before;
-/// the number of moves that found a place known.
+/// Moves about in a recording at random, and compares the state at each place with the state on
+/// earlier visits. Returns the number of moves that came to a known place.
 fn walk(place: &Place, events: u64, seeks: u64) -> u64 {
     let script = place.work("walk.py");
     let text = format!(
@@ -216,7 +216,7 @@ print("walked %d known %d" % (again, again - len(known)))
     known.unwrap_or_else(|| panic!("{printed}"))
 }
 
-/// 100 seeks; with RETAKE_SEEKS=10000 that many.
+/// Makes 100 seeks, or the number in RETAKE_SEEKS.
 #[test]
 fn the_state_is_the_same_at_the_same_place() {
     needs!("gdb");
@@ -269,7 +269,7 @@ fn threads_have_names_and_vectors_are_whole() {
     assert!(!has_avx || text.contains("{1.5, 2.5, 3.5, 4.5}"), "{text}");
 }
 
-/// A register points to the handler while the loop waits to be stopped in the midst of it.
+/// A register points to the handler while a signal interrupts the loop.
 const ALARMS: &str = r#"
 #include <signal.h>
 #include <stddef.h>
@@ -288,8 +288,8 @@ int main(void)
 }
 "#;
 
-/// Breakpoints are bytes in memory. Where the recorded program was stopped between events memory is
-/// compared; code must not be.
+/// Breakpoints change bytes of memory. At a place between events, replay compares memory near the
+/// registers; code must be left out.
 #[test]
 fn breakpoints_do_not_hide_where_a_signal_came() {
     needs!("gdb");
@@ -313,8 +313,7 @@ fn breakpoints_do_not_hide_where_a_signal_came() {
         "reverse-continue",
         "print hits >= 4",
     ];
-    // The copies that were made on the way here are of a program that is looking for where a signal
-    // came.
+    // The copies made on the way are of a program that searches for the place of a signal.
     let further = [
         "set $n = hits",
         "reverse-continue",
@@ -339,7 +338,7 @@ fn breakpoints_do_not_hide_where_a_signal_came() {
     in_order(&text, &["$4 = 1\n", "$5 = 1\n", "$6 = 1\n", "$7 = 1\n", "$8 = 1\n"]);
 }
 
-/// Code that is made at run time, and keeps what CPUID says of the core it runs on.
+/// Makes code at run time that stores what CPUID says about its core.
 const NOTICES_CORE: &str = r#"
 #include <string.h>
 #include <sys/mman.h>
@@ -361,7 +360,7 @@ int main(void)
 }
 "#;
 
-/// The program is on the same core, whatever way it comes.
+/// The program finds the same core, whichever way it gets there.
 #[test]
 fn code_that_notices_its_core_finds_one() {
     needs!("gdb");
@@ -383,8 +382,8 @@ fn code_that_notices_its_core_finds_one() {
     in_order(&text, &["Breakpoint 1, end", "Breakpoint 1, end"]);
 }
 
-/// A function that crashes when it is called leaves gdb a breakpoint on the stack, which is not
-/// there where the program begins.
+/// After a called function has crashed, gdb keeps a breakpoint on the stack. That address is not
+/// mapped where the program begins.
 #[test]
 fn breakpoints_after_a_called_function_has_crashed() {
     needs!("gdb");
@@ -407,7 +406,7 @@ fn breakpoints_after_a_called_function_has_crashed() {
     assert!(!text.contains("Cannot insert"), "{text}");
 }
 
-/// Once the process has exited gdb has let it go.
+/// gdb lets go of a process that has exited.
 #[test]
 fn commands_after_the_exit_say_that_it_is_over() {
     needs!("gdb");

@@ -1,4 +1,4 @@
-//! `retake debug`: over the execution of programs, in both directions.
+//! `retake debug` across the execution of programs, in both directions.
 
 mod cli_support;
 
@@ -6,8 +6,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs::is_lacking;
 
-/// Executes the program that it is called with, from its first thread or, in the second version,
-/// from another one.
+/// Executes the program in its argument, from its first thread. A variant does so from another
+/// thread.
 const FIRST: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -165,7 +165,7 @@ fn back_over_the_programs_of_a_process() {
     in_order(&text, &["No more reverse", "/first", "/second", "No more reverse", "second 2"]);
 }
 
-/// Its stream goes on; that of the first thread ends.
+/// The executing thread's stream goes on, and the first thread's stream ends.
 #[test]
 fn a_thread_that_is_not_the_first_executes() {
     let Some(place) = executing("exec-thread", &["-DTHREAD"]) else { return };
@@ -212,8 +212,8 @@ fn a_thread_that_is_not_the_first_executes() {
     in_order(&text, &["execute (", "$1 = 0", "executing new program", "called (x=0)", "$2 = 0"]);
 }
 
-/// A child that has executed nothing dies of a null pointer, three functions deep: of the first
-/// thread's, or of another one's.
+/// A forked child without an exec reads through a null pointer, three functions deep. It is forked
+/// by the first thread or by another one.
 const FORKED: &str = r#"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// What the program was told when it was executed is not at the child's stack pointer.
+/// The auxiliary vector is not at the child's stack pointer.
 #[test]
 fn a_forked_child_has_the_symbols_of_its_program() {
     if is_lacking("gdb") {

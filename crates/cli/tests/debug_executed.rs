@@ -1,5 +1,5 @@
-//! Finding out which instructions the program executed, while it goes forwards, and passing over
-//! what did not come to a breakpoint on the way back.
+//! While the program goes forwards, the debugger finds out which instructions are executed. On the
+//! way back it skips stretches that did not execute a breakpoint's instruction.
 
 mod cli_support;
 
@@ -7,8 +7,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Computes with two threads that take turns, system calls and a handler now and then: what is
-/// called once is called in the middle.
+/// Computes in one or two threads that take turns, with some system calls and signals. It calls
+/// `once` once, in the middle.
 const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A recording of the program.
+/// Records the program.
 fn recorded(test: &str, options: &[&str], arguments: &[&str]) -> Place {
     let place = Place::new(test);
     let program = compile(&place, "computing", PROGRAM, options);
@@ -66,8 +66,8 @@ fn recorded(test: &str, options: &[&str], arguments: &[&str]) -> Place {
     place
 }
 
-/// Waits until all is known that can be known, and says how many stretches there are of which it
-/// is.
+/// Waits until everything possible is known about the stretches. Prints whether that is most of
+/// them, and whether there are many.
 const WAIT: &str = "python
 import gdb, time
 known, since = -1, time.time()
@@ -120,8 +120,8 @@ fn what_was_not_executed_is_passed_over() {
     in_order(&text, &["Breakpoint 3, handler"]);
 }
 
-/// Copies with several threads: what they cannot go through is gone through as before, and nothing
-/// is missed.
+/// Copies cannot go through all stretches of several threads. Those are searched as before, so that
+/// no stop is missed.
 #[test]
 fn nothing_is_missed_where_threads_take_turns() {
     needs!("gdb");
@@ -140,7 +140,7 @@ fn nothing_is_missed_where_threads_take_turns() {
     );
 }
 
-/// What one session has found out, the next one knows.
+/// A session uses what an earlier session found out.
 #[test]
 fn another_session_knows_it_too() {
     needs!("gdb", "two cores");
@@ -165,7 +165,7 @@ fn another_session_knows_it_too() {
     let text = gdb(&place, &["--at", "exit"], &commands);
     assert!(text.contains("begins at checkpoint"), "{text}");
     in_order(&text, &["No more reverse-execution history", "Breakpoint 2, once", "main ("]);
-    // A file that belongs to another checkpoint says nothing.
+    // A file that belongs to another checkpoint is not used.
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         if past(path.file_name().unwrap()) {

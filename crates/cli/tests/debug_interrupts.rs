@@ -1,4 +1,4 @@
-//! Interrupting what a debugger does, and what is left behind when it or we are killed.
+//! Interrupting the debugger's work, and what is left when gdb or retake is killed.
 
 mod cli_support;
 
@@ -6,7 +6,7 @@ use cli_support::Place;
 use cli_support::debugging::{BUSY, CALLED, compile, left_behind, record};
 use retake_testing::needs;
 
-/// The part of a debugger that these tests need: packets over a socket.
+/// A minimal debugger: it exchanges packets over a socket.
 struct Client(std::net::TcpStream);
 
 impl Client {
@@ -16,7 +16,7 @@ impl Client {
         self.0.write_all(format!("${body}#{sum:02x}").as_bytes()).unwrap();
     }
 
-    /// The next packet that is not output.
+    /// The next packet other than output.
     fn receive(&mut self) -> String {
         use std::io::{Read, Write};
         let mut byte = [0];
@@ -40,7 +40,7 @@ impl Client {
     }
 }
 
-/// A served session on the latest recording, and a connection to it.
+/// Serves a session on the latest recording, and connects to it.
 fn serve(place: &Place) -> (std::process::Child, Client) {
     use std::io::{BufRead, BufReader};
     let mut child = place
@@ -51,12 +51,13 @@ fn serve(place: &Place) -> (std::process::Child, Client) {
     let line = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     let address = line.rsplit(' ').next().unwrap().to_owned();
     let stream = std::net::TcpStream::connect(&address).unwrap();
-    stream.set_nodelay(true).unwrap(); // else each interrupt waits for an acknowledgement
+    // Without this, each interrupt waits for an acknowledgement.
+    stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     (child, Client(stream))
 }
 
-/// Sends an interrupt some time after a command; how long the stop took.
+/// Sends a command, and after a while an interrupt. Returns the time until the stop.
 fn interrupted(client: &mut Client, command: &str) -> std::time::Duration {
     use std::io::Write;
     client.send(command);
@@ -64,7 +65,7 @@ fn interrupted(client: &mut Client, command: &str) -> std::time::Duration {
     client.0.write_all(&[3]).unwrap();
     let since = std::time::Instant::now();
     let reply = client.receive();
-    // A quick machine may be at an end before.
+    // A fast machine may reach an end before that.
     assert!(reply.starts_with("T02") || reply.contains("replaylog"), "{command}: {reply}");
     since.elapsed()
 }
@@ -75,26 +76,26 @@ fn an_interrupt_stops_what_takes_long() {
     let program = compile(&place, "busy", BUSY, &[]);
     record(&place, &[&program, "100000000"]);
     let (mut child, mut client) = serve(&place);
-    // The machine may be busy with other things: one of a few tries must be quick.
+    // The machine may be busy, so only one of three tries must be quick.
     let quickest = |client: &mut Client, command: &str| {
         (0..3).map(|_| interrupted(client, command)).min().unwrap()
     };
     let forth = quickest(&mut client, "vCont;c");
     let back = quickest(&mut client, "bc");
-    // An interrupt that came too late is answered when it is read.
+    // A late interrupt is answered when it is read.
     let mut registers = client.ask("g");
     while registers.starts_with('T') {
         registers = client.receive();
     }
-    // Runs of equal digits are packed.
+    // Runs of equal digits are compressed.
     assert!(registers.len() > 100 && !registers.starts_with('E'), "{registers}");
     assert!(forth.as_millis() < 300 && back.as_millis() < 300, "{forth:?} {back:?}");
     drop(client);
     child.wait().unwrap();
 }
 
-/// Writes some five milliseconds apart, a little more each time: as often as a debugger's wish to
-/// stop the program is looked for.
+/// Writes about every five milliseconds, with a slowly growing interval. That is about the rate at
+/// which replay looks for a debugger's interrupt.
 const WRITES: &str = r#"
 #include <sys/mman.h>
 #include <time.h>
@@ -124,7 +125,7 @@ int main(void)
 }
 "#;
 
-/// What stops the program in the moment in which it is interrupted is a stop like others.
+/// A stop that coincides with an interrupt is reported like any other.
 #[test]
 fn an_interrupt_hides_no_stop() {
     use std::io::Write;
@@ -132,7 +133,8 @@ fn an_interrupt_hides_no_stop() {
     let program = compile(&place, "writes", WRITES, &["-O1"]);
     record(&place, &[&program]);
     let (mut child, mut client) = serve(&place);
-    client.send("Z2,20000000,8"); // its answer is taken for output
+    // `receive` takes the answer for output.
+    client.send("Z2,20000000,8");
     let (mut hits, mut interrupts) = (0, 0);
     loop {
         client.send("vCont;c");
@@ -143,7 +145,7 @@ fn an_interrupt_hides_no_stop() {
         }
         hits += u32::from(stop.contains("watch:"));
         interrupts += u32::from(stop.starts_with("T02"));
-        // An interrupt that came too late is answered when it is read.
+        // A late interrupt is answered when it is read.
         let mut answer = client.ask("qAttached");
         while answer.starts_with('T') {
             answer = client.receive();
@@ -155,7 +157,7 @@ fn an_interrupt_hides_no_stop() {
     child.wait().unwrap();
 }
 
-/// A debugger that has waited for long asks for the answer once more.
+/// A debugger that has waited for long asks for the answer again.
 #[test]
 fn impatience_is_no_end() {
     let place = Place::new("debug-impatient");
@@ -196,7 +198,7 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        // The one that stays, not one that is asked for its version.
+        // This waits for the gdb that stays, not for the one that is asked for its version.
         let mut before = None;
         let gdb = loop {
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -220,7 +222,7 @@ fn nobody_is_left_when_gdb_or_we_are_killed() {
         let victim = if kills_gdb { gdb } else { child.id().to_string() };
         let killed = std::process::Command::new("kill").args(["-9", &victim]).status().unwrap();
         assert!(killed.success(), "{victim:?}");
-        // As it ends, so do we.
+        // retake ends as gdb ends.
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
         if kills_gdb {
             let mut said = String::new();

@@ -55,7 +55,7 @@ fn lldb_goes_forwards_and_backwards() {
             .success()
     );
     assert_eq!(place.run(&["record", "./crash"]).signal, Some(11));
-    // What lldb shows is what was recorded.
+    // lldb must show the recorded file.
     fs::remove_file(place.work("crash")).unwrap();
     let ran = place.run_command(&["debug", "--lldb", "--", "-b", "-s", "commands"], LONG, |_| ());
     assert_eq!(ran.status, Some(0), "{ran:?}");

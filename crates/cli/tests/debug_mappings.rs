@@ -1,5 +1,5 @@
-//! `retake debug`: code that comes and goes, and memory that is mapped anew, on the way forwards
-//! and backwards.
+//! `retake debug`: code that appears and vanishes, and memory that is mapped again, in both
+//! directions.
 
 mod cli_support;
 
@@ -7,8 +7,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Makes a function three times: in memory that it makes executable when it is written, and then
-/// twice where it stands.
+/// Makes a function three times: once in memory that it then makes executable, and twice by
+/// overwriting it.
 const MAKES_CODE: &str = r#"
 #include <string.h>
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ int main(void)
 }
 "#;
 
-/// A breakpoint may be set before there is code, and stays where that is written again.
+/// A breakpoint may be set before its code exists, and stays when the code is overwritten.
 #[test]
 fn breakpoints_in_code_made_at_run_time() {
     needs!("gdb");
@@ -54,7 +54,7 @@ fn breakpoints_in_code_made_at_run_time() {
     assert!(!text.contains("Cannot insert"), "{text}");
 }
 
-/// More than the processor can watch for.
+/// These are more breakpoints than the processor has debug registers.
 #[test]
 fn many_breakpoints_in_code_made_at_run_time() {
     needs!("gdb");
@@ -76,7 +76,7 @@ fn many_breakpoints_in_code_made_at_run_time() {
     assert_eq!(text.matches("in ?? ()").count(), 8, "{text}");
 }
 
-/// Changes what is at an address without writing to it.
+/// Changes the content of an address without writing to it.
 const REMAPS: &str = r#"
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -102,7 +102,7 @@ int main(void)
 }
 "#;
 
-/// Memory that is mapped anew is watched like memory that is written to.
+/// A watchpoint reports a new mapping like a write.
 #[test]
 fn watched_memory_that_is_mapped_anew() {
     needs!("gdb");
@@ -124,7 +124,7 @@ fn watched_memory_that_is_mapped_anew() {
     assert_eq!(values, [&forth[..], &back, &["1", "0"]].concat(), "{text}");
 }
 
-/// A condition that does not hold there is no stop for gdb, which would take a packet for each hit.
+/// gdb does not see hits with a false condition. Each would cost a packet.
 #[test]
 fn conditions_in_code_that_can_be_written() {
     needs!("gdb");

@@ -1,4 +1,4 @@
-//! `retake debug` of recordings whose threads ran side by side (`--policy sync`).
+//! `retake debug` of recordings whose threads ran in parallel (`--policy sync`).
 
 mod cli_support;
 
@@ -15,14 +15,13 @@ fn recorded(name: &str) -> Place {
     place
 }
 
-/// What `monitor hash` answered: states of all threads and all memory.
+/// The answers of `monitor hash`, which cover all threads and all memory.
 fn hashes(text: &str) -> Vec<&str> {
     let is_hash = |line: &&str| line.len() == 16 && line.bytes().all(|b| b.is_ascii_hexdigit());
     text.lines().filter(is_hash).collect()
 }
 
-/// Each state on the way back is the one that was there on the way forwards, and so it is in
-/// another session.
+/// Each state on the way back equals the one on the way forwards, and the one in another session.
 #[test]
 fn what_comes_back_is_what_was() {
     needs!("gdb");
@@ -30,7 +29,7 @@ fn what_comes_back_is_what_was() {
     const STOPS: usize = 12;
     let forwards = ["continue", "monitor hash"].repeat(STOPS);
     let backwards = ["reverse-continue", "monitor hash"].repeat(STOPS - 1);
-    // The second one is a section: threads wait for their turn where it begins.
+    // The second function is a section: threads wait for their turn at its beginning.
     for stop in ["break add", "break pthread_mutex_lock"] {
         let commands = [vec![stop], forwards.clone(), backwards.clone()].concat();
         let text = gdb(&place, &[], &commands);
@@ -42,8 +41,8 @@ fn what_comes_back_is_what_was() {
     }
 }
 
-/// The same where each thread waits for operations of others, thousands of times: one order of them
-/// is the same in all sessions.
+/// As above, but each thread waits thousands of times for others' operations. All sessions must put
+/// the operations in the same order.
 #[test]
 fn operations_have_one_order_for_whoever_looks_on() {
     needs!("gdb");
@@ -63,8 +62,8 @@ fn operations_have_one_order_for_whoever_looks_on() {
     assert_eq!(there, hashes(&again), "{again}");
 }
 
-/// Instructions that are sections, and functions that begin and end as such, are stepped over and
-/// back as any other.
+/// Stepping forwards and back works as usual at instructions that are sections, and in functions at
+/// whose beginning and end sections begin and end.
 #[test]
 fn sections_are_stepped_through_both_ways() {
     needs!("gdb");
@@ -87,7 +86,7 @@ fn sections_are_stepped_through_both_ways() {
     }
 }
 
-/// The one who wrote last is found, among threads that wrote at the same time.
+/// Finds the last writer among threads that wrote in parallel.
 #[test]
 fn watchpoints_go_back() {
     needs!("gdb");
@@ -103,7 +102,7 @@ fn watchpoints_go_back() {
     in_order(&text, &["in add (which=", "in add (which="]);
 }
 
-/// Threads that wait for each other through plain memory have no order of turns.
+/// If threads wait for each other through plain memory, no order of turns exists.
 #[test]
 fn threads_that_wait_without_a_section_are_told() {
     needs!("gdb");

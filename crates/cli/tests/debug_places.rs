@@ -1,4 +1,4 @@
-//! `retake debug`: places that are hard to come to again, on the way back over a long computation.
+//! `retake debug`: places that are hard to find again on the way back over a long computation.
 
 mod cli_support;
 
@@ -6,7 +6,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Goes back over all of it, to a breakpoint that was hit once in the beginning, and further.
+/// Goes back over the whole computation to a breakpoint that was hit once at its beginning, and
+/// further.
 fn goes_back(test: &str, source: &str) {
     needs!("gdb");
     let place = Place::new(test);
@@ -41,7 +42,7 @@ fn goes_back(test: &str, source: &str) {
     assert!(hashes.len() == 2 && hashes[0] == hashes[1], "{text}");
 }
 
-/// Copies memory by one instruction, in the midst of which it is nearly all the time.
+/// Copies memory by one repeated instruction, in which it spends nearly all its time.
 #[test]
 fn in_the_midst_of_a_repeated_instruction() {
     goes_back(
@@ -65,8 +66,7 @@ fn in_the_midst_of_a_repeated_instruction() {
     );
 }
 
-/// Code that runs at one place, is copied to another and runs there, the old place being written
-/// again.
+/// Code runs at one place, is copied to another and runs there. The old place is overwritten.
 #[test]
 fn in_code_that_moves() {
     goes_back(
@@ -102,8 +102,8 @@ fn in_code_that_moves() {
     );
 }
 
-/// The instruction behind a system call is where a process pauses on its way; a breakpoint there is
-/// hit all the same.
+/// Replay stops a process after a system call. A breakpoint on that instruction must be hit all the
+/// same.
 #[test]
 fn behind_a_system_call() {
     needs!("gdb");
@@ -145,8 +145,7 @@ fn behind_a_system_call() {
     in_order(&gdb(&place, &["--at", "exit"], &some), &["$1 = 7", "$2 = 3"]);
 }
 
-/// Jumps for probes need a page near the text, and the program may have taken it at one time and
-/// not at another.
+/// Jumps to probes need a page near the text. The program may occupy it at some times only.
 #[test]
 fn near_memory_that_is_taken() {
     needs!("gdb");
@@ -192,7 +191,7 @@ fn near_memory_that_is_taken() {
         &gdb(&place, &[], &[&later[..], &sooner].concat()),
         &["$1 = 1000", "$2 = 1000", "$3 = 1000"],
     );
-    // At the end nothing tells where the stubs must not be.
+    // Starting at the end, the debugger does not know which places for stubs were occupied earlier.
     let back = ["break work", "reverse-continue", "reverse-continue", "bt 1", "reverse-continue"];
     in_order(
         &gdb(&place, &["--at", "exit"], &back),
@@ -200,7 +199,7 @@ fn near_memory_that_is_taken() {
     );
 }
 
-/// Fills memory by one instruction, again and again.
+/// Fills memory by one repeated instruction, again and again.
 const FILLS: &str = r#"
 #include <unistd.h>
 char area[4096];
@@ -221,7 +220,7 @@ int main(void)
 }
 "#;
 
-/// A breakpoint at such an instruction is hit once for all of it; from its midst that is behind.
+/// A breakpoint on such an instruction is hit once, before its first repetition.
 #[test]
 fn a_breakpoint_at_a_repeated_instruction() {
     needs!("gdb");

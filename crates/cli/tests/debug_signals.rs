@@ -1,4 +1,4 @@
-//! `retake debug`: signals, and what stops the program on the way of single steps.
+//! `retake debug`: signals and watchpoints, also during single steps.
 
 mod cli_support;
 
@@ -6,7 +6,7 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// Sends itself a signal, and dies of another one.
+/// Sends itself a signal, and dies of a second one.
 const SIGNALLED: &str = r#"
 #include <signal.h>
 #include <unistd.h>
@@ -24,8 +24,7 @@ int main(void)
 }
 "#;
 
-/// What the kernel said about a signal is there as it was while recording, however the program came
-/// to where it gets it.
+/// gdb shows the recorded siginfo of a signal, whichever way the program got there.
 #[test]
 fn what_the_kernel_said_about_a_signal() {
     needs!("gdb");
@@ -78,7 +77,7 @@ fn what_the_kernel_said_about_a_signal() {
     assert!(text.contains("Unable to read siginfo"), "{text}");
 }
 
-/// Whoever goes back step by step hears of what stops the program there as on any other way.
+/// Single steps back report the same signals and watchpoints as other ways back.
 #[test]
 fn single_steps_back_tell_of_signals_and_watchpoints() {
     needs!("gdb");
@@ -113,7 +112,7 @@ fn single_steps_back_tell_of_signals_and_watchpoints() {
     );
 }
 
-/// Uses up its stack, at an instruction that is executed again and again before.
+/// Uses up its stack, at an instruction that it has executed many times before.
 const OVERFLOW: &str = r#"
 int depth;
 __attribute__((noinline)) int down(int n)
@@ -126,7 +125,7 @@ __attribute__((noinline)) int down(int n)
 int main(void) { return down(0); }
 "#;
 
-/// An instruction that a probe has displaced faults as it does without one.
+/// An instruction that a probe has displaced faults at its own address.
 #[test]
 fn back_from_where_the_stack_is_used_up() {
     needs!("gdb");

@@ -1,8 +1,8 @@
-//! How long a user of `retake debug` waits, on a computation without events.
+//! How long a user of `retake debug` waits, in a computation without events.
 //!
-//! With `RETAKE_SPEED=1` in the environment it computes for ten seconds, prints a table, and the
-//! limits must be kept: that is for a machine with nothing else to do. Without, it is short, and
-//! only what must not take longer on any machine is compared.
+//! With `RETAKE_SPEED=1` the program computes for ten seconds, a table is printed, and the limits
+//! must be met. That needs an idle machine. Without it, the program is short, and only the limits
+//! that hold on any machine are tested.
 
 mod cli_support;
 
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Prints a line for each thing that was timed: a name, and seconds.
+/// Prints a line for each timed command: its name and the seconds.
 const SCRIPT: &str = r#"
 import gdb, os, time
 def timed(name, command, count=1):
@@ -77,7 +77,7 @@ if what in ("long", "opened"):
     timed("reverse-continue" if what == "opened" else "reverse-continue-in-a-second-session", "reverse-continue")
 "#;
 
-/// Calls a function now and then in a computation that is long enough for several checkpoints.
+/// Calls a function rarely in a computation that is long enough for several checkpoints.
 const RARE: &str = r#"
 #include <unistd.h>
 unsigned long total;
@@ -94,8 +94,8 @@ int main(void)
 }
 "#;
 
-/// A line with a loop is gone through at the program's speed, in both directions, as far as it does
-/// not leave it: by the program a second, in steps hours.
+/// A loop within one line runs at the program's speed, in both directions. The program takes a
+/// second for it; single steps would take hours.
 #[test]
 fn a_line_that_takes_long_is_one_step() {
     needs!("gdb");
@@ -158,8 +158,8 @@ int main(void)
     assert!(since.elapsed().as_secs() < 100, "{:?}", since.elapsed());
 }
 
-/// Rounds with calls are passed over too, but nothing that stops its user, nor where the function
-/// begins anew.
+/// Repetitions with calls are skipped, too. Stops are not skipped, and neither is a new call of the
+/// function.
 #[test]
 fn a_line_with_many_calls_is_one_step_back() {
     needs!("gdb");
@@ -213,13 +213,13 @@ int main(void)
     let back = ["break step if i == 1500", "reverse-next", "delete", "reverse-finish", print];
     let text = gdb(&place, &[], &[&[at_line.as_str(), "continue"][..], &back].concat());
     in_order(&text, &["step (i=1500", "$1 = 11254751"]);
-    // One round after the other backwards, or with gdb waiting for the follower at each stop, they
-    // would take ten times as long.
+    // Going back one repetition at a time would take ten times as long. So would letting gdb wait
+    // for the follower at each stop.
     assert!(since.elapsed().as_secs() < 40, "{:?}", since.elapsed());
 }
 
-/// Copies that go through stretches ahead of the search pass over none that has a stop, and what is
-/// stopped at has the program's registers.
+/// Copies that search stretches ahead must not skip one with a stop. At a stop, the registers are
+/// the program's.
 #[test]
 fn rare_calls_in_a_long_computation_are_found() {
     needs!("gdb");
@@ -264,7 +264,7 @@ fn rare_calls_in_a_long_computation_are_found() {
         ],
     );
     in_order(&text, &["Breakpoint ", "$1 = 0", "$2 = 100", "No more reverse-execution history"]);
-    // Nor over what lies between checkpoints that another session left.
+    // Stretches between an earlier session's checkpoints are not skipped, either.
     gdb(&place, &["--at", "exit", "--checkpoint-after", "0"], &[]);
     let text = gdb(
         &place,
@@ -283,7 +283,7 @@ fn rare_calls_in_a_long_computation_are_found() {
     );
 }
 
-/// Seconds, in order, by what took them.
+/// The sorted seconds of each timed command.
 type Times = BTreeMap<String, Vec<f64>>;
 
 fn measure(place: &Place, what: &str, times: &mut Times) -> String {
@@ -305,19 +305,19 @@ fn seconds(act: impl FnOnce()) -> f64 {
     since.elapsed().as_secs_f64()
 }
 
-/// Median and 99th percentile.
+/// The median and the 99th percentile.
 fn typical(all: &[f64]) -> (f64, f64) {
     (all[all.len() / 2], all[(all.len() * 99 / 100).min(all.len() - 1)])
 }
 
-/// How many rounds of the program's loop this processor makes.
+/// The number of loop repetitions that this processor makes in a second.
 fn rounds_in_a_second(program: &str) -> u64 {
     const ROUNDS: u64 = 300_000_000;
     let run = || drop(std::process::Command::new(program).arg(ROUNDS.to_string()).status());
     (ROUNDS as f64 / seconds(run)) as u64
 }
 
-/// For one round of the loop, while gdb records with its own means.
+/// The seconds for one repetition while gdb's own `record full` records.
 fn seconds_of_record_full(program: &str) -> f64 {
     const FEW: u32 = 500;
     const MANY: u32 = 2500;
@@ -327,7 +327,7 @@ fn seconds_of_record_full(program: &str) -> f64 {
         for command in ["break main", "run", "record full", "break done", "continue"] {
             gdb.args(["-ex", command]);
         }
-        // It does not know the instructions with which the dynamic linker saves registers.
+        // gdb does not know the instructions with which the dynamic linker saves registers.
         gdb.args(["--args", program, &rounds.to_string()]).env("LD_BIND_NOW", "1");
         let output = gdb.output().unwrap();
         assert!(
@@ -363,8 +363,7 @@ fn a_user_does_not_wait_long() {
         "open-at-the-end".to_owned(),
         vec![seconds(|| drop(place.run(&["debug", "--at", "exit", "--", "-nx", "-batch"])))],
     );
-    // Those that go back from where the recording was opened have no checkpoints of another
-    // session.
+    // The commands for going back from the end must not find an earlier session's checkpoints.
     place.run(&["checkpoint", "--delete", "all"]);
     measure(&place, "opened", &mut times);
     let text = measure(&place, "long", &mut times);
@@ -380,8 +379,8 @@ fn a_user_does_not_wait_long() {
             "{name}: median and 99th percentile {found:?}"
         );
     };
-    // Without the way back being remembered, and conditions and pages being looked at in the
-    // process, these are far exceeded on any machine.
+    // On any machine these limits are far exceeded if the way back is not remembered, or if
+    // conditions and pages are not tested in the process.
     let slack = if is_full { 1.0 } else { 4.0 };
     for name in ["reverse-stepi", "reverse-step", "reverse-next"] {
         within(name, 0.1 * slack, 0.5 * slack);
@@ -390,8 +389,8 @@ fn a_user_does_not_wait_long() {
         within(name, 5.0, 5.0);
     }
     within("last", 3.0, 3.0);
-    // On all cores, and looking for the ends of stretches only near them. On one core, and looking
-    // all the time, it takes longer than the replay.
+    // These limits need several cores, and the search for ends of stretches only near them. With
+    // one core, or a search everywhere, it takes longer than the replay.
     if is_full && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
         within("reverse-continue", 3.0, 3.0);
         within("reverse-continue-in-a-second-session", 3.0, 3.0);

@@ -1,4 +1,4 @@
-//! `retake debug`: threads that end, and what comes after them.
+//! `retake debug`: the ends of threads, and what follows them.
 
 mod cli_support;
 
@@ -6,8 +6,8 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 
-/// One thread computes for some tenths of a second and ends; the other one waits for it meanwhile,
-/// and exits or does not.
+/// One thread computes for some tenths of a second and ends. Another waits for it, and then ends
+/// the process. With an argument, the first thread is the one that computes.
 const ENDS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -41,9 +41,9 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A copy of the process that was made while a thread ran has that thread for its first; the
-/// process is there all the same when it has ended. One instruction back from its exit is the
-/// system call that ends it, of the thread that makes it.
+/// A copy made while a thread runs has only that thread at first, and still exists when the thread
+/// has ended. One instruction before the exit is the system call that ends the process, in the
+/// thread that makes it.
 #[test]
 fn the_way_back_from_the_end_leads_over_ends_of_threads() {
     needs!("gdb");
@@ -78,7 +78,7 @@ fn the_way_back_from_the_end_leads_over_ends_of_threads() {
     }
 }
 
-/// One thread locks and makes no call, the other one wants the baton now and then.
+/// One thread locks without a system call. The other one wants the baton now and then.
 const LOCKS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -127,8 +127,8 @@ int main(void)
 }
 "#;
 
-/// A function that the debugger calls comes past the call of the lock where the recorded thread
-/// gave the baton away; the thread itself does not.
+/// Called by the debugger, a function passes the call of the lock at which the recorded thread gave
+/// the baton away. The thread itself must not pass it.
 #[test]
 fn functions_that_lock_can_be_called_before_a_passage() {
     needs!("gdb");
@@ -165,7 +165,7 @@ fn functions_that_lock_can_be_called_before_a_passage() {
     );
 }
 
-/// While a thread waits for its child of vfork, which takes its time, another one works.
+/// One thread waits for its slow vfork child, and another thread works meanwhile.
 const WAITS: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -198,8 +198,8 @@ int main(void)
 }
 "#;
 
-/// The kernel does not stop a thread that waits for its child, and the child may wait for a thread
-/// that is stopped.
+/// The kernel does not stop a thread that waits for its vfork child. The child may wait for a
+/// thread that is stopped.
 #[test]
 fn a_thread_that_waits_for_its_child_is_not_waited_for() {
     needs!("gdb");
@@ -216,7 +216,7 @@ fn a_thread_that_waits_for_its_child_is_not_waited_for() {
     in_order(&text, &["New value = 0", "work (number=0)", "$1 = 0"]);
 }
 
-/// Two threads take turns, and what the second finds is there only if it is not before its turn.
+/// Two threads take turns. The second finds the right value only if it waits for its turn.
 const TAKES_TURNS: &str = r#"
 #include <fcntl.h>
 #include <pthread.h>
@@ -252,8 +252,8 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The count of the turns of a process that maps memory shared is not in its own memory, but goes
-/// back with it.
+/// The turn count of a process with shared mappings is outside of its memory. It must go back with
+/// the process.
 #[test]
 fn turns_are_taken_again_after_going_back() {
     needs!("gdb");
@@ -275,8 +275,8 @@ fn turns_are_taken_again_after_going_back() {
     );
 }
 
-/// A shell waits for each of its children, in the kernel, until that executes its program; and each
-/// comes to places where it must be attended to.
+/// In the kernel, a shell waits for each vfork child until the child executes a program. Before
+/// that, each child stops at places where the debugger must act.
 #[test]
 fn children_in_the_memory_of_one_that_is_stopped() {
     needs!("gdb");
@@ -320,7 +320,7 @@ int main(void)
 }
 "#;
 
-/// From the exit there is a way back, whatever the other threads are about.
+/// Going back from the exit works, whatever the other threads do.
 #[test]
 fn back_from_an_exit_among_threads_that_yield() {
     needs!("gdb");
@@ -355,8 +355,8 @@ fn back_from_an_exit_among_threads_that_yield() {
     );
 }
 
-/// Each step back has ended before the next command, also where a thread begins: there no step of
-/// it leads back, and the debugger may be about to get off a breakpoint there.
+/// Each step back is complete before the next command. This includes the beginning of a thread,
+/// where no step leads further back, and the debugger may be stepping off a breakpoint.
 #[test]
 fn steps_back_to_where_a_thread_begins() {
     needs!("gdb");
@@ -394,8 +394,8 @@ fn steps_back_to_where_a_thread_begins() {
     assert!(!text.contains("Cannot execute") && !text.contains("SIGINT"), "{text}");
 }
 
-/// A thread that was made, and had no time to begin before the process ended, never does; nobody
-/// waits for it.
+/// A new thread that had not begun when the process ended never begins. The debugger must not wait
+/// for it.
 #[test]
 fn back_from_an_exit_before_a_thread_begins() {
     needs!("gdb");
@@ -406,7 +406,7 @@ fn back_from_an_exit_before_a_thread_begins() {
     let program = compile(&place, "unborn", &source, &[]);
     let commands = ["continue", "reverse-stepi", "reverse-stepi", "break main", "reverse-continue"];
     for _ in 0..3 {
-        // On one core the threads have to wait.
+        // On one core the new threads have to wait.
         record(&place, &["taskset", "-c", "0", &program]);
         let text = gdb(&place, &["-p", "unborn"], &commands);
         assert!(!text.contains("has not gone back"), "{text}");
@@ -414,7 +414,7 @@ fn back_from_an_exit_before_a_thread_begins() {
     }
 }
 
-/// Threads that live for a moment, beside one that computes.
+/// Makes short-lived threads beside one that computes.
 const BRIEF: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -442,8 +442,8 @@ int main(void)
 }
 "#;
 
-/// The debugger looks backwards with copies, which end where the program makes a thread. Each such
-/// end was waited for in vain, for many seconds.
+/// The debugger searches backwards with copies, which end where the program makes a thread. It once
+/// waited many seconds in vain for each such end.
 #[test]
 fn the_way_back_leads_over_threads_that_are_made() {
     needs!("gdb");

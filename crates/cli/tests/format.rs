@@ -1,5 +1,5 @@
-//! Events are laid out as docs/DESIGN.md and docs/FORMAT.md say: streams of recordings are read
-//! here by those tables alone.
+//! Events have the layout in docs/DESIGN.md and docs/FORMAT.md. These tests parse streams by those
+//! tables alone.
 
 mod cli_support;
 
@@ -20,15 +20,15 @@ const FORCED: u8 = 9;
 const THREAD: u8 = 12;
 const DROPPED: u8 = 14;
 const TIME: u8 = 18;
-/// A flag of all kinds.
+/// The flag for a stamp, which an event of any kind can have.
 const STAMPED: u8 = 0x80;
-/// The supervisor's own stream.
+/// The number of the supervisor's stream.
 const SUPERVISOR: u32 = u32::MAX - 1;
 
-/// Longer than hundreds of programs take, on a busy machine.
+/// The time limit. Hundreds of programs take less, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// A thread that computes, and one that wants to do so too: each is stopped where it is.
+/// Two threads that compute. Each is stopped between events for the other.
 const COMPUTES: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
     bytes[at..at + count].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// One event.
+/// A parsed event.
 #[derive(Debug)]
 struct Event {
     kind: u8,
@@ -70,7 +70,7 @@ impl Event {
     }
 }
 
-/// The events of a stream, which fill it.
+/// The events of a stream. They must fill it.
 fn events(recording: &Recording, stream: u32) -> Vec<Event> {
     let mut bytes = Vec::new();
     recording.stream(StreamId(stream)).unwrap().read_to_end(&mut bytes).unwrap();
@@ -96,7 +96,7 @@ fn streams(recording: &Recording) -> Vec<u32> {
     recording.streams().map(|summary| summary.info.id.0).collect()
 }
 
-/// Number, start and length of each item behind the arguments of a call.
+/// The argument, direction and data of each item of a call.
 fn items(event: &Event, arguments: usize) -> Vec<(u8, u8, &[u8])> {
     let (mut items, mut at) = (Vec::new(), 8 * arguments);
     while at < event.body.len() {
@@ -134,7 +134,7 @@ fn calls_have_their_arguments_and_data() {
     assert_eq!((end.kind, end.value, end.body.len()), (EXIT, 0, 16));
 }
 
-/// Stamps added up are the time-stamp counter.
+/// The sums of stamps equal the time-stamp counter.
 #[test]
 fn stamps_are_read_with_the_metadata() {
     let place = Place::new("format-stamps");
@@ -255,7 +255,7 @@ fn the_supervisor_notes_threads_and_what_was_dropped() {
     }
     assert!(events.iter().any(|event| event.kind == TIME), "what tells the time stays");
     let left = streams(&recording);
-    // A program that the shell executed began in the shell's memory: its beginning is left.
+    // Such a stream is left: the child shared memory with the shell until it executed its program.
     let is_cut = |stream: u64| {
         dropped.body[56..]
             .chunks(16)

@@ -1,5 +1,5 @@
-//! Recording onto a disk that gets full: the program waits, or is ended, as the user would have it;
-//! and INT and TERM are always obeyed.
+//! Recording to a disk that gets full. The program waits or is ended, as the options say. The
+//! recorder obeys INT and TERM at any time.
 
 mod cli_support;
 
@@ -10,12 +10,12 @@ use cli_support::started::{guardian_of, start_recording, wait_for_output};
 use cli_support::{Place, Ran, compile_fault};
 use retake_testing::needs;
 
-/// How soon a recorder that was asked to end must have ended, on a machine that is busy.
+/// The time in which a recorder must obey a signal, on a busy machine.
 const SOON: Duration = Duration::from_secs(4);
-/// Longer than any of this takes.
+/// The time limit of all waits.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a script with a small file system in `disk`, which recordings go to. `$0` is retake.
+/// Runs a script with a small file system at `disk`, where recordings are made. `$0` is retake.
 fn with_small_disk(place: &Place, megabytes: u32, script: &str) -> Ran {
     fs::create_dir(place.work("disk")).unwrap();
     let script = format!(
@@ -33,7 +33,7 @@ fn with_small_disk(place: &Place, megabytes: u32, script: &str) -> Ran {
 fn a_full_disk_stops_the_program_until_there_is_space() {
     needs!("root", "mounts");
     let place = Place::new("full-disk");
-    // What it prints is what the assertions below look for.
+    // The script prints what the assertions below look for.
     let script = r#"
         program='head -c 8000000 /dev/urandom | cksum'
         "$0" record sh -c 'head -c 1 /dev/zero | cksum > /dev/null' || exit
@@ -69,7 +69,7 @@ fn a_full_disk_stops_the_program_until_there_is_space() {
     }
 }
 
-/// A program that writes more than there is room for, until somebody ends it.
+/// A program that reads more than there is space for, until it is ended.
 const ENDLESS: &str = "cat /dev/urandom > /dev/null";
 
 #[test]
@@ -101,7 +101,7 @@ fn who_waits_for_space_obeys() {
         assert!(
             status("recorded: ").is_some_and(|status| status.parse().is_ok_and(|s: u32| s > 128))
         );
-        // How it ended may not have found room.
+        // The disk may have had no space for the status.
         let replayed = status("replayed: ");
         assert!(replayed == status("recorded: ") || replayed.as_deref() == Some("137"), "{ran:?}");
         assert!(!ran.stdout.contains("error: "), "{ran:?}");
@@ -145,7 +145,7 @@ fn the_oldest_may_be_dropped_when_the_disk_is_full() {
     assert!(!ran.stdout.contains("stopped until"), "{ran:?}");
 }
 
-/// Part of the streams was left out, and later there was room for what followed.
+/// Parts of the streams are lost, while later events find space again.
 #[test]
 fn a_disk_that_was_full_leaves_what_replays() {
     needs!("root", "mounts");
@@ -175,7 +175,7 @@ fn a_disk_that_was_full_leaves_what_replays() {
     }
 }
 
-/// Nobody can read the messages, and that is all.
+/// Messages that cannot be written are lost, with no other effect.
 #[test]
 fn messages_that_cannot_be_written_end_nothing() {
     let place = Place::new("full-messages");
@@ -188,7 +188,7 @@ fn messages_that_cannot_be_written_end_nothing() {
     assert_eq!(ran.stdout, "1\nrecorded: 0\n1\nreplayed: 0\nrefused: 125\n", "{ran:?}");
 }
 
-/// It would keep the room of events that were dropped.
+/// An open file would keep the space of dropped events occupied.
 #[test]
 fn the_guardian_has_no_file_of_the_recording_open() {
     let place = Place::new("full-guardian");

@@ -1,5 +1,5 @@
-//! Programs that hang and are ended from outside: `retake backtrace`, and `waits` in gdb, say who
-//! waits for whom. The programs are in `tests/hangs`.
+//! Programs that hang and are ended from outside. `retake backtrace`, and `waits` in gdb, say which
+//! threads wait for each other. The programs are in `tests/hangs`.
 
 mod cli_support;
 
@@ -14,15 +14,15 @@ use retake_testing::needs;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-/// Longer than anything takes here on a machine that is busy.
+/// The time limit of every wait, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What each program prints when it is about to hang.
+/// The size of the line that each program prints before it hangs.
 const READY: u64 = "ready\n".len() as u64;
 
-/// Looks at threads in a row that find nothing changed.
+/// The number of successive looks that must find the threads unchanged.
 const STILL: usize = 20;
 
-/// Waits until all threads of a recorded program sleep, and do so for a while.
+/// Waits until all threads of a recorded program sleep, and stay asleep for a while.
 fn wait_until_still(recorder: &Started) {
     let first = program_of(recorder).as_raw_nonzero().get();
     let mut seen = (Vec::new(), 0);
@@ -34,7 +34,7 @@ fn wait_until_still(recorder: &Started) {
     });
 }
 
-/// State and switches of all threads of a process and of its children, as the kernel tells them.
+/// The state and the context-switch counts of all threads of a process and its descendants.
 fn threads_of(pid: i32) -> Vec<String> {
     let mut threads = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
@@ -49,15 +49,15 @@ fn threads_of(pid: i32) -> Vec<String> {
     threads
 }
 
-/// A program that hung.
+/// A recorded program that hung, and the report of `retake backtrace`.
 struct Hung {
     place: Place,
     report: Value,
 }
 
 impl Hung {
-    /// Records a command until it hangs, and ends all its processes at once: its recorder is
-    /// killed, and the guardian stops all of them before it kills one.
+    /// Records a command until it hangs, and ends all its processes at once: the recorder is
+    /// killed, and the guardian stops all processes before it kills any.
     fn new(test: &str, program: impl FnOnce(&Place) -> Vec<String>) -> Self {
         let place = Place::new(test);
         let command = program(&place);
@@ -81,7 +81,7 @@ impl Hung {
         hung
     }
 
-    /// A C program of `tests/hangs`, with arguments.
+    /// Runs a C program of `tests/hangs` with arguments.
     fn of(name: &str, arguments: &[&str]) -> Self {
         Self::new(&format!("hangs-{name}{}", arguments.concat()), |place| {
             let program = place.work(name);
@@ -91,21 +91,21 @@ impl Hung {
         })
     }
 
-    /// There is one deadlock. What it says of it, in this order.
+    /// Checks that the report has one deadlock, whose text has these parts in this order.
     fn is_deadlock(&self, parts: &[&str]) {
         let deadlocks = self.report["deadlocks"].as_array().unwrap();
         assert_eq!(deadlocks.len(), 1, "{}", self.report);
         in_order(deadlocks[0].as_str().unwrap(), &[&["deadlock: "], parts].concat());
     }
 
-    /// The wait for something, by the beginning of what it is called.
+    /// The wait for an object whose description begins with `what`.
     fn wait_for(&self, what: &str) -> &Value {
         let mut waits = self.report["waits"].as_array().unwrap().iter();
         let is_it = |wait: &&Value| wait["what"].as_str().unwrap().starts_with(what);
         waits.find(is_it).unwrap_or_else(|| panic!("nobody waits for {what}: {}", self.report))
     }
 
-    /// Whoever waits for the one holds the other, and the other way round.
+    /// Checks that each of two threads waits for the other.
     fn is_circle_of(&self, one: &Value, other: &Value) {
         for (wait, holder) in [(one, other), (other, one)] {
             let helpers = wait["helpers"].as_array().unwrap();
@@ -140,7 +140,7 @@ fn two_mutexes_in_opposite_orders() {
         &[
             "was ended by SIGKILL from outside",
             "take_first () at ",
-            // The user's own code is there, however many frames of libraries come first.
+            // The user's own code is shown, even below many frames of libraries.
             "take_second (lock_order.c:14)",
             "who waits for whom:",
             "deadlock: ",
@@ -171,11 +171,11 @@ fn a_signal_from_outside_is_no_crash() {
     let text = place.run_within(&["backtrace", "./made"], LIMIT).stdout;
     in_order(&text, &["was ended by SIGTERM from outside", "deadlock: thread"]);
     assert!(!text.contains("crashed"), "{text}");
-    // Who sends it to himself is to blame for it.
+    // A signal that a process sends itself counts as a crash.
     place.run_within(&["record", "sh", "-c", "kill -TERM $$"], LIMIT);
     let text = place.run_within(&["backtrace"], LIMIT).stdout;
     assert!(text.contains("crashed: SIGTERM") && !text.contains("from outside"), "{text}");
-    // A crash is told of before those that were ended, although they come first.
+    // A crash is reported before processes ended from outside, even if those ended earlier.
     let script = "sleep 60 & kill $!; wait $!; sh -c 'kill -SEGV $$; :'; true";
     place.run_within(&["record", "sh", "-c", script], LIMIT);
     let text = place.run_within(&["backtrace"], LIMIT).stdout;
@@ -306,7 +306,7 @@ fn locks_of_python() {
     hung.is_deadlock(&["thread", "which waits for"]);
     let version = hung.place.command_of("python3", &["--version"]).output().unwrap();
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    // Of others nobody knows where their frames are.
+    // The positions of Python's frames are known only for these versions.
     if ["3.11.", "3.12.", "3.13."].iter().any(|known| version.contains(known)) {
         let threads = hung.report["ended"][0]["threads"].as_array().unwrap();
         for thread in threads {

@@ -12,11 +12,11 @@ use cli_support::{Place, compile_program};
 use retake_testing::needs;
 use serde_json::Value;
 
-/// Longer than any of these programs takes on a busy machine.
+/// The time limit of these programs, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(100);
 
-/// Records a program of tests/images in `made` until there are so many images. Its exit status, and
-/// what it printed.
+/// Records a program of tests/images in `made` until there are `count` images. Returns its exit
+/// status and its output.
 fn record_images(place: &Place, program: &str, options: &[&str], count: usize) -> (i32, String) {
     let executable = place.work(program);
     compile_program(&format!("images/{program}"), &["-O1", "-lm"], &executable);
@@ -42,8 +42,8 @@ fn images(place: &Place) -> Vec<Value> {
     list.as_array().unwrap().clone()
 }
 
-/// Replays from each image: it ends as the program did, and prints the rest of what that printed,
-/// the less the later the image was taken. The last may have been taken behind all of it.
+/// Replays from each image. Each replay ends as the program did, and prints the rest of its output.
+/// A later image prints no more than an earlier one; the last may print nothing.
 fn all_are_good(place: &Place, status: i32, printed: &str) {
     let all = images(place);
     assert!(all.len() > 2, "{all:?}");
@@ -66,7 +66,7 @@ fn replay_begins_at_every_image() {
     assert_eq!(status, 3);
     in_order(&printed, &["0 ", "end "]);
     all_are_good(&place, status, &printed);
-    // The recording is as any other.
+    // The recording itself replays as usual.
     let ran = place.run_within(&["replay", "made"], LIMIT);
     assert_eq!((ran.status, ran.stdout), (Some(3), printed));
 }
@@ -94,7 +94,7 @@ fn the_debugger_begins_at_images() {
     let at_exit = ["--at", "exit", "made"];
     let told = gdb(&place, &at_exit, &["reverse-stepi", "monitor hash"]);
     in_order(&told, &["_exit", "retake: begins at checkpoint"]);
-    // Without images all of it is replayed, to the same end.
+    // Without images the whole recording is replayed, to the same state.
     place.run_well(&["checkpoint", "--delete", "all", "made"]);
     let replayed = gdb(&place, &at_exit, &["reverse-stepi", "monitor hash"]);
     let hash = |text: &str| {

@@ -1,5 +1,5 @@
-//! What a program gets from whoever started its recorder: descriptors that are closed, limits,
-//! prohibitions; and odd places to start from.
+//! What a program inherits from the process that started its recorder: closed descriptors, limits,
+//! prohibitions. Also unusual places to start from.
 
 mod cli_support;
 
@@ -10,13 +10,14 @@ use retake_testing::needs;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Runs a shell script, in which `$0` is retake.
+/// Runs a shell script. `$0` is retake.
 fn shell(place: &Place, script: &str) -> Ran {
     let output = place.command_of("sh", &["-c", script]).arg(env!("CARGO_BIN_EXE_retake")).output();
     Ran::of(output.unwrap(), &["sh"])
 }
 
-/// The program's descriptors that are open, but for the one that looks.
+/// A script that writes the program's open descriptors to `seen`, without the one that it uses
+/// itself.
 const OPEN: &str = "import os
 print([n for n in range(10) if os.path.exists(f'/proc/self/fd/{n}')], file=open('seen', 'w'))";
 
@@ -64,7 +65,7 @@ fn limits_that_leave_too_little_are_named() {
         let ran = record(little);
         assert_eq!(ran.status, Some(125), "{ran:?}");
         assert!(ran.stderr.contains(&format!("ulimit -{limit} {enough}, or more")), "{ran:?}");
-        // What it advises does.
+        // The advised limit is enough.
         let ran = record(enough);
         assert_eq!(ran.status, Some(0), "{ran:?}");
     }
@@ -140,7 +141,7 @@ fn a_store_may_lie_where_nothing_can_be_executed() {
     assert_eq!(ran.stdout.matches("executed 42\n").count(), 3, "{ran:?}");
 }
 
-/// Numbers of files begin anew on each file system: both of these have the same.
+/// Each file system numbers its files anew, so these two files have the same inode number.
 #[test]
 fn a_file_is_not_taken_for_the_output_because_of_its_number() {
     needs!("mounts", "unshare");

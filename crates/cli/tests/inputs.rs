@@ -1,5 +1,5 @@
-//! Large reads of large files: the log has references to a stored copy in place of the bytes, and
-//! whatever becomes of the files, replay reads what the program read.
+//! Large reads of large files. The log has references to a stored copy in place of the bytes, so
+//! that later changes of the files do not affect replay.
 
 mod cli_support;
 
@@ -24,7 +24,7 @@ const READ: &str = "import hashlib, os, sys\n\
     while piece := os.read(file, 1 << 16): sum.update(piece)\n\
     print(sum.hexdigest())";
 
-/// Bytes that do not get smaller.
+/// Bytes that cannot be compressed.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = || {
@@ -36,7 +36,7 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count / 8).flat_map(|_| next()).collect()
 }
 
-/// A recording in the folder `made` of a program that reads the file `large`; what it printed.
+/// Records in `made` a program that reads the file `large`. Also returns its output.
 fn recorded(name: &str) -> (Place, String) {
     let place = Place::new(name);
     fs::write(place.work("large"), noise(BYTES)).unwrap();
@@ -44,7 +44,7 @@ fn recorded(name: &str) -> (Place, String) {
     (place, printed)
 }
 
-/// How many bytes the calls of a recording read by reference, and how many are in its log.
+/// The bytes that the calls of a recording read by reference, and those that are in its log.
 fn read_bytes(made: &Path) -> (u64, u64) {
     let recording = Recording::open(made).unwrap();
     let (mut referred, mut logged) = (0, 0);
@@ -67,7 +67,7 @@ fn read_bytes(made: &Path) -> (u64, u64) {
     (referred, logged)
 }
 
-/// The name of the stored copy in a recording.
+/// The path of the stored copy in the recording.
 fn stored(place: &Place) -> std::path::PathBuf {
     let files = fs::read_dir(place.work("made/files")).unwrap().flatten();
     files
@@ -83,7 +83,7 @@ fn the_log_refers_to_a_stored_copy() {
     let (referred, _) = read_bytes(&place.work("made"));
     assert!(referred > BYTES as u64 * 98 / 100, "{referred} of {BYTES} bytes by reference");
     assert!(fs::metadata(place.work("made/events")).unwrap().len() < 1 << 20);
-    // Whatever has become of the file.
+    // The file may change or vanish.
     fs::write(place.work("large"), "something else").unwrap();
     assert_eq!(place.run_within(&["replay", "--check=full", "made"], LIMIT).stdout, printed);
     fs::remove_file(place.work("large")).unwrap();
@@ -105,7 +105,7 @@ fn a_packed_recording_has_what_was_read() {
     assert_eq!(place.run_within(&["replay", "./again"], LIMIT).stdout, printed);
 }
 
-/// `dump` shows what was read, as if it were in the log: all of it as JSON.
+/// `dump` shows referenced data as if they were in the log. JSON has all of them.
 fn shows_data(place: &Place, recording: &str) {
     let lines = place.run_well(&["dump", recording, "--call", "read", "--json"]);
     let read: usize = lines
@@ -137,7 +137,7 @@ fn a_trace_of_a_recording_has_what_was_read() {
     needs!("python3", "leases");
     let (place, _) = recorded("inputs-trace");
     place.run_well(&["trace", "--from", "made", "-o", "traced.ds"]);
-    // Noise cannot be compressed.
+    // Noise cannot be compressed, so the trace is at least as large as the data.
     assert!(fs::metadata(place.work("traced.ds")).unwrap().len() > BYTES as u64);
 }
 
@@ -151,7 +151,7 @@ fn a_missing_copy_is_noticed() {
     assert_eq!(verified.status, Some(125), "{verified:?}");
 }
 
-/// A copy that ends early: nothing is made up for what is not there.
+/// The copy ends early. Replay must not invent the missing data.
 #[test]
 fn a_short_copy_is_noticed() {
     needs!("python3", "leases");
@@ -168,7 +168,7 @@ fn a_short_copy_is_noticed() {
     place.run_well(&["dump", "made", "--call", "read", "--json"]);
 }
 
-/// A second recording of the same file finds it in the store.
+/// A second recording of the same file uses the copy in the store.
 #[test]
 fn a_file_is_stored_once() {
     needs!("python3", "leases");
@@ -184,7 +184,7 @@ fn a_file_is_stored_once() {
     assert!(read_bytes(&place.work("again")).0 > BYTES as u64 * 98 / 100);
 }
 
-/// Who wants to write waits for the recorder no longer than it takes to be told.
+/// A process that wants to write waits only until the recorder learns of it.
 #[test]
 fn writers_outside_get_in() {
     needs!("python3", "leases");
@@ -209,7 +209,7 @@ fn writers_outside_get_in() {
     let refused = ask().unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock, "{refused}");
     wait_until("the lease to be given up", LIMIT, || ask().is_ok());
-    // The kernel would let it in after 45 s at the latest.
+    // Without the recorder's consent, the kernel would delay the open for 45 s.
     let begun = std::time::Instant::now();
     fs::write(place.work("large"), [&b"fresh"[..], &noise(BYTES)[..]].concat()).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
@@ -219,7 +219,7 @@ fn writers_outside_get_in() {
     assert!(read_bytes(&place.work("made")).0 > 0);
 }
 
-/// Prints whether a lease was granted while the file was read.
+/// The program prints whether it gets a write lease on the file that it reads.
 #[test]
 fn a_file_that_is_held_has_no_write_lease() {
     needs!("python3", "leases");
@@ -235,7 +235,7 @@ fn a_file_that_is_held_has_no_write_lease() {
     assert_eq!(place.run_within(&["replay", "made"], LIMIT).stdout, "refused\n");
 }
 
-/// While somebody has it open for writing, in the recording or outside.
+/// There is no lease while another process has the file open for writing.
 #[test]
 fn without_a_lease_the_log_has_the_bytes() {
     needs!("python3", "leases");
@@ -249,8 +249,8 @@ fn without_a_lease_the_log_has_the_bytes() {
     assert_eq!(place.run_within(&["replay", "made"], LIMIT).stdout, printed);
 }
 
-/// Records `rounds` rounds of a program that reads files while others change them, in the recording
-/// and outside, and replays it.
+/// Records `rounds` rounds of a program that reads files, and replays it. Processes in the
+/// recording and outside change the files meanwhile.
 fn race(rounds: &str, seed: u64) {
     let place = Place::new(&format!("inputs-race-{seed}"));
     let program = place.work("races");
@@ -267,7 +267,7 @@ fn race(rounds: &str, seed: u64) {
     assert_eq!((replayed.stderr.as_str(), replayed.stdout), ("", ran.stdout));
 }
 
-/// `RETAKE_RACES=10000` goes through more.
+/// `RETAKE_RACES=10000` runs that many rounds.
 #[test]
 fn files_that_change_while_they_are_read() {
     needs!("python3", "leases");

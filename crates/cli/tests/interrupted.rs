@@ -1,5 +1,5 @@
-//! Programs that are told to end while they are recorded: their recordings are whole, and replay to
-//! the same state.
+//! Programs that are ended by a signal while they are recorded. Their recordings are complete, and
+//! replay to the same state.
 
 mod cli_support;
 
@@ -32,7 +32,7 @@ fn executable(name: &str, place: &Place) -> PathBuf {
     executable
 }
 
-/// A recorder whose program has said that it is ready. Killed if the test fails.
+/// A recorder whose program has reported that it is ready. Dropping it kills the recorder.
 struct Recording {
     started: Started,
     output: BufReader<ChildStdout>,
@@ -61,12 +61,12 @@ impl Recording {
         self.started.pid()
     }
 
-    /// Waits for the end.
+    /// Waits for the recorder's end.
     fn status(&mut self) -> ExitStatus {
         self.started.wait(TIME_LIMIT)
     }
 
-    /// Waits for the end. Returns the status and everything that was printed.
+    /// Waits for the recorder's end. Returns its status and the whole output.
     fn end(mut self) -> (ExitStatus, String) {
         let status = self.status();
         let mut printed = self.first_line.clone();
@@ -75,7 +75,8 @@ impl Recording {
     }
 }
 
-/// The recording has an end, no damage, and replays as the program ended.
+/// Checks that the recording is complete and undamaged, and that it replays with this status and
+/// output.
 fn check_replay(place: &Place, status: ExitStatus, printed: &str) {
     let info = place.run(&["info", "--verify"]);
     assert_eq!(info.status, Some(0), "{info:?}");
@@ -97,7 +98,7 @@ fn programs_that_stand_or_spin_are_ended_by_a_signal_to_the_recorder() {
         let executable = executable(name, &place);
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let recording = Recording::start(&place, &["record", executable.to_str().unwrap()]);
-            // the other thread comes to where it stays
+            // This lets the other thread reach the point at which it stays.
             std::thread::sleep(Duration::from_millis(50));
             kill_process(recording.pid(), signal).unwrap();
             let (status, printed) = recording.end();
@@ -107,7 +108,7 @@ fn programs_that_stand_or_spin_are_ended_by_a_signal_to_the_recorder() {
     }
 }
 
-/// Keeps all processors busy while it lives.
+/// Keeps all processors busy until it is dropped.
 struct Load {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -138,9 +139,8 @@ impl Drop for Load {
     }
 }
 
-/// The thread that has the signal may be the one that waits for its turn, with no processor free
-/// when its turn comes. How often the other one was stopped until then says how long it took, on a
-/// busy machine too.
+/// The signal's thread may be the one that waits for its turn, and find no free processor when its
+/// turn comes. The number of stops of the other thread measures that delay, even on a busy machine.
 #[test]
 fn a_program_that_spins_is_soon_ended_on_a_busy_machine() {
     let place = Place::new("interrupted-busy");
@@ -161,8 +161,8 @@ fn a_program_that_spins_is_soon_ended_on_a_busy_machine() {
     drop(load);
 }
 
-/// Also before there is a program, when the process that will become it is stopped, or has not
-/// begun to execute it.
+/// This includes the time before the program exists, when its process is stopped or has not
+/// executed it yet.
 #[test]
 fn a_signal_at_any_moment_of_the_start_ends_the_recorder() {
     let place = Place::new("interrupted-start");
@@ -176,7 +176,7 @@ fn a_signal_at_any_moment_of_the_start_ends_the_recorder() {
     }
 }
 
-/// As a shell would run it: on a terminal of its own, whose user presses Ctrl-C.
+/// Runs the command on its own terminal, as a shell does. Its user presses Ctrl-C.
 #[test]
 fn a_deadlock_is_ended_by_control_c() {
     needs!("script");

@@ -1,5 +1,5 @@
-//! Stopped is not ended: who stops and continues whom, be it the program, its group, the recorder
-//! or both.
+//! A stopped program must go on when it is continued. The signals go to the program, its group, the
+//! recorder, or both.
 
 mod cli_support;
 
@@ -13,10 +13,10 @@ use cli_support::started::{
 use cli_support::{Place, compile_fault};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
+/// The time limit of a recording or a replay, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Records a shell script, which must end well and print `expected`, and replays it.
+/// Records a shell script, which must succeed and print `expected`, and replays it.
 fn goes_on(name: &str, script: &str, expected: &str) {
     let place = Place::new(name);
     let printed = place.work("printed");
@@ -36,7 +36,8 @@ fn wait_until_stopped(pid: Pid) {
     wait_until("it to stop", LIMIT, || is_stopped(pid));
 }
 
-/// A recorder of a program that sleeps for as long, then prints; and the program.
+/// Starts the recorder of a program that sleeps for some seconds and then prints. Returns the
+/// recorder and the program.
 fn sleeper(place: &Place, seconds: &str) -> (Started, Pid) {
     let printed = place.work("printed");
     let script = format!("echo begun; sleep {seconds}; echo over");
@@ -146,7 +147,7 @@ fn a_stopped_program_is_ended_with_its_recorder() {
         wait_until_stopped(recorder.pid());
         kill_process(recorder.pid(), signal).unwrap();
         if signal == Signal::TERM {
-            // As natively: it takes effect when the program is continued.
+            // As without a recorder, the signal takes effect when the program is continued.
             kill_process(program, Signal::CONT).unwrap();
         }
         assert_eq!(recorder.wait(LIMIT).signal(), Some(signal.as_raw()));
@@ -181,7 +182,8 @@ fn a_stopped_program_with_threads_goes_on() {
     let ran = place.run_within(&["replay", "./made"], 3 * LIMIT);
     let printed = fs::read_to_string(&printed).unwrap();
     assert_eq!(ran.signal, Some(15), "{}", ran.stderr);
-    // One thread ended the process; each other one may have printed, and could not say so.
+    // When one thread ended the process, each other thread may have printed a line that it could
+    // not log.
     assert!(
         printed.starts_with(&ran.stdout) && printed.len() - ran.stdout.len() < 64,
         "{} of {} bytes",
@@ -231,7 +233,7 @@ fn who_does_not_wait_ends_with_the_program_and_the_rest_is_recorded() {
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(4), "first\n"), "{ran:?}");
 }
 
-/// The process that was started hands on what it is told, and stops when the program does.
+/// The process that the user started passes signals on, and stops when the program stops.
 #[test]
 fn who_does_not_wait_is_the_program_for_those_who_started_it() {
     let place = Place::new("job-front");

@@ -1,4 +1,4 @@
-//! `retake record --keep-last`: long recordings of forking programs stay small, and what is left
+//! `retake record --keep-last`: long recordings of forking programs stay small, and the rest
 //! replays.
 
 mod cli_support;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use cli_support::{Place, Ran};
 
-/// `forker HOW COUNT SLEEP_MS`: a server of which each connection is a process. It makes COUNT of
-/// them, one after the other, each of which reads 48 kB of noise and prints a line; then sleeps,
-/// and makes three more.
+/// `forker HOW COUNT SLEEP_MS` acts as a server with a process for each connection. It makes COUNT
+/// processes one after the other. Each reads 48 kB of noise and prints a line. Then it sleeps, and
+/// makes three more.
 const FORKER: &str = r#"
 #define _GNU_SOURCE
 #include <spawn.h>
@@ -91,7 +91,7 @@ int main(int count, char **arguments)
 }
 "#;
 
-/// A folder with the program.
+/// A folder with the compiled program.
 fn place(test: &str) -> Place {
     let place = Place::new(test);
     fs::write(place.work("forker.c"), FORKER).unwrap();
@@ -104,7 +104,7 @@ fn place(test: &str) -> Place {
     place
 }
 
-/// Records, and finds out how large the events file ever was.
+/// Records the program. Also returns the largest size that the events file had.
 fn record(place: &Place, options: &[&str], how: &str, count: u32, pause_ms: u32) -> (Ran, u64) {
     let events: PathBuf = place.recording("forker-1/events");
     let (largest, has_ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -135,7 +135,7 @@ fn record(place: &Place, options: &[&str], how: &str, count: u32, pause_ms: u32)
     (ran, largest.load(Ordering::Acquire))
 }
 
-/// Replays, which must end as the program did, and returns what it printed.
+/// Replays the recording, which must end as the program did. Returns the output.
 fn replay(place: &Place, recording: &str) -> String {
     let ran = place.run(&["replay", "--check=full", recording]);
     assert_eq!(ran.status, Some(9), "{ran:?}");
@@ -143,7 +143,7 @@ fn replay(place: &Place, recording: &str) -> String {
     ran.stdout
 }
 
-/// The lines of the program without those of children that are not among `kept`.
+/// The lines of the program without those of dropped children, and the number of kept children.
 fn without_dropped(all: &str, replayed: &str) -> (String, usize) {
     let kept: Vec<&str> = replayed.lines().filter(|line| line.starts_with("child ")).collect();
     let lines = all.lines().filter(|line| !line.starts_with("child ") || kept.contains(line));
@@ -202,7 +202,7 @@ fn what_was_left_out_is_said() {
         processes.as_array().unwrap().iter().all(|process| process["started_ms"].is_number()),
         "{processes}"
     );
-    // Packed and unpacked, it is the same.
+    // A packed recording, and an unpacked one, replay in the same way.
     let packed = place.work("packed.retake");
     place.run(&["pack", "-o", packed.to_str().unwrap()]);
     let unpacked = place.work("unpacked");
@@ -271,8 +271,8 @@ fn a_damaged_or_cut_one_gives_an_answer() {
     for part in 1..6 {
         check(&good[..good.len() * part / 6], &format!("{part} sixths"));
     }
-    // The note is the third frame: after the metadata and the declaration of the supervisor's
-    // stream.
+    // The note is the third frame. The metadata and the declaration of the supervisor's stream come
+    // before it.
     let note = (0..good.len() - 8)
         .step_by(8)
         .filter(|at| good[*at..].starts_with(b"RTKF"))

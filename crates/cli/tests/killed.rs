@@ -1,5 +1,5 @@
-//! What is killed while it is recorded, be it the recorder or the program, leaves a recording of
-//! all that happened, and that replays to its end.
+//! A recorder or a program that is killed while recording leaves a recording of everything that
+//! happened, and that recording replays to its end.
 
 mod cli_support;
 
@@ -11,12 +11,12 @@ use cli_support::started::{program_of, start_recording, wait_for_output};
 use cli_support::{Place, compile_fault};
 use rustix::process::{Signal, kill_process};
 
-/// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
+/// The time limit of a recording or a replay, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
-/// A thread may be killed when it has printed a line and before it could say so.
+/// The longest line. A thread may be killed after it printed a line, and before it logged that.
 const LONGEST_LINE: usize = 32;
 
-/// Kills the recorder of a program at different moments. What was printed must be printed again.
+/// Kills the recorder of a program at different times. Replay must print what the program printed.
 fn kill_recorders(name: &str, command: &[&str], times: u64) {
     let place = Place::new(name);
     let printed = place.work("printed");
@@ -30,10 +30,12 @@ fn kill_recorders(name: &str, command: &[&str], times: u64) {
         wait_for_completion(&place);
         let ran = place.run_within(&["replay", "./made"], LIMIT);
         let printed = fs::read_to_string(&printed).unwrap();
-        // The guardian stops all before it ends them. A group that stands still when the last
-        // parent outside it ends gets SIGHUP from the kernel: that was recorded, then.
+        // The guardian stops all processes before it kills them. If the last parent outside of a
+        // stopped process group ends, the kernel sends the group SIGHUP. In that case, the
+        // recording contains the SIGHUP.
         assert!(matches!(ran.signal, Some(9 | 1)), "time {time}: {ran:?}");
-        // A shell says that its child was killed: in an exec, the kernel does that at once.
+        // A shell reports that its child was killed: in an exec, the kernel kills the child at
+        // once.
         assert_eq!(ran.stderr.replace("Killed\n", ""), "", "time {time}");
         assert!(
             printed.starts_with(&ran.stdout) && printed.len() - ran.stdout.len() < LONGEST_LINE,
@@ -47,7 +49,7 @@ fn kill_recorders(name: &str, command: &[&str], times: u64) {
     }
 }
 
-/// The guardian of a killed recorder goes on for a moment.
+/// Waits until the guardian of a killed recorder has completed the recording.
 fn wait_for_completion(place: &Place) {
     cli_support::started::wait_until("the recording to be completed", LIMIT, || {
         let told = place.run_within(&["info", "./made"], LIMIT);

@@ -1,6 +1,6 @@
-//! Faults that are known and not mended yet. Each test is written as it shall pass one day; see
-//! `retake_testing::known`. Whoever mends a fault moves its test to where it belongs. The programs
-//! are in `tests/faults/`.
+//! Known faults that are not fixed yet. Each test states what must hold one day; see
+//! `retake_testing::known`. A fix moves the test to where it belongs. The programs are in
+//! `tests/faults/`.
 
 mod cli_support;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use cli_support::{Place, compile_with};
 use retake_testing::{known_failure, needs};
 
-/// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
+/// The time limit of a recording or a replay, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]

@@ -1,5 +1,5 @@
-//! Programs with threads whose libraries lie elsewhere than usual, or are others: what replay
-//! compares to find a place again must be the same there, too.
+//! Programs with threads whose libraries have unusual addresses or are unusual ones. To find a
+//! place again, replay compares memory, which must be the same there, too.
 
 mod cli_support;
 
@@ -8,10 +8,10 @@ use std::time::Duration;
 use cli_support::{Place, compile_with};
 use retake_testing::needs;
 
-/// Longer than any of these programs takes, recorded or replayed, on a machine that is busy.
+/// The time limit of a recording or a replay, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Records and replays a program as it is compiled, twice.
+/// Compiles a program. Records and replays it twice.
 fn replays(name: &str, compiler: &str, source: &str, options: &[&str]) {
     let place = Place::new(name);
     let executable = place.work("program");

@@ -1,4 +1,4 @@
-//! Threads that are asked to give the baton away where they lock: at replay they do so at the same
+//! Threads that are asked to give the baton away where they lock. Replay gives it away at the same
 //! calls.
 
 mod cli_support;
@@ -9,8 +9,8 @@ use cli_support::{Place, Ran, compile_program};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Records `passing`, and replays it twice to the same output, status and memory. Gives what the
-/// recording was, its passages, and how often a thread was stopped elsewhere.
+/// Records `passing`, and replays it twice. Output, status and memory must be the same. Returns the
+/// recording's result, its number of passages, and the number of stops at other places.
 fn record_and_replay(how: &str, place: &Place) -> (Ran, usize, u64) {
     let executable = place.work("passing");
     compile_program("passages/passing", &["-O2"], &executable);
@@ -48,7 +48,8 @@ fn signals_come_in_between() {
     assert!(passages >= 10, "{passages} passages");
 }
 
-/// The log ends there, and so must the replayed thread, which would go on for ever.
+/// The log ends at the passage. The replayed thread must end there, as it would otherwise run for
+/// ever.
 #[test]
 fn a_thread_that_never_gets_the_baton_back_ends_at_its_passage() {
     let (recorded, passages, _) = record_and_replay("exit", &Place::new("passages-exit"));

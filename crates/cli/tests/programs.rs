@@ -1,12 +1,12 @@
-//! Runs every program of `tests/programs/` natively, recorded and replayed, one test for each
-//! program and mode.
+//! Runs every program of `tests/programs/` natively, recorded and replayed. Each program and mode
+//! is one test.
 //!
-//! A test is called `MODE/PROGRAM`; its kind is the program's group. Names on the command line
-//! select as usual: `cargo test -p retake --test programs -- replay/signal_`. What each comment
-//! directive in a program means is written in `support/directives.rs`.
+//! A test is called `MODE/PROGRAM`. Its kind is the program's group. Names on the command line
+//! select tests as usual: `cargo test -p retake --test programs -- replay/signal_`.
+//! `support/directives.rs` describes the comment directives in the programs.
 //!
-//! Environment: `RETAKE_KEEP_FOLDERS=1` leaves the folders of the tests (recordings included) in
-//! place and says where they are.
+//! Environment: `RETAKE_KEEP_FOLDERS=1` keeps the folders of the tests, with their recordings, and
+//! prints their paths.
 
 mod support;
 
@@ -24,7 +24,7 @@ use support::modes::{self, Mode};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    // The programs that die of a signal would leave a core file each.
+    // Programs that die of a signal would leave core files.
     let no_core = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, no_core).expect("lowering the core limit is always allowed");
 
@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// One trial for each mode the program asks for; ignored ones, with a printed reason, where the
-/// machine lacks something.
+/// The trials of a program, one for each of its modes. If the machine lacks something, they are
+/// ignored with a printed reason.
 fn trials_of(program: &Arc<Program>, folders: &Arc<Folders>) -> Vec<Trial> {
     let lacking = program.directives.needs.iter().find_map(|need| needs::lacking(need));
     if let Some(lack) = &lacking {

@@ -1,5 +1,5 @@
-//! The commands that README.md names are there, with the options that it names. The tests in `docs`
-//! run its sessions.
+//! The commands in README.md exist, with the options that it mentions. The tests in `docs` run its
+//! sessions.
 
 mod cli_support;
 
@@ -60,7 +60,7 @@ fn statuses_are_those_of_the_table_in_the_help() {
     place.run_badly(&["record", "/etc/passwd"], 126, &[]);
 }
 
-/// Nothing that it read, and nothing else of the machine, is needed.
+/// Replay needs neither the files that the program read nor anything else of the machine.
 #[test]
 fn replay_needs_nothing_but_the_recording() {
     let place = Place::new("readme-alone");

@@ -1,7 +1,7 @@
-//! Real programs traced and run again: the same trees come out and every result is verified.
-//! `tests/reanimate/README.md` says how one is added.
+//! Traces real programs and reanimates them. The trees must be the same, and every result is
+//! verified. `tests/reanimate/README.md` says how to add a program.
 //!
-//! An ordinary test run has those that take a moment. All, or some by name:
+//! An ordinary test run includes the programs that take a moment. To run all, or some by name:
 //!
 //!     RETAKE_PROGRAMS=all cargo test --release -p retake --test reanimated_programs -- --nocapture
 //!     RETAKE_PROGRAMS=git-clone,mariadb cargo test --release -p retake \
@@ -19,7 +19,7 @@ use cli_support::Place;
 use retake_testing::report::Cause;
 use retake_trace_format::{TraceReader, TraceReaderOptions, TraceRecord};
 
-/// One `NAME.program`.
+/// A file `NAME.program`.
 struct Program {
     name: String,
     keys: BTreeMap<String, Vec<String>>,
@@ -109,7 +109,7 @@ fn prepare(program: &Program, place: &Place, port: u16) {
     }
 }
 
-/// Ids without gaps, and nothing missing.
+/// Checks that the ids of records have no gaps, and that nothing is missing. Returns their number.
 fn check_ids(trace: &Path) -> u64 {
     let mut reader = TraceReader::open(trace, &TraceReaderOptions::default()).unwrap();
     let mut last = 0;
@@ -123,7 +123,7 @@ fn check_ids(trace: &Path) -> u64 {
     last
 }
 
-/// Traces the program while it runs. How what it made is compared.
+/// Traces the program while it runs. Returns the options that compare the trees.
 fn traced(program: &Program, place: &Place, port: u16, method: &str, script: &str) -> [String; 2] {
     let trace = [
         "trace",
@@ -147,7 +147,7 @@ fn traced(program: &Program, place: &Place, port: u16, method: &str, script: &st
     ["--verify-tree".to_owned(), "x.tree".to_owned()]
 }
 
-/// Records the program, and makes the trace from the recording.
+/// Records the program, and traces the recording. Returns the options that compare the trees.
 fn recorded(program: &Program, place: &Place, port: u16, script: &str) -> [String; 2] {
     let record = ["record", "--moved-data", "-o", "x.recording", "--", "bash", "-e", "-c", script];
     let recorded =
@@ -164,7 +164,7 @@ fn recorded(program: &Program, place: &Place, port: u16, script: &str) -> [Strin
 
 fn run(program: &Program, method: &str) {
     let place = Place::new(&format!("program-{}-{method}", program.name));
-    // Free now; whoever else takes it makes the program fail, which is seen.
+    // The port is free now. If another process takes it, the program fails and the test notices.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     prepare(program, &place, port);
     let script = format!("cd made\n{}", program.all("command").join("\n"));
@@ -180,7 +180,7 @@ fn run(program: &Program, method: &str) {
         .unwrap_or_else(|_| panic!("{}: {replayed:?}", program.name));
     assert_eq!(report["mismatched"], 0, "{} by {method}: {}", program.name, report["mismatches"]);
     let skipped = report["skipped"].as_object().unwrap();
-    // Where those are is the file system's business: the traced answer stands.
+    // Holes depend on the file system, so the traced answer is used.
     assert!(
         skipped.keys().all(|reason| reason == "places of holes in files"),
         "{} by {method}: {skipped:?}",
@@ -204,11 +204,11 @@ fn run(program: &Program, method: &str) {
     );
 }
 
-/// Not while the program runs, but from its recording.
+/// The method that records the program, and traces the recording.
 const RECORDING: &str = "recording";
 
-/// The kernel's needs privilege, and a clang when this was built; and `RETAKE_METHODS` may name
-/// some.
+/// The methods to test. eBPF needs privilege, and clang when retake was built. `RETAKE_METHODS` may
+/// name some.
 fn methods() -> Vec<String> {
     if let Ok(named) = std::env::var("RETAKE_METHODS") {
         return named.split(',').map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! The files of a recording: what is missing, changed or something else is told, by whoever reads
-//! all of it and by replay.
+//! The files of a recording. `info --verify`, `pack` and replay report files that are missing,
+//! changed or of another type.
 
 mod cli_support;
 
@@ -11,13 +11,13 @@ use cli_support::{Place, compile_fault};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A recording in the folder `made`, and its largest file: the C library.
+/// Makes a recording in the folder `made`. Also returns its largest file, which is the C library.
 fn recorded(name: &str) -> (Place, PathBuf) {
     let place = Place::new(name);
     place.run_well(&["record", "-o", "made", "echo", "hello"]);
     let files = fs::read_dir(place.work("made/files")).unwrap().flatten();
     let largest = files.max_by_key(|entry| entry.metadata().unwrap().len()).unwrap();
-    // The store has it too, under another name.
+    // The file is a link to the store's. A copy takes its place, so that the store keeps its own.
     let copy = place.work("copy");
     fs::copy(largest.path(), &copy).unwrap();
     fs::remove_file(largest.path()).unwrap();
@@ -25,7 +25,8 @@ fn recorded(name: &str) -> (Place, PathBuf) {
     (place, largest.path())
 }
 
-/// `info --verify` and `pack` refuse it with a word of `because`, and replay does not end well.
+/// Checks that `info --verify` reports `because`, that `pack` refuses the recording, and that
+/// replay fails.
 fn is_noticed(place: &Place, because: &str) {
     let verified = place.run_within(&["info", "--verify", "made"], LIMIT);
     assert_eq!(verified.status, Some(125), "{verified:?}");
@@ -58,7 +59,7 @@ fn a_missing_one_is_noticed() {
 fn a_changed_one_is_noticed() {
     let (place, file) = recorded("files-changed");
     let mut bytes = fs::read(&file).unwrap();
-    // Where nothing of it is used.
+    // Nothing uses the last byte.
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&file, bytes).unwrap();
@@ -90,7 +91,7 @@ fn a_link_in_place_of_one_is_not_followed() {
     is_noticed(&place, "missing");
 }
 
-/// The file is of four terabytes.
+/// The file has a size of four terabytes.
 #[test]
 fn a_sparse_file_is_recorded_in_no_time() {
     let place = Place::new("sparse");
@@ -112,7 +113,7 @@ fn a_sparse_file_is_recorded_in_no_time() {
     }
 }
 
-/// The two files are in one bucket of the runtime's list of files.
+/// Both files are in the same bucket of the runtime's list of files.
 #[test]
 fn what_replay_has_a_copy_of_is_not_stored_again() {
     let place = Place::new("mapped-again");

@@ -1,5 +1,6 @@
-//! `retake record --policy sync`: threads run side by side, and what synchronises them is in order.
-//! Programs of `tests/sync/`, whose output depends on the order of their threads, and real ones.
+//! `retake record --policy sync`: threads run in parallel, and their synchronisation is in order.
+//! Tests with real programs, and with programs of `tests/sync/`, whose output depends on the order
+//! of their threads.
 
 mod cli_support;
 
@@ -11,7 +12,7 @@ use cli_support::{Place, compile_program, compile_with};
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
-/// Status of a replay that diverged.
+/// The exit status of a replay that diverged.
 const DIVERGED: i32 = 120;
 
 fn compile(place: &Place, name: &str, options: &[&str]) -> PathBuf {
@@ -36,7 +37,7 @@ fn objects_are_used_in_the_same_order() {
     assert!(repeats_program("objects", &[], 5) > 1, "there was only one order of threads");
 }
 
-/// They synchronise by nothing else, and nobody waits for anybody while they are recorded.
+/// The threads synchronise only by system calls. While recording, none of them waits for a turn.
 #[test]
 fn what_calls_tell_threads_is_in_order() {
     assert!(repeats_program("calls", &[], 5) > 1, "there was only one order of threads");
@@ -50,19 +51,20 @@ fn what_calls_tell_threads_is_in_order() {
     assert_eq!(replayed.stdout, recorded.stdout);
 }
 
-/// Such a call is asked to yield, too, when others have waited long for the baton.
+/// Even a long call is asked to yield when other threads have waited long for the baton.
 #[test]
 fn long_calls_leave_the_turns_of_others_alone() {
     repeats_program("long_calls", &[], 5);
 }
 
-/// Where a thread can be cancelled it looks at a word of its own, in the order of who cancels it.
+/// At a cancellation point, a thread reads a word of its own. The read is in order with the threads
+/// that cancel it.
 #[test]
 fn threads_are_cancelled_at_the_same_place() {
     assert!(repeats_program("cancelled", &[], 4) > 1, "there was only one order of threads");
 }
 
-/// No compiler has declared its looks at what guards the variables.
+/// The compiler has not declared the accesses to the guards of the variables.
 #[test]
 fn static_variables_are_found_ready_by_the_same_threads() {
     let place = Place::new("sync-first-uses");
@@ -71,7 +73,7 @@ fn static_variables_are_found_ready_by_the_same_threads() {
     repeats(&place, &[executable.to_str().unwrap()], 3);
 }
 
-/// What is known of descriptors does not change then, and the kernel gives them out.
+/// The runtime's knowledge about descriptors does not change, and the kernel assigns their numbers.
 #[test]
 fn files_are_read_and_closed_without_turns() {
     assert!(repeats_program("files", &[], 4) > 1, "there was only one order of threads");
@@ -176,7 +178,7 @@ fn a_race_is_told() {
     assert_eq!((replayed.status, replayed.stdout), (Some(0), recorded.stdout), "in turns");
 }
 
-/// What needs one thread at a time makes them go one at a time, in the order of their turns.
+/// Debugging needs one thread at a time. The threads then run in the order of their turns.
 #[test]
 fn whoever_looks_on_sees_threads_in_turns() {
     needs!("gdb");
@@ -184,7 +186,7 @@ fn whoever_looks_on_sees_threads_in_turns() {
     let crashing = compile(&place, "crashes", &["-g", "-O0"]);
     let command = ["record", "--policy", "sync", "--debug-on-crash", crashing.to_str().unwrap()];
     let crash = "perhaps_crash (who=2";
-    // In some of them a thread is killed before its first turn.
+    // In some runs a thread is killed before its first turn.
     for _ in 0..4 {
         let recorded = place.run_within(&command, LIMIT);
         assert_eq!(recorded.signal, Some(11), "{recorded:?}");

@@ -1,4 +1,4 @@
-//! Recordings say when things happened.
+//! Recordings have the times of events.
 
 mod cli_support;
 
@@ -11,10 +11,10 @@ use cli_support::started::{start_recording, wait_for_output, wait_until};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-/// Longer than any of these programs takes on a busy machine.
+/// The time limit of a recording, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks what time it is, around calls that do not say.
+/// Reads the clock before and after calls that do not report the time.
 const CLOCKS: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(void)
 }
 "#;
 
-/// Threads that wait for each other, a signal, a child, another program.
+/// Has threads that wait for each other, a signal, a child, and another program.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -82,7 +82,7 @@ int main(void)
 }
 "#;
 
-/// Calls the kernel from code made at run time: then reads of the counter trap.
+/// Calls the kernel from code made at run time. After that, reads of the counter trap.
 const MADE: &str = r#"
 #include <string.h>
 #include <sys/mman.h>
@@ -115,7 +115,7 @@ fn elapsed(event: &Value) -> u64 {
     event["elapsed_ns"].as_u64().unwrap_or_else(|| panic!("no time: {event}"))
 }
 
-/// Nanoseconds since 1970.
+/// The time of an event in nanoseconds since 1970.
 fn unix_ns(event: &Value) -> u64 {
     let time: jiff::Timestamp = event["time"].as_str().unwrap().parse().unwrap();
     u64::try_from(time.as_nanosecond()).unwrap()
@@ -130,7 +130,7 @@ fn has_stamps(place: &Place, recording: &str) -> bool {
     has
 }
 
-/// Times of all streams go forwards, and lie between the beginning and the end.
+/// Checks that the times in each stream increase, and lie between the beginning and the end.
 fn are_in_order(place: &Place, recording: &str) -> Vec<Value> {
     let metadata = place.run_json(&["info", "--json", recording])["metadata"].clone();
     let moment = |value: &Value| value[1].as_u64().unwrap();
@@ -141,7 +141,7 @@ fn are_in_order(place: &Place, recording: &str) -> Vec<Value> {
         let last = last.entry(event["stream"].as_u64().unwrap()).or_default();
         assert!(elapsed(event) >= *last, "after {last}: {event}");
         *last = elapsed(event);
-        // Somebody may set the time of day, in small steps mostly.
+        // The time of day may be adjusted, usually in small steps.
         let at = unix_ns(event);
         assert!((began - 1_000_000..=ended + 1_000_000).contains(&at), "{began} {ended} {event}");
     }
@@ -233,7 +233,7 @@ fn times_are_shown_as_strace_has_them() {
     assert!(line("-r").starts_with("0.000000"), "nothing is shown before it");
     assert!(line("--elapsed").as_str() >= "0.2");
     place.run_badly(&["dump", "-r", "-t", "./made"], 125, &["cannot be used with"]);
-    // A range does not change the times.
+    // A range of events must not change their times.
     let all = place.run_well(&["dump", "-ttt", "./made"]);
     let part = place.run_well(&["dump", "-ttt", "--range", "20..23", "./made"]);
     assert_eq!(
@@ -258,7 +258,7 @@ fn processes_have_times_of_day() {
     assert!(heading.contains("START") && heading.contains("END"), "{text}");
 }
 
-/// Nobody has noted when its processes ended; the last of their events say it.
+/// The ends of its processes are not recorded. Their last events tell the times.
 #[test]
 fn a_recording_of_a_killed_recorder_has_times() {
     let place = Place::new("times-killed");

@@ -1,4 +1,5 @@
-//! `retake record --until-failure` and `--timeout`: what is kept, what is said, how it ends.
+//! `retake record --until-failure` and `--timeout`: what they keep, what they print, and how they
+//! end.
 
 mod cli_support;
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use cli_support::{Place, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Fails in its third run.
+/// A script that fails in its third run.
 const THIRD: &str =
     "echo x >> count; echo run $(wc -l < count); test $(wc -l < count) -lt 3 || exit 7";
 
@@ -54,7 +55,7 @@ fn without_a_failure_nothing_is_kept() {
 #[test]
 fn what_takes_too_long_is_ended() {
     let place = Place::new("until-timeout");
-    // The program, and what it started, which outlives it and heeds no SIGTERM.
+    // The script, and a process that it starts, which ignores SIGTERM and outlives it.
     let script = "trap '' TERM; sleep 100 & trap - TERM; sleep 100";
     let started = Instant::now();
     let found = place.run(&["record", "--until-failure", "--timeout", "0.5", "sh", "-c", script]);

@@ -1,4 +1,4 @@
-//! What the compiler calls as its assembler.
+//! The stand-in for the assembler, which the compiler calls.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -7,21 +7,21 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::filter::Filter;
 
-/// By this name we are called.
+/// The name by which the compiler calls us.
 pub(crate) const ASSEMBLER_NAME: &str = "as";
-/// The environment variable with the real assembler, for those that we call by way of the compiler.
+/// The environment variable that tells us the real assembler.
 pub(crate) const ASSEMBLER_VARIABLE: &str = "RETAKE_ASSEMBLER";
 
-/// Options whose value is an argument of its own.
+/// Options whose value is the next argument.
 const WITH_VALUE: [&str; 6] = ["-o", "-I", "--defsym", "--MD", "--debug-prefix-map", "-march"];
 
-/// Whether a compiler that we called calls us as its assembler.
+/// Whether a compiler that we started calls us as its assembler.
 pub fn is_called_as_assembler(name: &OsStr) -> bool {
     Path::new(name).file_name() == Some(OsStr::new(ASSEMBLER_NAME))
         && std::env::var_os(ASSEMBLER_VARIABLE).is_some()
 }
 
-/// Assembles what the compiler wrote, with the list of what synchronises.
+/// Assembles the compiler's output, after adding the list of instructions that synchronise.
 ///
 /// # Errors
 /// The input cannot be read, or there is no assembler.
@@ -46,13 +46,13 @@ pub fn assemble(arguments: &[OsString]) -> io::Result<ExitStatus> {
         Err(_) => source,
     };
     let mut to_child = child.stdin.take().expect("it is a pipe");
-    // An assembler that ends early has said why.
+    // An assembler that ends early has reported why.
     let _ = to_child.write_all(&listed);
     drop(to_child);
     child.wait()
 }
 
-/// Which argument is the file to assemble.
+/// The index of the argument that names the file to assemble.
 fn input(arguments: &[OsString]) -> Option<usize> {
     let is_value = |index: usize| {
         index > 0 && WITH_VALUE.iter().any(|option| arguments[index - 1] == OsStr::new(option))

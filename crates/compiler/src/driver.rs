@@ -1,4 +1,4 @@
-//! The compiler's command line.
+//! The compiler, and how it is called.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 
 use crate::assembler::{ASSEMBLER_NAME, ASSEMBLER_VARIABLE};
 
-/// Which compiler is called.
+/// The language, which decides what compiler is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     C,
@@ -32,7 +32,7 @@ impl Language {
     }
 }
 
-/// Why nothing was compiled.
+/// Why the compiler was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
     #[error(
@@ -50,8 +50,9 @@ pub enum CompilerError {
     NoStandIn(#[from] io::Error),
 }
 
-/// Compiles or links as the compiler alone would, with what it knows of its instructions.
-/// `own_program` is what it is to call as its assembler, and `folder` an empty one to name it in.
+/// Compiles or links like the compiler alone, but makes it keep what it knows about its
+/// instructions. `own_program` becomes its assembler. `folder` must be empty, and gets a link to
+/// it.
 ///
 /// # Errors
 /// The compiler cannot be run, or is not gcc.

@@ -1,8 +1,8 @@
-//! Adds to gcc's assembly the list of the instructions that synchronise.
+//! Adds to gcc's assembly a list of the instructions that synchronise.
 //!
-//! With `-dP` a comment before each instruction shows it in the compiler's own terms, in which
-//! memory of an atomic or `volatile` access is `(mem/v:SI ...`: the compiler may not leave the
-//! access out, nor move it past others. Inline assembly is between the lines `#APP` and `#NO_APP`.
+//! With `-dP`, a comment before each instruction shows it in the compiler's notation. There, an
+//! atomic or `volatile` access has memory of the form `(mem/v:SI ...`: the compiler may not drop
+//! the access, nor move it past others. Inline assembly is between the lines `#APP` and `#NO_APP`.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,36 +12,36 @@ use retake_patch::{DECLARED_FUNCTION, DECLARED_SECTION};
 use crate::inline;
 use crate::places::Places;
 
-/// A jump has so many bytes. With as many for itself an instruction can always be patched.
+/// The bytes of a jump. An instruction with this much room of its own can always be patched.
 const ROOM_BYTES: usize = 5;
 
-/// What has been read so far.
+/// The state of the filter, and its output so far.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
     places: Places,
     output: String,
-    /// Operations that were listed.
+    /// The number of listed operations.
     count: usize,
-    /// The comment before the next instruction says that it synchronises.
+    /// Whether the next instruction synchronises, according to the comment before it.
     synchronises: bool,
-    /// It says that the next instruction reads or writes a whole volatile variable.
+    /// Whether the next instruction copies a whole volatile variable.
     copies: bool,
     in_comment: bool,
     in_inline: bool,
-    /// The file is a compiler's, which shows what its instructions are.
+    /// Whether the file comes from a compiler that shows its instructions.
     is_shown: bool,
-    /// Something so far cannot be listed.
+    /// Whether the file contains something that cannot be listed.
     is_beyond_us: bool,
-    /// `.macro` and `.rept` whose end has not come.
+    /// The number of open `.macro` and `.rept` directives.
     depth: usize,
-    /// Names in the text, and the numbers of labels of our own at the same places.
+    /// The names in the text, with the numbers of our own labels at the same places.
     named: HashMap<String, usize>,
-    /// Of the inline assembly.
+    /// The source line of the inline assembly.
     source_line: String,
 }
 
 impl Filter {
-    /// A whole file.
+    /// Filters a whole file.
     pub fn file(mut self, text: &str) -> String {
         for line in text.lines() {
             self.line(line);
@@ -82,7 +82,7 @@ impl Filter {
         match comment.trim_end() {
             "APP" => self.in_inline = true,
             "NO_APP" => self.in_inline = false,
-            // `# LINE "FILE" 1` is before inline assembly.
+            // `# LINE "FILE" 1` precedes inline assembly.
             place if self.in_inline => place.trim().clone_into(&mut self.source_line),
             _ => {
                 if comment.starts_with('(') {
@@ -103,7 +103,7 @@ impl Filter {
         }
     }
 
-    /// A function's name may be another file's in the end. So a label of our own goes beside it.
+    /// Adds a label of our own beside a function's name. Another file may override the name.
     fn label(&mut self, name: &str) {
         let is_local =
             name.starts_with(".L") || name.starts_with(|first: char| first.is_ascii_digit());
@@ -114,7 +114,8 @@ impl Filter {
         }
     }
 
-    /// `.size NAME, .-NAME` is behind a function. If all of it was shown, it is listed as such.
+    /// `.size NAME, .-NAME` follows a function. If the compiler has shown all of it, it is listed
+    /// as a function.
     fn function(&mut self, directive: &str) {
         let Some((name, size)) =
             directive.strip_prefix(".size").and_then(|rest| rest.split_once(','))
@@ -152,8 +153,8 @@ impl Filter {
         }
     }
 
-    /// An instruction, and its entry in the list. What is between it and the next label does
-    /// nothing: so there is room for a jump. Inline assembly may count its bytes.
+    /// Copies an instruction between two labels, and lists it. If it may grow, padding makes room
+    /// for a jump. Inline assembly may not, as it may count its own bytes.
     fn operation(&mut self, instruction: &str, may_grow: bool) {
         let (number, section) = (self.count, self.places.current().to_owned());
         self.count += 1;
@@ -170,7 +171,8 @@ impl Filter {
         self.entry(&start, &bytes, 0, &section);
     }
 
-    /// An entry of the list, in the group of the code's section, and kept as long as that.
+    /// Writes an entry of the list. It is in the group of the code's section, and discarded with
+    /// it.
     fn entry(&mut self, start: &str, bytes: &str, kind: u16, section: &str) {
         self.copy(&format!("\t.pushsection {DECLARED_SECTION},\"ao?\",@progbits,{section}"));
         self.copy(&format!("\t.long {start} - .\n\t.short {bytes}, {kind}\n\t.popsection"));
@@ -193,7 +195,7 @@ impl Filter {
     }
 }
 
-/// The modes of memory in the compiler's notation that is volatile to it, and what follows them.
+/// The modes of volatile memory in the compiler's notation, each with the text that follows.
 fn volatile_modes(notation: &str) -> impl Iterator<Item = &str> {
     notation.split("(mem/").skip(1).filter_map(|rest| {
         let (flags, mode) = rest.split_once(':').unwrap_or((rest, ""));
@@ -201,12 +203,13 @@ fn volatile_modes(notation: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether the notation contains volatile memory of one access.
+/// Whether the notation contains volatile memory that is accessed at once.
 fn has_volatile_memory(notation: &str) -> bool {
     volatile_modes(notation).any(|mode| !mode.starts_with("BLK"))
 }
 
-/// Whether it contains volatile memory of more. Barriers are shown as such memory, but nowhere.
+/// Whether the notation contains a block of volatile memory. Barriers are blocks, too, but at no
+/// address.
 fn has_volatile_block(notation: &str) -> bool {
     volatile_modes(notation)
         .any(|mode| mode.strip_prefix("BLK").is_some_and(|rest| !rest.contains("(scratch")))

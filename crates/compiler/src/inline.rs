@@ -1,13 +1,14 @@
-//! Inline assembly: the compiler knows nothing of what is in it.
+//! Inline assembly, about which the compiler knows nothing.
 
-/// Instructions that name no memory that threads synchronise by.
+/// Instructions whose operands are no memory by which threads synchronise.
 const WITHOUT_MEMORY: [&str; 22] = [
     "call", "ret", "lea", "nop", "pause", "lock", "rep", "repz", "repnz", "mfence", "lfence",
     "sfence", "syscall", "cpuid", "rdtsc", "rdtscp", "push", "pop", "hlt", "ud2", "prefetch",
     "int",
 ];
 
-/// String instructions have their memory in registers and may be repeated: no stub can hold them.
+/// String instructions. Their memory is in registers and they may be repeated, so no stub can hold
+/// them.
 const STRINGS: [&str; 5] = ["movs", "stos", "lods", "cmps", "scas"];
 
 /// The statements of a line.
@@ -24,7 +25,7 @@ pub(crate) fn may_access_memory(statement: &str) -> bool {
     !known && !word.starts_with('j') && !is_string(word)
 }
 
-/// Whether a statement reads or writes memory in a way that cannot be an operation.
+/// Whether a statement accesses memory in a way that cannot be an operation.
 pub(crate) fn is_beyond_us(statement: &str) -> bool {
     let is_repeated = first_word(statement).starts_with("rep");
     let last = statement.split_whitespace().next_back().unwrap_or_default();
@@ -32,7 +33,7 @@ pub(crate) fn is_beyond_us(statement: &str) -> bool {
     is_string(word)
 }
 
-/// `movs` with operands extends a sign instead.
+/// Whether a word is a string instruction. `movs` with two sizes is a sign extension instead.
 fn is_string(word: &str) -> bool {
     let size = |rest: &str| matches!(rest, "b" | "w" | "l" | "q");
     STRINGS.iter().any(|name| word.strip_prefix(name).is_some_and(size))

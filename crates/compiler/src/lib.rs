@@ -1,12 +1,13 @@
-//! `retake cc` and `retake c++`: compilers whose output says which plain instructions synchronise
-//! threads (CASTOR, section 3.1), so that they are recorded as operations. `docs/COMPILER.md`.
+//! `retake cc` and `retake c++`: compilers whose output declares which plain instructions
+//! synchronise threads (CASTOR, section 3.1). They are recorded as operations. See
+//! `docs/COMPILER.md`.
 //!
-//! gcc is asked to write what it knows of each instruction into its assembly (`-dP`), and to call
-//! us as its assembler (`-B`). There every instruction that reads or writes an atomic or `volatile`
-//! variable gets an entry in a section of its own; the code itself stays as it was.
+//! gcc writes what it knows about each instruction into its assembly (`-dP`), and calls us as its
+//! assembler (`-B`). We add an entry in a separate section for each instruction that accesses an
+//! atomic or `volatile` variable. Apart from padding, the code does not change.
 
 #![forbid(unsafe_code)]
-// They panic where the stream cannot be written.
+// These macros panic when the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod assembler;

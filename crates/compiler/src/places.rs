@@ -1,6 +1,6 @@
-//! In which section of the object file the assembly is.
+//! Follows the section directives of assembly.
 
-/// The section that directives have chosen.
+/// The sections that directives have chosen.
 #[derive(Debug)]
 pub(crate) struct Places {
     current: String,
@@ -22,7 +22,7 @@ impl Places {
         &self.current
     }
 
-    /// Takes note of a directive.
+    /// Follows a directive.
     pub fn see(&mut self, directive: &str) {
         let (word, rest) = directive.split_once([' ', '\t']).unwrap_or((directive, ""));
         match word {

@@ -1,5 +1,5 @@
-//! Writes all that is made of `contract/` into a folder, to be looked at:
-//! `cargo run -p retake-contract-gen --example write -- FOLDER`.
+//! Writes all generated code of `contract/` into a folder, for inspection: `cargo run -p
+//! retake-contract-gen --example write -- FOLDER`.
 
 use std::path::{Path, PathBuf};
 

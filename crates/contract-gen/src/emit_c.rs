@@ -1,4 +1,4 @@
-//! C headers, and one for the assembler.
+//! Generates the C headers, and one for the assembler.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::Contract;
 use crate::layout::Layouts;
 use crate::parse::{Constant, Enumeration, File, Item, Sight, Structure, Type};
 
-/// One file's header.
+/// The header for one file of the contract.
 pub fn header(file: &File, layouts: &Layouts) -> String {
     let guard = format!("RETAKE_CONTRACT_{}_H", file.name.to_uppercase());
     let mut text = format!("/* Made of contract/{}.contract. */\n", file.name);
@@ -66,7 +66,7 @@ fn lay_out(text: &mut String, structure: &Structure, layouts: &Layouts) {
         1 => String::new(),
         align => format!(" __attribute__((aligned({align})))"),
     };
-    // Only a format may be filled in by the order of its fields.
+    // Only a format may be initialised by the order of its fields.
     let named = if structure.sight == Sight::Format { "" } else { " FIELDS_BY_NAME" };
     let _ = writeln!(text, "}}{align}{named};");
     let name = &structure.name;
@@ -92,7 +92,7 @@ fn declaration(kind: &Type, name: &str) -> String {
     format!("{constant}{base} {star}{name}{count}")
 }
 
-/// What the assembler is told: structures, the numbers of enumerations, and constants.
+/// The items that the assembler needs: structures, enumerations and constants.
 const FOR_ASSEMBLER: [&str; 17] = [
     "context",
     "clock",
@@ -113,7 +113,7 @@ const FOR_ASSEMBLER: [&str; 17] = [
     "REGION_STACK_TOP",
 ];
 
-/// For the assembler: `STRUCTURE_FIELD` is an offset.
+/// The header for the assembler. `STRUCTURE_FIELD` is the offset of a field.
 pub fn offsets(contract: &Contract, layouts: &Layouts) -> String {
     let mut text = "/* Made of contract/, for the assembler. */\n".to_owned();
     for item in contract.files.iter().flat_map(|file| &file.items) {

@@ -1,4 +1,4 @@
-//! Rust: a module for each file.
+//! Generates Rust: a module for each file.
 
 use std::fmt::Write as _;
 
@@ -94,7 +94,7 @@ fn enumeration(text: &mut String, enumeration: &Enumeration) {
     );
 }
 
-/// Of atomics.
+/// Writes a shared structure, whose fields are atomics.
 fn shared(text: &mut String, structure: &Structure, layouts: &Layouts) {
     document(text, &structure.docs, "");
     let align = match structure.align {
@@ -125,16 +125,16 @@ fn atomic(kind: &Type) -> String {
         structure => camel(structure),
     };
     match &kind.count {
-        // A constant that is one is a `count` or of `bytes`.
+        // A constant used as a length has the kind `count` or `bytes`, and so the type `usize`.
         Some(count) => format!("[{element}; {count}]"),
         None => element,
     }
 }
 
-/// Where the fields are.
+/// Writes the offsets of a structure's fields.
 fn offsets(text: &mut String, structure: &Structure, layouts: &Layouts) {
     document(text, &structure.docs, "");
-    // Files are read as slices, a private structure in another process.
+    // Formats are read from slices, private structures from another process.
     let kind = if structure.sight == Sight::Format { "usize" } else { "u64" };
     let _ = writeln!(text, "pub mod {} {{\n    /// Of the whole.", structure.name);
     let _ = writeln!(text, "    pub const LAYOUT_BYTES: {kind} = {};", layouts.bytes(structure));

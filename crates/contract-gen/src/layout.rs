@@ -1,4 +1,5 @@
-//! Where each field is: by the rules of C on x86-64. The C compiler is asked to confirm it.
+//! Computes the offsets of fields by the rules of C on x86-64. Assertions in the C headers confirm
+//! them.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ struct Extent {
     align: u64,
 }
 
-/// All structures, and all constants.
+/// The layouts of all structures, and the values of all constants.
 #[derive(Debug, Default)]
 pub struct Layouts {
     extents: HashMap<String, Extent>,
@@ -23,7 +24,7 @@ pub struct Layouts {
 /// Computes all layouts.
 ///
 /// # Errors
-/// A name means nothing, or two things.
+/// A name is unknown, or has two meanings.
 pub fn compute(contract: &Contract) -> Result<Layouts, Error> {
     let mut layouts = Layouts::default();
     for (name, bytes) in
@@ -55,7 +56,7 @@ impl Layouts {
         }
     }
 
-    /// A number, or the value of a constant.
+    /// The value of a number or a constant.
     pub fn number(&self, text: &str) -> Result<u64, Error> {
         let known = parse::number(text).or_else(|| self.numbers.get(text).copied());
         known.ok_or_else(|| Error::Meaning(format!("{text} is neither a number nor a constant")))
@@ -63,7 +64,7 @@ impl Layouts {
 
     fn extent(&self, kind: &Type) -> Result<Extent, Error> {
         let one = match self.extents.get(&kind.name) {
-            // What an address leads to need not be known.
+            // A pointer's target may be unknown.
             _ if kind.is_pointer => Extent { bytes: 8, align: 8 },
             Some(extent) => *extent,
             None => return Err(Error::Meaning(format!("there is no type {}", kind.name))),
@@ -90,12 +91,12 @@ impl Layouts {
         Ok(())
     }
 
-    /// Bytes of a structure.
+    /// The size of a structure in bytes.
     pub fn bytes(&self, structure: &Structure) -> u64 {
         self.extents[&structure.name].bytes
     }
 
-    /// Where its fields are, in their order.
+    /// The offsets of a structure's fields, in order.
     pub fn offsets(&self, structure: &Structure) -> &[u64] {
         &self.offsets[&structure.name]
     }

@@ -1,8 +1,9 @@
-//! The contract between the runtime and the supervisor: what C, assembly and Rust must agree on.
+//! The contract between the runtime and the supervisor: everything on which C, assembly and Rust
+//! must agree.
 //!
 //! `contract/` describes it once, in the small language that [`parse`](mod@parse) explains. From
-//! there build scripts make a C header, a header for the assembler and a Rust module. Nobody writes
-//! the same layout, number or address a second time.
+//! that, build scripts generate C headers, a header for the assembler, and Rust modules. No layout,
+//! number or address is written twice by hand.
 
 #![forbid(unsafe_code)]
 
@@ -16,25 +17,25 @@ use std::path::Path;
 
 pub use parse::{Constant, Enumeration, Field, File, Item, Structure, Type};
 
-/// An environment variable. If it is set when the product is built, the fields of structures that
-/// no file format has are in another order. All must work as before.
+/// An environment variable for builds. If it is set, the fields of structures that are not in files
+/// get another order. Everything must work as before.
 pub const SCRAMBLE: &str = "RETAKE_SCRAMBLE";
 
-/// Why there is no contract.
+/// An error in the contract.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read.
     #[error("{path}: {source}")]
     Read { path: String, source: std::io::Error },
-    /// A line means nothing.
+    /// A line has no meaning.
     #[error("contract/{file}:{line}: {what}")]
     Line { file: String, line: usize, what: String },
-    /// Something is used that nothing defines, or that is defined twice.
+    /// A name is used without a definition, or defined twice.
     #[error("the contract: {0}")]
     Meaning(String),
 }
 
-/// All files of the contract, those first that others need.
+/// All files of the contract. A file comes after those that it uses.
 #[derive(Debug, Clone)]
 pub struct Contract {
     files: Vec<File>,
@@ -44,7 +45,7 @@ pub struct Contract {
 /// Reads all files of a folder.
 ///
 /// # Errors
-/// One cannot be read, or is no part of a contract.
+/// A file cannot be read, or is not valid.
 pub fn read(folder: &Path) -> Result<Contract, Error> {
     let unreadable = |path: &Path| {
         let path = path.display().to_string();
@@ -65,10 +66,10 @@ pub fn read(folder: &Path) -> Result<Contract, Error> {
     Ok(contract)
 }
 
-/// Takes names and texts of files.
+/// Parses the names and texts of files.
 ///
 /// # Errors
-/// They are no contract.
+/// The texts are no valid contract.
 pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
     texts.sort();
     let bytes = texts.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes()));
@@ -92,16 +93,16 @@ pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
     Ok(Contract { files, hash })
 }
 
-/// FNV-1a.
+/// The FNV-1a hash of some bytes.
 pub fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The C headers: `NAME.h` of each file, and `offsets.h` for the assembler.
+/// The C headers: `NAME.h` for each file, and `offsets.h` for the assembler.
 ///
 /// # Errors
-/// Something is used that nothing defines.
+/// A name is used without a definition.
 pub fn c(contract: &Contract) -> Result<Vec<(String, String)>, Error> {
     let layouts = layout::compute(contract)?;
     let mut headers = Vec::new();
@@ -115,7 +116,7 @@ pub fn c(contract: &Contract) -> Result<Vec<(String, String)>, Error> {
 /// The Rust modules.
 ///
 /// # Errors
-/// Something is used that nothing defines.
+/// A name is used without a definition.
 pub fn rust(contract: &Contract) -> Result<String, Error> {
     let layouts = layout::compute(contract)?;
     Ok(emit_rust::modules(contract, &layouts))

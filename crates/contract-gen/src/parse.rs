@@ -12,16 +12,17 @@
 //!     next: *event
 //! ```
 //!
-//! What is indented belongs to the line above. Before `struct` may stand `shared`: it is in memory
-//! that several processes change at the same time; or `format`: it is in files, so that the order
-//! of its fields must never change. Behind the name may stand `align N`.
+//! Indented lines belong to the line above. `struct` may follow a word. `shared`: the structure is
+//! in memory that several processes change at the same time. `format`: it is in files, so that the
+//! order of its fields must never change. `align N` may follow the name.
 //!
 //! Types are `u8`, `u16`, `u32`, `u64`, `i32`, `i64`, `char`, the name of a structure, `*TYPE` for
-//! an address, `*const TYPE`, and `TYPE[COUNT]`. A constant is besides `bytes` (a size) or `count`.
+//! an address, `*const TYPE`, and `TYPE[COUNT]`. A constant may also be of the kind `bytes` (a
+//! size) or `count`.
 
 use crate::Error;
 
-/// One file.
+/// A file of the contract.
 #[derive(Debug, Clone)]
 pub struct File {
     pub name: String,
@@ -30,7 +31,7 @@ pub struct File {
     pub items: Vec<Item>,
 }
 
-/// What a file describes.
+/// An item of a file.
 #[derive(Debug, Clone)]
 pub enum Item {
     Constant(Constant),
@@ -38,53 +39,53 @@ pub enum Item {
     Structure(Structure),
 }
 
-/// A number with a name.
+/// A named number.
 #[derive(Debug, Clone)]
 pub struct Constant {
     pub name: String,
     pub docs: Vec<String>,
-    /// A type of an integer, or `bytes`, or `count`.
+    /// An integer type, `bytes`, or `count`.
     pub kind: String,
-    /// As it is written.
+    /// The value as written.
     pub value: String,
 }
 
-/// Numbers that belong together.
+/// An enumeration: named numbers that belong together.
 #[derive(Debug, Clone)]
 pub struct Enumeration {
     pub name: String,
     pub docs: Vec<String>,
-    /// In front of each name.
+    /// The prefix of each name.
     pub prefix: String,
     pub kind: String,
-    /// What the Rust enumeration is called, if there is to be one.
+    /// The name of the Rust enumeration, if there is one.
     pub rust: Option<String>,
     pub values: Vec<Constant>,
 }
 
-/// Who sees a structure.
+/// Where a structure is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// The runtime; others know where its fields are.
+    /// In the runtime; others only know the offsets of its fields.
     Private,
-    /// Several processes at once.
+    /// In several processes at once.
     Shared,
-    /// Whoever reads files.
+    /// In files.
     Format,
 }
 
-/// A layout.
+/// A structure.
 #[derive(Debug, Clone)]
 pub struct Structure {
     pub name: String,
     pub docs: Vec<String>,
     pub sight: Sight,
-    /// At least; 1 by default.
+    /// The least alignment; 1 by default.
     pub align: u64,
     pub fields: Vec<Field>,
 }
 
-/// One field.
+/// A field of a structure.
 #[derive(Debug, Clone)]
 pub struct Field {
     pub name: String,
@@ -95,18 +96,18 @@ pub struct Field {
 /// The type of a field.
 #[derive(Debug, Clone)]
 pub struct Type {
-    /// Of an element.
+    /// The name of the element type.
     pub name: String,
     pub is_pointer: bool,
     pub is_constant: bool,
-    /// How many there are, as written: a number or a constant.
+    /// The number of elements as written: a number or a constant.
     pub count: Option<String>,
 }
 
 /// Parses the text of a file.
 ///
 /// # Errors
-/// A line means nothing.
+/// A line has no meaning.
 pub fn parse(name: &str, text: &str) -> Result<File, Error> {
     let mut file =
         File { name: name.to_owned(), docs: Vec::new(), uses: Vec::new(), items: Vec::new() };
@@ -121,7 +122,7 @@ pub fn parse(name: &str, text: &str) -> Result<File, Error> {
         if let Some(words) = trimmed.strip_prefix('#') {
             docs.push(words.trim().to_owned());
         } else if trimmed.is_empty() {
-            // A paragraph that belongs to nothing is about the file.
+            // A paragraph before an empty line is about the file.
             file.docs.append(&mut docs);
         } else if line.starts_with(' ') {
             let item = file.items.last_mut().ok_or_else(|| error("indented below nothing"))?;
@@ -188,7 +189,7 @@ fn constant(name: &str, docs: Vec<String>, kind: &str, value: &str) -> Constant 
     Constant { name, docs, kind, value }
 }
 
-/// Adds a line that is indented to what it belongs to.
+/// Adds an indented line to its item.
 fn member(item: &mut Item, line: &str, docs: Vec<String>) -> Option<()> {
     match item {
         Item::Constant(_) => return None,
@@ -221,7 +222,7 @@ fn field_type(text: &str) -> Option<Type> {
     is_name.then(|| Type { name: name.to_owned(), is_pointer, is_constant, count })
 }
 
-/// The number that a text is; a negative one in two's complement.
+/// The number that a text stands for. A negative number is in two's complement.
 pub fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -1,13 +1,13 @@
-//! Another order of fields, to show that nobody but the contract knows where they are.
+//! Changes the order of fields, to show that only the contract depends on it.
 
 use crate::parse::{Item, Sight};
 use crate::{Contract, fnv};
 
-/// Shuffles the fields of all structures but those that files have.
+/// Shuffles the fields of all structures that are not in files.
 pub fn scramble(contract: &mut Contract, seed: &str) {
     let mut state = fnv(seed.bytes());
     let mut below = |limit: usize| {
-        // xorshift64; the state is not zero.
+        // This is xorshift64, whose state must not be zero.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;

@@ -1,4 +1,4 @@
-//! The contract of this repository, and small ones.
+//! Tests with this repository's contract, and with small ones.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The lists of files in the header, as the runtime finds them: by inode, in buckets.
+//! The header's lists of files. The runtime finds a file by its inode, in buckets.
 
 use crate::header::{FILE_BUCKETS, Header, SHARED_FILE_BUCKETS, SharedFile};
 use std::fs::Metadata;
@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::UNIX_EPOCH;
 
-/// The device of a file, and in the high half some bits of when the file was made, if its file
-/// system knows: inodes are used again. The runtime's `identify_file` makes the same number.
+/// The device of a file. Inodes are reused, so the high half has bits of the file's creation time,
+/// if the file system keeps that. The runtime's `identify_file` computes the same number.
 pub fn lasting_device(metadata: &Metadata) -> u64 {
     let made = metadata
         .created()
@@ -20,8 +20,7 @@ pub fn lasting_device(metadata: &Metadata) -> u64 {
 }
 
 impl Header {
-    /// Enters a file whose place in the table is filled in. One supervisor's thread does it at a
-    /// time.
+    /// Enters a file whose entry in the table is complete. Only one thread may do this at a time.
     pub fn enter_file(&self, index: usize) {
         let entry = &self.files[index];
         let bucket = &self.file_buckets[entry.inode.load(Relaxed) as usize % FILE_BUCKETS];
@@ -30,13 +29,13 @@ impl Header {
         self.file_count.store(index as u32 + 1, Release);
     }
 
-    /// The files of which the mappings may see writes. `None` if there were more than have places:
-    /// then all files are taken for such.
+    /// The files whose mappings may see writes. `None` if there are more than the table can hold;
+    /// then every file counts as such.
     pub fn shared_files(&self) -> Option<&[SharedFile]> {
         self.shared_files.get(..self.shared_file_places.load(Acquire) as usize)
     }
 
-    /// From here on writes to this file are repeated on the session's copy. Nobody else enters
+    /// Makes later writes to this file be repeated on the session's copy. No other thread may enter
     /// files meanwhile.
     pub fn note_shared_file(&self, device: u64, inode: u64) {
         let bucket = &self.shared_file_buckets[inode as usize % SHARED_FILE_BUCKETS];

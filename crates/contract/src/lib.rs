@@ -1,8 +1,9 @@
-//! What the runtime and the supervisor share, made of the descriptions in `contract/`: one module
-//! for each of its files. The runtime's C and assembly are made of the same.
+//! The Rust side of what the runtime and the supervisor share. It is generated from the
+//! descriptions in `contract/`, with one module for each file. The runtime's C and assembly have
+//! the same source.
 //!
-//! Structures in memory that both change at any time consist of atomics. Of the others there is a
-//! module with the offset of each field, and `LAYOUT_BYTES`, the size of the whole.
+//! A structure in memory that several processes change consists of atomics. For any other, a module
+//! has the offset of each field, and the size of the whole as `LAYOUT_BYTES`.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::module_inception, reason = "a file is called after its main structure")]
@@ -20,14 +21,14 @@ impl header::Header {
         &self.slots[..used.min(self.slot_limit())]
     }
 
-    /// How many slots there can be; those behind them are not to be touched.
+    /// The limit for the number of slots. Slots beyond it must not be touched.
     pub fn slot_limit(&self) -> usize {
         (self.slot_limit.load(Ordering::Relaxed) as usize).min(header::MAX_SLOTS)
     }
 }
 
 impl header::Affinity {
-    /// Takes over what another thread's is: a copy of that thread begins to run there.
+    /// Copies the affinity of another thread, of which this one is a copy.
     pub fn take(&self, original: &Self) {
         self.home.store(original.home.load(Ordering::Relaxed), Ordering::Relaxed);
         self.core_count.store(original.core_count.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -37,18 +38,18 @@ impl header::Affinity {
     }
 }
 
-/// Writes the bytes of a value to the offset of a field.
+/// Writes a value at the offset of a field.
 ///
 /// # Panics
-/// They do not fit.
+/// The value does not fit.
 pub fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     bytes[offset..offset + value.len()].copy_from_slice(value);
 }
 
-/// Writes words into the bytes of a structure, from the offset of a field on.
+/// Writes words into the bytes of a structure, beginning at the offset of a field.
 ///
 /// # Panics
-/// They do not fit.
+/// The words do not fit.
 pub fn put_words(bytes: &mut [u8], offset: u64, words: &[u64]) {
     for (index, word) in words.iter().enumerate() {
         put(bytes, offset as usize + index * size_of::<u64>(), &word.to_le_bytes());

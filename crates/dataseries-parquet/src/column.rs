@@ -1,4 +1,4 @@
-//! Values of one column, on their way from rows to a file and back.
+//! The values of a column, on their way between rows and a file.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{
@@ -11,7 +11,7 @@ use retake_dataseries::{FieldType, Value};
 use crate::error::{Error, Result};
 use crate::plan::PlannedColumn;
 
-/// Values of one kind, nulls left out.
+/// The values of a column, of one kind and without nulls.
 #[derive(Debug)]
 enum Values {
     Bool(Vec<bool>),
@@ -22,11 +22,11 @@ enum Values {
     Fixed(Vec<FixedLenByteArray>),
 }
 
-/// A part of a column.
+/// The rows of a column that are not written yet.
 #[derive(Debug)]
 pub(crate) struct Column {
     values: Values,
-    /// 1 for each value, 0 for each null; only if there can be nulls.
+    /// For a nullable column: 1 for each value, 0 for each null.
     levels: Option<Vec<i16>>,
     is_text: bool,
 }
@@ -44,7 +44,8 @@ impl Column {
         Self { values, levels: planned.nullable.then(Vec::new), is_text: planned.is_text }
     }
 
-    /// Adds a value, which fits the column as planned; returns about how many bytes it takes.
+    /// Adds a value, which must fit the plan. Returns the approximate number of bytes that it
+    /// takes.
     pub fn push(&mut self, value: Value<'_>) -> usize {
         if let Some(levels) = &mut self.levels {
             levels.push(i16::from(value != Value::Null));
@@ -73,7 +74,7 @@ impl Column {
         10
     }
 
-    /// Writes all values to a file and forgets them.
+    /// Writes all values to a file and clears the column.
     pub fn write(&mut self, writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let levels = self.levels.as_deref();
         match &mut self.values {
@@ -91,7 +92,7 @@ impl Column {
     }
 }
 
-/// Bytes as a string: without a NUL at the end, and with what is not UTF-8 replaced.
+/// Bytes as a string, without a NUL at the end. Invalid UTF-8 is replaced.
 fn text(bytes: &[u8]) -> ByteArray {
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     ByteArray::from(String::from_utf8_lossy(bytes).as_ref())
@@ -107,7 +108,7 @@ fn write_values<T: DataType>(
     Ok(())
 }
 
-/// What was read of a column: a value or null for each row.
+/// The values read from a column: a value or null for each row.
 #[derive(Debug)]
 pub(crate) enum ReadValues {
     Bool(Vec<Option<bool>>),
@@ -118,7 +119,7 @@ pub(crate) enum ReadValues {
 }
 
 impl ReadValues {
-    /// Reads the next `count` rows of a column, `name` for errors.
+    /// Reads the next `count` rows of a column. `name` is for errors.
     pub fn read(
         reader: &mut ColumnReader,
         count: usize,
@@ -158,7 +159,7 @@ impl ReadValues {
         })
     }
 
-    /// The value of a row as a field of this type has it.
+    /// The value of a row, as a field of this type.
     pub fn value(&self, row: usize, field_type: FieldType) -> Value<'_> {
         let integer = match self {
             Self::Bool(values) => values[row].map(i64::from),

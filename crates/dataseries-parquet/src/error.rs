@@ -1,35 +1,35 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 use std::io;
 
-/// The result of everything fallible in this crate.
+/// The result of fallible functions in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a file cannot be converted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The DataSeries file.
+    /// An error of the DataSeries file.
     #[error(transparent)]
     DataSeries(#[from] retake_dataseries::Error),
-    /// The Parquet file.
+    /// An error of the Parquet file.
     #[error("Parquet: {0}")]
     Parquet(#[from] parquet::errors::ParquetError),
-    /// Reading or writing.
+    /// An I/O error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A column that a record cannot have.
+    /// A column whose type no DataSeries field has.
     #[error("column {column:?} is {what}; only numbers, bits and bytes can be imported")]
     Column {
-        /// Its name.
+        /// The column's name.
         column: String,
-        /// What it is.
+        /// What the column is.
         what: String,
     },
-    /// Metadata of ours that contradict the columns.
+    /// Our metadata contradict the columns.
     #[error("the file does not have the columns that it says it has: {what}")]
     Metadata {
-        /// What is different.
+        /// What differs.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! From DataSeries to Parquet.
+//! Converts DataSeries to Parquet.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -15,18 +15,18 @@ use crate::column::Column;
 use crate::error::Result;
 use crate::plan::Plan;
 
-/// How a file is exported.
+/// Options for an export.
 #[derive(Debug, Clone)]
 pub struct ExportOptions {
-    /// Patterns of the types to export, as [`TypeLibrary::matching`] takes them; empty for all.
+    /// Patterns of the types to export, as for [`TypeLibrary::matching`]; empty for all.
     pub types: Vec<String>,
-    /// Names of fields whose bytes are text: they become strings, without the NUL at their end.
+    /// The names of fields whose bytes are text. They become strings, without the NUL at the end.
     pub text_fields: Vec<String>,
-    /// Level of Zstandard, 1 to 22.
+    /// The level of Zstandard, 1 to 22.
     pub level: i32,
-    /// Rows that wait to be written together take about so many bytes.
+    /// The approximate bytes of rows that are collected before they are written.
     pub group_bytes: usize,
-    /// How the file is read.
+    /// Options for reading the file.
     pub read: ReadOptions,
 }
 
@@ -42,12 +42,12 @@ impl Default for ExportOptions {
     }
 }
 
-/// A file that was made.
+/// A new Parquet file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFile {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// Rows in it.
+    /// The number of its rows.
     pub records: u64,
 }
 
@@ -56,7 +56,7 @@ struct Table<W: Write + Send> {
     plan: Plan,
     columns: Vec<Column>,
     writer: SerializedFileWriter<W>,
-    /// Bytes that wait.
+    /// The bytes of rows that are not written yet.
     bytes: usize,
     records: u64,
 }
@@ -73,7 +73,7 @@ impl<W: Write + Send> Table<W> {
         Ok(Self { plan, columns, writer, bytes: 0, records: 0 })
     }
 
-    /// Adds a row of the plan's type `number`; returns the bytes it takes.
+    /// Adds a row of the plan's type `number`. Returns the bytes that it takes.
     fn push(&mut self, number: usize, row: &Row<'_>) -> usize {
         let mut values = vec![Value::Null; if self.plan.is_wide { self.columns.len() } else { 0 }];
         let mut bytes = 0;
@@ -101,7 +101,7 @@ impl<W: Write + Send> Table<W> {
         bytes
     }
 
-    /// Writes the rows that wait.
+    /// Writes the collected rows.
     fn write_group(&mut self) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
@@ -124,7 +124,7 @@ impl<W: Write + Send> Table<W> {
     }
 }
 
-/// Which types to export.
+/// The names of the types to export.
 fn is_selected(library: &TypeLibrary, options: &ExportOptions) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for pattern in &options.types {
@@ -140,21 +140,21 @@ fn is_selected(library: &TypeLibrary, options: &ExportOptions) -> Result<BTreeSe
     Ok(names)
 }
 
-/// The name of a type as that of a file.
+/// The name of the file for a type.
 fn file_name(extent_type: &ExtentType) -> String {
     let name = extent_type.name().replace("::", ".");
     let plain = |character: char| {
         if character.is_alphanumeric() || "._- ".contains(character) { character } else { '_' }
     };
-    // The folder must not be left.
+    // The path must not lead out of the folder.
     let name: String = name.trim_start_matches('.').chars().map(plain).collect();
     format!("{name}.parquet")
 }
 
-/// Makes a file for each type that has records, in a folder that exists.
+/// Makes a file for each type that has records. The folder must exist.
 ///
 /// # Errors
-/// Any error of reading, writing and making files.
+/// Any error of reading, writing or creating files.
 pub fn export_types(
     source: impl Read,
     folder: &Path,
@@ -202,13 +202,13 @@ pub fn export_types(
 /// Writes all records to one file. Returns the stream and the number of rows.
 ///
 /// # Errors
-/// Any error of reading and writing.
+/// Any error of reading or writing.
 pub fn export_wide<R: Read + Seek, W: Write + Send>(
     mut source: R,
     out: W,
     options: &ExportOptions,
 ) -> Result<(W, u64)> {
-    // Columns are only for types that have records, which must be known first.
+    // A first pass finds the types that have records. Only these get columns.
     let mut used = BTreeSet::new();
     let mut reader = StreamReader::open(&mut source, options.read.clone())?;
     let selected = is_selected(reader.library(), options)?;

@@ -1,4 +1,4 @@
-//! From Parquet to DataSeries.
+//! Converts Parquet to DataSeries.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,17 +14,17 @@ use crate::column::ReadValues;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, foreign_field};
 
-/// Rows that are read at once.
+/// The number of rows that are read at once.
 const BATCH_ROWS: usize = 256;
 
-/// How files are imported.
+/// Options for an import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// How the new file is written.
+    /// Options for writing the new file.
     pub writer: WriterOptions,
 }
 
-/// A file being read.
+/// A Parquet file that is read.
 struct Input {
     path: PathBuf,
     reader: SerializedFileReader<File>,
@@ -44,7 +44,8 @@ impl Input {
         Ok(input)
     }
 
-    /// The columns must be those of the plan: names and physical types.
+    /// Checks that the columns are those of the plan: their names, physical types, and whether they
+    /// may be null.
     fn check_columns(&self) -> Result<()> {
         let planned = self.plan.schema()?;
         let actual = self.reader.metadata().file_metadata().schema();
@@ -73,7 +74,7 @@ fn is_float(column: &parquet::schema::types::Type) -> bool {
     column.get_physical_type() == parquet::basic::Type::FLOAT
 }
 
-/// A plan for a file of another program: one type, called like the file.
+/// The plan for another program's file: one type, which has the file's name.
 fn foreign_plan(path: &Path, schema: &parquet::schema::types::Type) -> Result<Plan> {
     let name = path.file_stem().map_or_else(|| "table".into(), |stem| stem.to_string_lossy());
     let fields = schema
@@ -84,11 +85,11 @@ fn foreign_plan(path: &Path, schema: &parquet::schema::types::Type) -> Result<Pl
     Ok(Plan::of_type(&ExtentType::builder(&name).fields(fields).build()?, &[]))
 }
 
-/// Reads Parquet files one after the other into one DataSeries file. Returns the stream and the
-/// number of records.
+/// Reads Parquet files in order into one DataSeries file. Returns the stream and the number of
+/// records.
 ///
 /// # Errors
-/// Any error of reading and writing, with the file it is about.
+/// Any error of reading or writing, with the file that it concerns.
 pub fn import<W: Write>(
     paths: &[PathBuf],
     out: W,

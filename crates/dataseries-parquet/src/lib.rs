@@ -1,14 +1,14 @@
-//! DataSeries files as Parquet, and back.
+//! Converts DataSeries files to Parquet, and back.
 //!
-//! Each type of records becomes a flat table: one file for each type ([`export_types`]), or one
-//! file of all of them ([`export_wide`]), in which fields of one name share a column. The
-//! descriptions of the types go along as metadata, so that [`import`] makes of either what it was;
-//! other Parquet files can be imported if they are flat.
+//! Each record type becomes a flat table. There is one file for each type ([`export_types`]), or
+//! one file for all ([`export_wide`]), in which fields with the same name share a column. The
+//! metadata contain the descriptions of the types, so that [`import`] restores the original from
+//! either. It also imports other Parquet files, if they are flat.
 //!
-//! Memory is bounded by one row group and one extent. It deliberately uses no Arrow: rows go from
-//! one file to the other, and nothing is computed in between.
+//! Memory is limited to one row group and one extent. The crate does not use Arrow, because rows
+//! only go from one file to the other and nothing is computed.
 #![forbid(unsafe_code)]
-// They panic where the stream cannot be written.
+// These macros panic when the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod column;

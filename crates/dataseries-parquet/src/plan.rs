@@ -1,4 +1,4 @@
-//! Which columns a table has, and which field goes to which of them.
+//! The columns of a table, and the column of each field.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use retake_dataseries::{ExtentType, Field, FieldType};
 
 use crate::error::{Error, Result};
 
-/// The column of a wide table that says which type a row has.
+/// The column of a wide table that has the type of each row.
 pub(crate) const TYPE_COLUMN: &str = "extent_type";
-/// Metadata: `wide`, or nothing.
+/// The metadata key of the layout. Its value is `wide`, or it is absent.
 const LAYOUT_KEY: &str = "dataseries.layout";
-/// Metadata: the descriptions of types, numbered from 0.
+/// The metadata keys of the types' descriptions, which are numbered from 0.
 const TYPE_KEY: &str = "dataseries.type.";
 
-/// One column.
+/// A column.
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedColumn {
     pub name: String,
@@ -31,13 +31,13 @@ pub(crate) struct PlannedColumn {
 pub(crate) struct Plan {
     pub types: Vec<Arc<ExtentType>>,
     pub columns: Vec<PlannedColumn>,
-    /// For each type the column of each of its fields.
+    /// For each type, the column of each of its fields.
     pub places: Vec<Vec<usize>>,
     pub is_wide: bool,
 }
 
 impl Plan {
-    /// A table for records of one type.
+    /// The plan for records of one type.
     pub fn of_type(extent_type: &Arc<ExtentType>, text_fields: &[String]) -> Self {
         let columns = extent_type
             .fields()
@@ -48,9 +48,9 @@ impl Plan {
         Self { types: vec![Arc::clone(extent_type)], columns, places, is_wide: false }
     }
 
-    /// A table for records of several types. Fields of one name share a column as wide as the
-    /// widest of them, unless one is a number and the other is not: then the later has a column
-    /// with its type behind the name.
+    /// The plan for records of several types. Fields with the same name share a column if their
+    /// types are the same, or all integers: the column is then as wide as the widest. Otherwise the
+    /// later field gets a column whose name has the type appended.
     pub fn wide(types: Vec<Arc<ExtentType>>, text_fields: &[String]) -> Self {
         let type_column = PlannedColumn {
             name: TYPE_COLUMN.to_owned(),
@@ -70,7 +70,7 @@ impl Plan {
         Self { types, columns, places, is_wide: true }
     }
 
-    /// The plan that metadata of ours describe; `None` if there are none.
+    /// The plan in our metadata; `None` if there are none.
     pub fn of_metadata(metadata: Option<&Vec<KeyValue>>) -> Result<Option<Self>> {
         let value = |key: &str| {
             metadata
@@ -110,7 +110,7 @@ impl Plan {
     }
 }
 
-/// Finds or makes the column of a field.
+/// Finds the column of a field, or adds one.
 fn place(
     field: &Field,
     text_fields: &[String],
@@ -126,7 +126,7 @@ fn place(
         }
         name = format!("{name}_{}", field.field_type.name());
     }
-    // Rows of other types have nothing there.
+    // Rows of other types have null in this column.
     columns.push(PlannedColumn {
         name: name.clone(),
         nullable: true,
@@ -136,7 +136,7 @@ fn place(
     columns.len() - 1
 }
 
-/// The type that holds values of both, if there is one.
+/// The type that can hold the values of both, if there is one.
 fn widest(left: FieldType, right: FieldType) -> Option<FieldType> {
     const INTEGERS: [FieldType; 4] =
         [FieldType::Bool, FieldType::Byte, FieldType::Int32, FieldType::Int64];
@@ -179,7 +179,7 @@ impl PlannedColumn {
     }
 }
 
-/// The field that a column of another program's file becomes.
+/// The field for a column of another program's file.
 pub(crate) fn foreign_field(column: &Type) -> Result<Field> {
     let name = column.name();
     let refuse = |what: &str| Err(Error::Column { column: name.to_owned(), what: what.to_owned() });

@@ -1,4 +1,4 @@
-//! DataSeries to Parquet and back gives the same records.
+//! Conversion from DataSeries to Parquet and back keeps the records.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use retake_dataseries_parquet::{
     Error, ExportOptions, ImportOptions, export_types, export_wide, import,
 };
 
-/// All rows of a file as text, by type, in order.
+/// All rows of a file as text, grouped by type, in order.
 fn rows(bytes: &[u8]) -> Vec<(String, Vec<String>)> {
     let mut reader = StreamReader::open(bytes, ReadOptions::default()).expect("a sound file");
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
@@ -37,7 +37,7 @@ fn types() -> Vec<Arc<ExtentType>> {
         Field::variable32("name").nullable().unique(),
         Field::double("real").nullable(),
     ]);
-    // Other types under the same names: in a wide table they share columns, or cannot.
+    // The same names with other types: in a wide table they share columns, or cannot.
     let second = ExtentType::builder("B::Two").fields([
         Field::int32("bit").nullable(),
         Field::int64("value").nullable(),

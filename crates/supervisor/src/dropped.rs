@@ -1,11 +1,12 @@
-//! What was left out of a recording while it was made.
+//! What was dropped from a recording while it was made.
 
 use retake_contract::events::event as layout;
 use retake_model::event::event_size;
 use retake_model::{Dropped, EventKind, parse_event};
 use retake_recording::{Recording, Result, StreamKind};
 
-/// The note about it; nothing if all is there. It is the first event of the supervisor's stream.
+/// Reads the note about it, which is the first event of the supervisor's stream. Returns the
+/// default if nothing was dropped.
 ///
 /// # Errors
 /// The beginning of that stream cannot be read.

@@ -1,5 +1,5 @@
-//! The files the tree maps: each stored once, its patched image made once, and both listed in the
-//! header for the runtime to find.
+//! The files that processes map. Each is stored once, its patched image is made once, and both are
+//! listed in the header for the runtime.
 
 use crate::image_note::{ImageNote, ImagePlaces, Piece};
 use crate::session::Session;
@@ -18,12 +18,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Mutex, PoisonError};
 
-/// Files above this size are not searched for system calls: no program text is that large, and it
-/// would have to be in memory.
+/// The size up to which files are searched for system calls. No program text is larger, and the
+/// search needs it in memory.
 const LARGEST_PATCHED_BYTES: u64 = 1 << 30;
 const SMALLEST_ELF_BYTES: u64 = 64;
 
-/// As files are told apart while a session lasts.
+/// The identity of a file during a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -51,39 +51,38 @@ impl Identity {
     }
 }
 
-/// A file that programs map, and how.
+/// A mapped file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreseen {
-    /// Where it was found.
+    /// The path where it was found.
     pub path: PathBuf,
     /// Where its stubs go.
     pub placement: Placement,
 }
 
-/// A file of the header.
+/// A file of the header, with its path.
 struct Found {
     file: Foreseen,
-    /// It will likely be there the next time.
+    /// Whether the file will likely exist in the next recording.
     lasts: bool,
 }
 
-/// Why patched text is nowhere.
+/// There is no memory for patched text.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no room for patched text (kernel.shmmni, kernel.shmall): {0}")]
 struct NoSegment(io::Error);
 
-/// Called with content that is new to the table.
+/// A function that gets content that is new to the table.
 type OnContent = dyn Fn(&Store, ContentId) -> io::Result<()> + Send + Sync;
 
-/// The table. Content that enters it is handed to `on_content` once, to be linked into the
-/// recording.
+/// The table of files. `on_content` gets each new content once, and links it into the recording.
 pub struct FileTable {
     store: Store,
     known: Mutex<HashMap<Identity, usize>>,
     segments: Mutex<Vec<Segment>>,
-    /// The user was told that there is no room for more of them.
+    /// Whether the user has been told that no more segments can be made.
     was_short: AtomicBool,
-    /// Where each file of the header was found, if that is known.
+    /// The path of each file of the header, if known.
     places: Mutex<Vec<Option<Found>>>,
     on_content: Box<OnContent>,
 }
@@ -110,12 +109,12 @@ impl FileTable {
         }
     }
 
-    /// Where contents are kept.
+    /// The store of file contents.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The index in the header of a file that is stored already. It counts as used from then on.
+    /// Returns the header's index of a file that is already stored, and marks it as used.
     pub fn known(
         &self,
         header: &Header,
@@ -128,8 +127,8 @@ impl FileTable {
         Some(index)
     }
 
-    /// The index in the header of this file, stored and patched if it is new. `placement` is where
-    /// stubs would go.
+    /// Returns the header's index of a file, and marks it as used. Stores and patches the file if
+    /// it is new. `placement` says where its stubs go.
     ///
     /// # Errors
     /// The file cannot be read or stored, or the table is full.
@@ -148,11 +147,11 @@ impl FileTable {
         Ok(index)
     }
 
-    /// Enters a file that will be mapped, as it seems, so that nobody waits for it then. One that
-    /// is not stored yet is left alone: it would have to be read.
+    /// Enters a file that will probably be mapped, so that no thread has to wait for that later.
+    /// Does nothing for a file that is not stored yet, because it would have to be read.
     ///
     /// # Errors
-    /// It is not there any more, or the table is full.
+    /// The file does not exist any more, or the table is full.
     pub fn foresee(
         &self,
         session: &Session,
@@ -170,13 +169,13 @@ impl FileTable {
         Ok(())
     }
 
-    /// How many files have been used.
+    /// The number of used files.
     pub fn used_count(&self, header: &Header) -> usize {
         entries(header).iter().filter(|entry| is_used(entry)).count()
     }
 
-    /// Code that the runtime names, for people: by the place of its file in the header, plus 1.
-    /// `None`: it names none.
+    /// Describes code that the runtime names: by the index of its file in the header, plus 1.
+    /// Returns `None` if it names none.
     pub fn code(&self, name: u32) -> Option<String> {
         let index = name.checked_sub(1)? as usize;
         if name == u32::MAX {
@@ -187,7 +186,7 @@ impl FileTable {
         Some(found.map_or("a file".to_owned(), |found| found.file.path.display().to_string()))
     }
 
-    /// The files that have been used, of those that [`FileTable::foresee`] can enter.
+    /// The used files that a later session can enter by [`FileTable::foresee`].
     pub fn used(&self, header: &Header) -> Vec<Foreseen> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places
@@ -199,7 +198,7 @@ impl FileTable {
             .collect()
     }
 
-    /// Contents that were foreseen, but not used.
+    /// Contents that were foreseen but not used.
     pub fn unused_contents(&self, header: &Header) -> HashSet<ContentId> {
         let (mut used, mut unused) = (HashSet::new(), HashSet::new());
         for entry in entries(header) {
@@ -254,14 +253,14 @@ impl FileTable {
             if !error.get_ref().is_some_and(|inner| inner.is::<NoSegment>()) {
                 return Err(error);
             }
-            // Its calls are caught one by one then.
+            // The calls of this file will be caught by dispatch.
             entry.calls.store(shared::CALLS_UNKNOWN, Relaxed);
             entry.tells_all.store(0, Relaxed);
             if !self.was_short.swap(true, Relaxed) {
                 retake_kernel::tell!("retake: {error}: further programs and libraries run slower");
             }
         }
-        // One that has just been written may well be gone the next time.
+        // A file that was just written may not exist the next time.
         let lasts = FileIdentity::of(file)?.is_settled();
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
         self.places
@@ -272,8 +271,8 @@ impl FileTable {
         Ok(index)
     }
 
-    /// What is to be done with a file: from the store's cache, or found out and cached. `None` for
-    /// what is no program, and where nothing is patched.
+    /// The note on a file, from the store's cache or by examining it. `None` if the file is no
+    /// program, or if this session patches nothing.
     fn note(
         &self,
         session: &Session,
@@ -355,7 +354,7 @@ fn describe_piece(part: &ImagePart, piece: &Piece, segment_id: i32) {
     store_bytes(&part.content, &piece.content().0);
 }
 
-/// The files that are listed. The places behind them are many pages that nobody has touched.
+/// The listed files. The rest of the table is left alone, as it has many pages that are not in use.
 fn entries(header: &Header) -> &[FileEntry] {
     &header.files[..header.file_count.load(Relaxed) as usize]
 }
@@ -364,7 +363,7 @@ fn is_used(entry: &FileEntry) -> bool {
     entry.used.load(Relaxed) != 0
 }
 
-/// A file's own content, and those of its image.
+/// A file's own content, and the contents of its image.
 fn contents(entry: &FileEntry) -> impl Iterator<Item = ContentId> {
     let parts = &entry.parts[..entry.part_count.load(Relaxed) as usize];
     let image =
@@ -372,7 +371,7 @@ fn contents(entry: &FileEntry) -> impl Iterator<Item = ContentId> {
     std::iter::once(&entry.content).chain(image).map(|content| ContentId(load_content(content)))
 }
 
-/// What is patched in this session, and the name of that choice in the cache. Without the fast path
+/// What this session patches, and the suffix of that choice in cache keys. Without the fast path,
 /// that is only what nothing else catches.
 fn patching(mode: u32, session_options: u32) -> Option<(Options, &'static str)> {
     let fast = session_options & shared::OPTION_NO_FAST_PATH == 0;

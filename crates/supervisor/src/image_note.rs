@@ -1,6 +1,6 @@
-//! What the store remembers of a file that was examined for system calls: where its patched pieces
-//! go, and under which content each of them is kept. So an image is read once, straight into the
-//! memory that processes attach.
+//! The store's note on a file that was examined for system calls. It says where the patched pieces
+//! go, and the content of each. So a piece is read once, directly into the memory that processes
+//! attach.
 
 use retake_kernel::shared;
 use retake_patch::{
@@ -11,38 +11,39 @@ use retake_recording::{ContentId, Store};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// What is to be done with a file.
+/// The result of examining a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ImageNote {
     /// One of `shared::CALLS_*`.
     pub calls: u32,
-    /// All by which its threads synchronise is known, and in order.
+    /// Whether all synchronisation of its threads is known and in order.
     pub tells_all: bool,
     /// The image, if there is one.
     pub image: Option<ImagePlaces>,
 }
 
-/// Where an image lies, in link-time addresses.
+/// The place of an image, in link-time addresses.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ImagePlaces {
-    /// Span of the file's segments.
+    /// The lowest address of the file's segments.
     pub low: u64,
+    /// The end of the file's segments.
     pub high: u64,
     pub stubs: Piece,
-    /// Patched text, at most `shared::MAX_PARTS`.
+    /// The patched text, at most `shared::MAX_PARTS` pieces.
     pub parts: Vec<Piece>,
-    /// Pages that are not to be executed unnoticed, at most `shared::MAX_UNREACHED`: where they
-    /// begin and end.
+    /// The ranges of pages that must not be executed unnoticed, at most `shared::MAX_UNREACHED`.
     pub unreached: Vec<(u64, u64)>,
 }
 
-/// Whole pages of an image.
+/// A piece of an image, in whole pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Piece {
-    /// Where the mapping begins in the file, and how long it is, whose text this is a part of.
+    /// The file offset of the mapping that contains this piece.
     pub text_offset: u64,
+    /// The size of that mapping.
     pub text_bytes: u64,
-    /// From the beginning of that text.
+    /// The offset of this piece in that mapping.
     pub offset: u64,
     pub address: u64,
     pub bytes: u64,
@@ -78,14 +79,15 @@ impl Piece {
         })
     }
 
-    /// Under which the store has its bytes.
+    /// The content under which the store has the piece's bytes.
     pub fn content(&self) -> ContentId {
         ContentId(self.content)
     }
 }
 
 impl ImageNote {
-    /// Examines a file and stores its image. What is no well-formed program may make any call.
+    /// Examines a file and stores its image. A file that is no well-formed program may make any
+    /// call.
     pub fn examine(
         store: &Store,
         file: &[u8],
@@ -140,7 +142,7 @@ impl ImageNote {
         Ok(Self { calls, tells_all: false, image: Some(places) })
     }
 
-    /// Reads a note back; `None` for anything else, and where the store has lost a piece.
+    /// Reads a note. Returns `None` if it is malformed, or if the store has lost a piece.
     pub fn from_bytes(store: &Store, bytes: &[u8]) -> Option<Self> {
         let note: Self = serde_json::from_slice(bytes).ok()?;
         let is_whole = |piece: &Piece| {

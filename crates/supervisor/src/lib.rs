@@ -1,8 +1,8 @@
-//! What record and replay have in common: the session's shared memory, the runtime's image, the
+//! The common parts of record and replay: the session's shared memory, the runtime's image, and the
 //! patched images of files.
 
 #![forbid(unsafe_code)]
-// They panic where the stream cannot be written.
+// These macros panic when the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod dropped;

@@ -1,13 +1,13 @@
-//! What programs see of the processor: that of the recording machine, also at replay.
+//! The processor that programs see. At replay, that is the recording machine's.
 
 use retake_kernel::cpuid::{self, Answer};
 use retake_recording::{CpuidAnswer, Processor};
 
-/// CPUID's leaf of state components; from subleaf 2 on, each is the component of that number: its
-/// size in eax, its place in ebx.
+/// CPUID's leaf of state components. From subleaf 2 on, each subleaf describes the component with
+/// its number: eax has the size and ebx the offset.
 const COMPONENTS: u32 = 0xd;
 
-/// That of this machine.
+/// The description of this machine's processor.
 pub fn this_processor() -> Processor {
     let (extended_features, extended_bytes) = cpuid::extended_state();
     Processor {
@@ -22,7 +22,7 @@ fn answer(Answer { leaf, subleaf, eax, ebx, ecx, edx }: Answer) -> CpuidAnswer {
     CpuidAnswer([leaf, subleaf, eax, ebx, ecx, edx])
 }
 
-/// Why this machine cannot stand in for a recorded processor, if it cannot.
+/// Why this machine cannot replace a recorded processor, if it cannot.
 pub(crate) fn difference(recorded: &Processor) -> Option<&'static str> {
     let (features, bytes) = cpuid::extended_state();
     let is_elsewhere = |&CpuidAnswer([leaf, subleaf, size, place, ..]): &CpuidAnswer| {

@@ -1,15 +1,15 @@
 //! The compiled runtime.
 
-/// The runtime as a static executable: what replayed processes are.
+/// The runtime as a static executable, which replayed processes execute.
 pub const EXECUTABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runtime.elf"));
 
-/// Distance between entries of the table at the start of the text.
+/// The distance between entries of the table at the start of the text.
 const ENTRY_BYTES: u64 = 16;
 
-/// Address of the entry that a freshly executed program starts at while recording.
+/// The address of the entry at which an executed program starts while recording.
 pub const START_RECORD: u64 = retake_kernel::shared::RUNTIME_TEXT + 4 * ENTRY_BYTES;
 
-/// The text as it lies in memory: the content of the executable's only loadable segment.
+/// The text as it is in memory: the executable's only loadable segment.
 pub fn text() -> &'static [u8] {
     let word =
         |at: usize| u64::from_le_bytes(EXECUTABLE[at..at + 8].try_into().expect("eight bytes"));
@@ -18,7 +18,7 @@ pub fn text() -> &'static [u8] {
     &EXECUTABLE[offset..offset + bytes]
 }
 
-/// Identifies this build of the runtime.
+/// The hash that identifies this build of the runtime.
 pub fn hash() -> String {
     retake_recording::ContentId::of(EXECUTABLE).to_string()
 }

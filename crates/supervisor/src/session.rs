@@ -11,47 +11,47 @@ use retake_recording::{CpuidAnswer, Processor, Store};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the user chose, as far as the runtime must know it.
+/// The user's choices that the runtime must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Do not patch: every call goes through dispatch.
+    /// Patches nothing, so that every call goes through dispatch.
     pub no_fast_path: bool,
-    /// Replay prints nothing of the program's output.
+    /// Replay: prints no output of the program.
     pub quiet: bool,
-    /// Hash all memory.
+    /// Hashes all memory.
     pub check_full: bool,
-    /// Hash none.
+    /// Hashes no memory.
     pub check_off: bool,
-    /// Replay: hand over the inputs of calls that the recording has only in part.
+    /// Replay: passes on the whole inputs of calls of which the recording has only a part.
     pub whole_inputs: bool,
-    /// Record: keep what calls move between descriptors inside the kernel.
+    /// Record: keeps the data that calls move between descriptors in the kernel.
     pub moved_data: bool,
-    /// Threads run side by side: the `sync` policy.
+    /// The `sync` policy: threads run in parallel.
     pub sync: bool,
-    /// With `sync`: only those of processes whose code tells by what its threads synchronise.
+    /// With `sync`: only in processes whose code declares all its synchronisation.
     pub auto: bool,
     /// Replay, with `sync`: threads run one at a time.
     pub settled: bool,
-    /// Trace: how many bytes of each buffer are kept; `None` is all.
+    /// Trace: the number of bytes that are kept of each buffer; `None` keeps all.
     pub data_limit: Option<u64>,
 }
 
 /// Why a session cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// No System V shared memory.
+    /// System V shared memory is not available.
     #[error("cannot make shared memory for the session: {0}\n  try       retake doctor")]
     SharedMemory(#[source] io::Error),
-    /// The machine has too few segments left to begin with.
+    /// The machine has too few free segments.
     #[error(
         "there may be only {most} segments of shared memory here (kernel.shmmni), of which {used} \
         are in use, and a recording needs {NEEDED_SEGMENTS}\n  try       sudo sysctl -w \
         kernel.shmmni=4096"
     )]
     FewSegments {
-        /// There may be so many.
+        /// The limit for the number of segments.
         most: u64,
-        /// There are so many.
+        /// The number of segments in use.
         used: u64,
     },
     /// The vDSO of this kernel cannot be handled.
@@ -60,13 +60,13 @@ pub enum SessionError {
         kernel version"
     )]
     Vdso(String),
-    /// This very process is recorded.
+    /// This process is itself being recorded.
     #[error(
         "this retake is itself being recorded, and a recorder cannot be: the runtime has one place \
         in an address space\n  try       the inner command alone"
     )]
     Recorded,
-    /// This machine cannot stand in for the recorded processor.
+    /// This machine cannot replace the recorded processor.
     #[error(
         "this machine's processor cannot replay the recording: {0}\n  try       replaying on a \
         machine of the kind that `retake info` names"
@@ -74,23 +74,23 @@ pub enum SessionError {
     Processor(&'static str),
 }
 
-/// What a recording of a program with some libraries takes: the session's own segments, one with
-/// rings, and patched text.
+/// The segments that a recording of a program with some libraries needs: the session's own, one
+/// with rings, and patched text.
 pub const NEEDED_SEGMENTS: u64 = 32;
 
-/// The session's segments. Dropping it detaches them; they vanish with the last process that uses
-/// them.
+/// The session's segments. Dropping it detaches them. They vanish when the last process that uses
+/// them ends.
 #[derive(Debug)]
 pub struct Session {
     header: HeaderSegment,
     text: Segment,
-    /// `None` at replay, where the recording has it.
+    /// Absent at replay, where the recording has the vDSO.
     vdso: Option<Vdso>,
 }
 
 impl Session {
-    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs shall
-    /// see. `store` spares work that was done before.
+    /// Sets up shared memory for `mode` (`shared::MODE_*`), and the processor that programs will
+    /// see. `store` caches work for later sessions.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -153,17 +153,17 @@ impl Session {
         Ok(session)
     }
 
-    /// The shared structure.
+    /// The structure in the header segment.
     pub fn header(&self) -> &Header {
         self.header.get()
     }
 
-    /// Number of the header segment.
+    /// The id of the header segment.
     pub fn header_id(&self) -> i32 {
         self.header.segment().id()
     }
 
-    /// Number of the segment with the runtime's text.
+    /// The id of the segment with the runtime's text.
     pub fn text_id(&self) -> i32 {
         self.text.id()
     }

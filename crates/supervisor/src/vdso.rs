@@ -1,5 +1,4 @@
-//! The vDSO of this boot, and what is changed in it: worked out once, and kept in the store's
-//! cache.
+//! The vDSO of this boot, and its changes. They are computed once, and kept in the store's cache.
 
 use retake_kernel::maps;
 use retake_kernel::memory;
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What [`build_vdso_patch`] says, as far as recording needs it. Offsets count from the vDSO's
+/// The result of [`build_vdso_patch`], as far as recording needs it. Offsets are from the vDSO's
 /// first byte.
 #[derive(Debug, Serialize, Deserialize)]
 struct Changes {
@@ -18,7 +17,8 @@ struct Changes {
     bootstrap_offset: Option<u64>,
     /// Whether every function is replaced, so that nothing in it calls the kernel.
     is_covered: bool,
-    /// System calls, and where their originals can be called.
+    /// The numbers of system calls, each with the offset at which its original function can be
+    /// called.
     originals: Vec<(u32, u64)>,
 }
 
@@ -52,15 +52,15 @@ impl Changes {
             return Ok(changes);
         }
         let changes = Self::build(vdso)?;
-        // A store that keeps nothing costs half a millisecond at the next start, and will be
-        // complained of where it matters.
+        // If the store cannot keep it, the next start takes half a millisecond longer. Other users
+        // of the store report the error.
         let _ =
             serde_json::to_vec(&changes).map(|bytes| store.put_named_cache("vdso", &key, &bytes));
         Ok(changes)
     }
 }
 
-/// The vDSO as every process of this boot has it, and its changes.
+/// The vDSO that every process of this boot has, and its changes.
 #[derive(Debug)]
 pub struct Vdso {
     bytes: Vec<u8>,
@@ -68,7 +68,7 @@ pub struct Vdso {
 }
 
 impl Vdso {
-    /// That of this process. Without a store its changes are worked out.
+    /// The vDSO of this process. Without a store, the changes are computed.
     pub(crate) fn own(store: Option<&Store>) -> Result<Self, String> {
         let bytes = own_bytes().map_err(|error| error.to_string())?;
         let changes = match store {
@@ -83,7 +83,7 @@ impl Vdso {
         self.changes.is_covered
     }
 
-    /// As a recorded program sees it: with our jumps.
+    /// The vDSO that a recorded program sees, with our jumps.
     pub fn patched(&self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         for (offset, edit) in &self.changes.edits {
@@ -93,12 +93,12 @@ impl Vdso {
         bytes
     }
 
-    /// Where the bootstrap goes.
+    /// The offset at which the bootstrap goes.
     pub fn bootstrap_offset(&self) -> Option<u64> {
         self.changes.bootstrap_offset
     }
 
-    /// Tells the runtime.
+    /// Tells the runtime about the changes.
     pub(crate) fn describe(&self, header: &Header) {
         header.vdso_bytes.store(self.bytes.len() as u32, Relaxed);
         let mut count = 0;

@@ -5,21 +5,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread::JoinHandle;
 
-/// What a worker looks at from time to time.
+/// A flag at which a worker looks from time to time.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Whether the worker is to end.
+    /// Whether the worker must end.
     pub fn is_told(&self) -> bool {
         self.0.load(Acquire)
     }
 }
 
-/// One such thread. It goes on if this is dropped.
+/// A worker thread. It goes on if this is dropped.
 pub struct Worker<T = ()> {
     stop: Stop,
-    /// Wakes the thread where it waits.
+    /// Wakes the thread when it waits.
     bell: Box<dyn Fn() + Send + Sync>,
     thread: JoinHandle<T>,
 }
@@ -31,8 +31,7 @@ impl<T> std::fmt::Debug for Worker<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    /// Starts a thread that does `work` until that returns. `bell` makes it look whether it is to
-    /// end.
+    /// Starts a thread that runs `work`. `bell` must wake the thread, so that it looks at its flag.
     pub fn start(
         bell: impl Fn() + Send + Sync + 'static,
         work: impl FnOnce(&Stop) -> T + Send + 'static,
@@ -43,21 +42,21 @@ impl<T: Send + 'static> Worker<T> {
         Self { stop, bell: Box::new(bell), thread }
     }
 
-    /// Tells it to end.
+    /// Tells the thread to end.
     pub fn tell(&self) {
         self.stop.0.store(true, Release);
         (self.bell)();
     }
 
-    /// Whether it has.
+    /// Whether the thread has ended.
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Tells it to end, and waits until it has. What came of its work.
+    /// Tells the thread to end, and waits for that. Returns the result of its work.
     ///
     /// # Errors
-    /// It panicked.
+    /// The thread panicked.
     pub fn end(self) -> std::thread::Result<T> {
         self.tell();
         self.thread.join()
@@ -85,7 +84,7 @@ mod tests {
             },
         );
         assert!(!worker.has_ended());
-        // It may not have looked even once.
+        // The thread may not have looked even once.
         assert!(worker.end().expect("it does not panic") <= 1);
     }
 }

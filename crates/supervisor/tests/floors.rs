@@ -1,5 +1,5 @@
-//! The runtime's floors, read from its object files: a file calls what is on its own floor or
-//! below. What it calls above is a hook, and listed. Besides those no files call each other in a
+//! Checks the runtime's floors in its object files. A file calls what is on its own floor or below.
+//! A call upwards is a hook, and must be listed. Apart from hooks, no files call each other in a
 //! circle.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use object::{Object, ObjectSymbol};
 
-/// From the ground up.
+/// The floors, from the ground up.
 const FLOORS: [&str; 8] = ["base", "log", "order", "place", "signals", "mode", "calls", "entry"];
 
-/// `SYMBOL FILE REASON` on each line. The list only shrinks.
+/// The hooks, one a line: `SYMBOL FILE REASON`. The list may only shrink.
 const HOOKS: &str = include_str!("../../../runtime/hooks.txt");
 
-/// What a file defines and what it asks others for.
+/// A file with the symbols that it defines, and those that it wants from others.
 struct File {
     path: String,
     floor: usize,
@@ -21,7 +21,7 @@ struct File {
     wanted: BTreeSet<String>,
 }
 
-/// All but what is generated, which names functions of every floor.
+/// All files except generated ones, which name functions of every floor.
 fn files() -> Vec<File> {
     let folder = Path::new(env!("RETAKE_RUNTIME_OBJECTS"));
     let mut files = Vec::new();
@@ -46,7 +46,7 @@ fn files() -> Vec<File> {
     files
 }
 
-/// Who calls each symbol that lies above.
+/// The symbols that are wanted from a higher floor, each with the files that want it.
 fn upward(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
     let mut homes = BTreeMap::new();
     for file in files {
@@ -63,7 +63,7 @@ fn upward(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
     upward
 }
 
-/// What each file needs of others, hooks left out.
+/// The files that each file needs, except through hooks.
 fn needs(files: &[File]) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut homes = BTreeMap::new();
     for file in files {
@@ -78,7 +78,7 @@ fn needs(files: &[File]) -> BTreeMap<&str, BTreeSet<&str>> {
     needs
 }
 
-/// Files that are in a circle, or need one that is.
+/// The files that are in a circle, or need one that is.
 fn circles(files: &[File]) -> BTreeSet<&str> {
     let mut needs = needs(files);
     loop {

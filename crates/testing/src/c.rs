@@ -1,23 +1,23 @@
-//! Asking the C compiler: whether a source is sound, and which macros some headers define.
+//! Asks the C compiler whether a source is correct, and which macros headers define.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// What the compiler complains about in a C source; empty if it accepts it.
+/// The compiler's complaints about a C source; empty if it accepts the source.
 ///
 /// # Panics
-/// If there is no compiler.
+/// There is no compiler.
 pub fn complaints(source: &str) -> String {
     let output = compile(&["-fsyntax-only", "-w"], source);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { String::new() } else { text }
 }
 
-/// The names of all macros that are defined after a C source.
+/// The names of all macros that are defined at the end of a C source.
 ///
 /// # Panics
-/// If the compiler does not accept the source.
+/// The compiler does not accept the source.
 pub fn defined(source: &str) -> BTreeSet<String> {
     let output = compile(&["-dM", "-E"], source);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -27,11 +27,11 @@ pub fn defined(source: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Every fact `(name, number)` whose name is among `defined` has this number after `headers`. How
-/// many these are.
+/// Checks facts of the form `(name, number)`: if `headers` define the name, it must have that
+/// number. Returns how many facts were checked.
 ///
 /// # Panics
-/// If one has another number.
+/// A name has another number.
 pub fn check_numbers<'a>(headers: &str, facts: impl IntoIterator<Item = (&'a str, u32)>) -> usize {
     let defined = defined(headers);
     let known: Vec<_> = facts.into_iter().filter(|(name, _)| defined.contains(*name)).collect();
@@ -51,14 +51,14 @@ fn compile(options: &[&str], source: &str) -> Output {
     let mut child = compiler.spawn().unwrap_or_else(|error| panic!("{compiler:?}: {error}"));
     let mut stdin = child.stdin.take().expect("it is piped");
     let text = source.to_owned();
-    // Beside reading its output, for either pipe may be full.
+    // A thread writes the source while this one reads the output, since either pipe may be full.
     let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
     let output = child.wait_with_output().expect("the compiler ends");
     writer.join().expect("no panic").expect("the compiler reads its source");
     output
 }
 
-/// The compiler that the runtime is built with: `CC`, or gcc.
+/// The compiler that builds the runtime: `CC`, or gcc.
 pub fn compiler() -> String {
     std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned())
 }

@@ -1,28 +1,28 @@
-//! Tests of faults that are known and not mended yet.
+//! Tests of known faults that are not fixed yet.
 //!
-//! Each such test is written as it shall pass one day, and listed in `tests/known_failures.txt`
-//! with the piece of work that will mend it. While it is listed it must fail: when its fault is
-//! mended the test says that its line is to be removed. So the list only shrinks, which
-//! `xtask/tests/known_failures.rs` holds it to.
+//! Each such test states what must hold one day. `tests/known_failures.txt` lists it, with the
+//! piece of work that will fix its fault. A listed test must fail. When its fault is fixed, the
+//! test says that its line must be removed. So the list only shrinks, which
+//! `xtask/tests/known_failures.rs` enforces.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::report;
 
-/// One line of the list.
+/// A line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// `BINARY::TEST`.
     pub test: String,
-    /// The piece of work that will mend it.
+    /// The piece of work that will fix the fault.
     pub mended_by: String,
 }
 
-/// Reads the list: a line is `BINARY::TEST: PIECE OF WORK`; `#` begins a comment.
+/// Reads the list. A line is `BINARY::TEST: PIECE OF WORK`, and `#` begins a comment.
 ///
 /// # Panics
-/// If it cannot be read, or a line has no colon and space.
+/// The list cannot be read, or a line has no colon and space.
 pub fn list() -> Vec<Known> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/known_failures.txt");
     let text = std::fs::read_to_string(&path)
@@ -36,10 +36,10 @@ fn parse(line: &str) -> Option<Known> {
     Some(Known { test: test.to_owned(), mended_by: mended_by.to_owned() })
 }
 
-/// Runs the body of a test whose fault is known: `known_failure!(tries, body)`, as the last thing
-/// that the test does.
+/// Runs the body of a test whose fault is known: `known_failure!(tries, body)`. It must be the last
+/// thing that the test does.
 ///
-/// It may pass by chance: up to `tries` runs are made, until one fails.
+/// The body may pass by chance. It is run until it fails, at most `tries` times.
 #[macro_export]
 macro_rules! known_failure {
     ($tries:expr, $body:expr $(,)?) => {{
@@ -49,10 +49,10 @@ macro_rules! known_failure {
     }};
 }
 
-/// What `known_failure!` does, about the test with this name.
+/// The implementation of `known_failure!` for the test with this name.
 ///
 /// # Panics
-/// If the test is not in the list; if none of the runs failed.
+/// The test is not in the list, or none of the runs failed.
 pub fn fails(test: &str, tries: u32, body: impl Fn()) {
     let Some(known) = list().into_iter().find(|known| known.test == test) else {
         panic!("{test} is not in tests/known_failures.txt");

@@ -1,16 +1,16 @@
-//! What the tests of all crates share.
+//! The common parts of the tests of all crates.
 //!
-//! * [`c`]: asking the C compiler.
-//! * [`needs`]: what a test needs of the machine, and how its absence is found out.
-//! * [`report`]: tests that could not run, and failures that are known, written down for `cargo
-//!   xtask test`.
-//! * [`known`]: tests of faults that are not mended yet.
-//! * [`pages`]: the commands that the documentation shows; [`shown`]: whether they print what is
-//!   shown; [`listed`]: those that no test runs.
+//! * [`c`]: asks the C compiler.
+//! * [`needs`]: what a test needs of the machine, and whether it is there.
+//! * [`report`]: reports tests that could not run, and known failures, to `cargo xtask test`.
+//! * [`known`]: tests of faults that are not fixed yet.
+//! * [`pages`]: the commands that the documentation shows.
+//! * [`shown`]: compares their output with the pages.
+//! * [`listed`]: the commands that no test runs.
 //!
-//! Cargo's test harness knows no skipped test. So a test that cannot run says so on standard error,
-//! past the harness that would hide it, and in the file that `RETAKE_TEST_REPORT` names. `cargo
-//! xtask test` sets that variable, and counts.
+//! Cargo's test harness has no skipped tests. A test that cannot run therefore says so on standard
+//! error, past the harness, which would hide it. It also reports that in the file that
+//! `RETAKE_TEST_REPORT` names. `cargo xtask test` sets that variable, and counts the reports.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ pub mod pages;
 pub mod report;
 pub mod shown;
 
-/// Ends the test as skipped, unless the machine has all that is named: see [`needs::lacking`].
+/// Ends the test as skipped if the machine lacks one of the needs: see [`needs::lacking`].
 ///
 ///     retake_testing::needs!("gdb", "two cores");
 #[macro_export]

@@ -2,10 +2,10 @@
 
 use crate::pages::{Page, repository};
 
-/// Where the list is in the repository.
+/// The path of the list in the repository.
 pub const LIST: &str = "tests/not_run.txt";
 
-/// A command that is not run: where it is shown, how it reads there, and why.
+/// A command that is not run: the page that shows it, its text there, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listed {
     pub page: String,
@@ -13,16 +13,16 @@ pub struct Listed {
     pub reason: String,
 }
 
-/// The list.
+/// Reads the list.
 ///
 /// # Panics
-/// If it cannot be read.
+/// The list cannot be read.
 pub fn listed() -> Vec<Listed> {
     parse(&std::fs::read_to_string(repository().join(LIST)).expect("the list"))
 }
 
-/// Lines that are not indented are reasons; those below are commands that it is about, each behind
-/// the path of its page.
+/// Parses the list. A line without indentation is a reason. The indented lines below it are the
+/// commands, each after the path of its page.
 fn parse(text: &str) -> Vec<Listed> {
     let (mut reason, mut listed) = ("", Vec::new());
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -43,7 +43,7 @@ pub fn is_listed(listed: &[Listed], page: &str, command: &str) -> bool {
     listed.iter().any(|it| it.page == page && it.command == command)
 }
 
-/// What is wrong with the list: commands that no page shows, and reasons that are none.
+/// The errors in the list: commands that no page shows, and reasons that are too short.
 pub fn complaints(listed: &[Listed], pages: &[Page]) -> Vec<String> {
     let is_shown = |it: &Listed| {
         let page = pages.iter().find(|page| page.path == it.page);

@@ -1,7 +1,7 @@
-//! What a test may need of the machine.
+//! The needs of tests.
 //!
-//! A need is the name of a command, `python:MODULE`, or one of the words of [`lacking`]. Commands
-//! are known with the Debian package that has them, so that `cargo xtask setup` can install what is
+//! A need is the name of a command, `python:MODULE`, or one of the words in [`lacking`]. Each
+//! command is listed with its Debian package, so that `cargo xtask setup` can install what is
 //! missing.
 
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use crate::report::{self, Cause};
 
-/// Commands that tests use, and the Debian packages that have them.
+/// Commands that tests use, and the Debian packages that contain them.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("bash", "bash"),
     ("cargo", "cargo"),
@@ -53,11 +53,11 @@ pub const PYTHON_MODULES: &[&str] = &["duckdb", "pytest"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
     pub cause: Cause,
-    /// For people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// Whether the machine lacks this; if it does, the running test is reported as skipped.
+/// Whether the machine lacks something. If so, the running test is reported as skipped.
 pub fn is_lacking(need: &str) -> bool {
     let lack = lacking(need);
     if let Some(lack) = &lack {
@@ -69,7 +69,7 @@ pub fn is_lacking(need: &str) -> bool {
 /// Why the machine cannot serve a need, or `None` if it can.
 ///
 /// # Panics
-/// If the need is not known: a misspelt one must not skip a test.
+/// The need is unknown. A misspelt need must not skip a test.
 pub fn lacking(need: &str) -> Option<Lack> {
     if let Some((_, package)) = COMMANDS.iter().find(|(command, _)| *command == need) {
         let lack = || Lack {
@@ -105,14 +105,15 @@ pub fn lacking(need: &str) -> Option<Lack> {
     (!served).then(lack)
 }
 
-/// Whether the kernel says that the processor has all of them.
+/// Whether the processor has all these features, according to the kernel.
 fn has_instructions(names: &[&str]) -> bool {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     names.iter().all(|name| flags.split(' ').any(|flag| flag == *name))
 }
 
-/// Whether files are where leases mean something: not on overlayfs, nor on a network's file system.
+/// Whether leases work where the tests' files are. They do not on overlayfs and network file
+/// systems.
 fn has_leases() -> bool {
     const LOCAL: [u64; 6] =
         [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e];
@@ -122,28 +123,28 @@ fn has_leases() -> bool {
     about.is_some_and(|about| LOCAL.contains(&(about.f_type as u64)))
 }
 
-/// Where commands are looked for. Servers are often where an ordinary user's path does not lead.
+/// The search path for commands. Servers are often in folders that an ordinary user's path lacks.
 pub fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/local/sbin:/usr/sbin:/sbin");
     path
 }
 
-/// Where a command is. An absolute path of a file stays what it is.
+/// The path of a command. The absolute path of a file is returned unchanged.
 pub fn find_command(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&search_path())
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }
 
-/// The Python environment of the tests.
+/// The folder of the tests' Python environment.
 pub fn python_environment() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     target.join("test-python")
 }
 
-/// A Python that has a module: the one of the tests' environment, else the system's.
+/// A Python that has a module: in the tests' environment, or else the system's.
 pub fn python_with(module: &str) -> Option<PathBuf> {
     let pythons = [python_environment().join("bin/python3"), PathBuf::from("python3")];
     pythons
@@ -156,12 +157,12 @@ fn has_ipv6_loopback() -> bool {
     fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains(LOOPBACK))
 }
 
-/// Tries a command out. Its answer does not change while tests run.
+/// Whether a command succeeds.
 fn may(command: &str, arguments: &[&str]) -> bool {
     succeeds(Command::new(command).args(arguments))
 }
 
-/// Tries it out: whether a file system keeps `user.` attributes cannot be read anywhere.
+/// Tries whether the file system keeps `user.` attributes. Nothing tells that.
 fn has_user_attributes() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {

@@ -1,18 +1,18 @@
 //! The pages of the documentation, and the commands that they show.
 //!
-//! A block (fenced or indented) whose lines have prompts is a session: below each command is what
-//! it prints. A block without prompts whose first line begins like a command has a command in each
-//! line, and shows nothing of what they print. All other blocks have no commands.
+//! A fenced or indented block is a session if its lines have prompts. The lines below a command are
+//! then its output. A block without prompts is a list of commands, one a line, if its first line
+//! begins like a command. It shows no output. All other blocks have no commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a command in a block without prompts begins with.
+/// The beginnings of commands in blocks without prompts.
 const BEGINNINGS: [&str; 6] = ["retake", "cargo", "make", "gcc", "sh", "./"];
 const PROMPT: &str = "$";
 const DEBUGGER: &str = "(gdb)";
 
-/// A page: where it is in the repository, and its text.
+/// A page: its path in the repository, and its text.
 #[derive(Debug)]
 pub struct Page {
     pub path: String,
@@ -22,13 +22,13 @@ pub struct Page {
 /// A command that a page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The line of the page, from 1.
+    /// The number of its line in the page, from 1.
     pub line: usize,
-    /// Without prompt and comment.
+    /// The command without prompt and comment.
     pub text: String,
-    /// Whether it is typed to a debugger, not to a shell.
+    /// Whether it is a debugger's command, not a shell's.
     pub to_debugger: bool,
-    /// The lines that it prints, as they are shown; `None` if the block shows none of any command.
+    /// The lines of its output, as shown; `None` if the block shows no output.
     pub printed: Option<Vec<String>>,
 }
 
@@ -37,10 +37,10 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All pages, in the order of their paths.
+/// All pages, sorted by path.
 ///
 /// # Panics
-/// If one cannot be read.
+/// A page cannot be read.
 pub fn pages() -> Vec<Page> {
     let root = repository();
     let folders = ["", "docs", "contract", "examples", "fuzz", "tests"].map(PathBuf::from);
@@ -70,10 +70,10 @@ fn pages_of(root: &Path, folder: &Path) -> Vec<Page> {
 }
 
 impl Page {
-    /// The commands of all blocks, in their order.
+    /// The commands of all blocks, in order.
     ///
     /// # Panics
-    /// If a session does not begin with a command.
+    /// A session does not begin with a command.
     pub fn commands(&self) -> Vec<Command> {
         self.blocks().iter().flat_map(|block| self.commands_of(block)).collect()
     }
@@ -94,7 +94,7 @@ impl Page {
                 panic!("{}:{line}: a session begins with a command", self.path);
             }
         }
-        // A prompt with nothing behind it shows that the command before has ended.
+        // An empty prompt shows that the previous command has ended.
         let is_silent =
             |command: &Command| !command.text.is_empty() && command.printed == Some(Vec::new());
         if commands.iter().all(is_silent) {
@@ -104,12 +104,12 @@ impl Page {
         commands
     }
 
-    /// What is between single back quotes in its text, with the line where it ends.
+    /// The texts between single back quotes, each with the number of the line where it ends.
     pub fn spans(&self) -> Vec<(usize, String)> {
         let mut spans = Vec::new();
         let mut open: Option<String> = None;
         for (line, text) in outside(&self.text) {
-            // Text goes on in the next line, but not in the next paragraph.
+            // A text may go on in the next line, but not in the next paragraph.
             if text.trim().is_empty() {
                 open = None;
                 continue;
@@ -161,13 +161,13 @@ impl Page {
     }
 }
 
-/// The lines of a block; the first has this number.
+/// A block: the number of its first line, and its lines.
 struct Block<'text> {
     line: usize,
     lines: Vec<&'text str>,
 }
 
-/// What a line of a page belongs to.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Text,
@@ -176,8 +176,8 @@ enum Place {
     Indented,
 }
 
-/// Each line with its number and place. A block without fences is indented by four spaces, and
-/// stands behind an empty line.
+/// Each line with its number and kind. An indented block has four spaces, and follows an empty
+/// line.
 fn placed(text: &str) -> Vec<(usize, Place, &str)> {
     let (mut is_fenced, mut was) = (false, Place::Text);
     let mut was_empty = true;
@@ -207,7 +207,7 @@ fn outside(text: &str) -> impl Iterator<Item = (usize, &str)> {
     outside.map(|(line, _, text)| (line, text))
 }
 
-/// The prompt of a line, and what is behind it.
+/// The prompt of a line, and the text after it.
 fn prompted(line: &str) -> Option<(&str, &str)> {
     let (prompt, text) = line.split_once(' ').unwrap_or((line, ""));
     [PROMPT, DEBUGGER].contains(&prompt).then_some((prompt, text))
@@ -234,7 +234,7 @@ fn begins_like_a_command(line: &str) -> bool {
     BEGINNINGS.iter().any(|it| first == *it || (it.ends_with('/') && first.starts_with(it)))
 }
 
-/// A command without the comment behind it, which stands apart by two spaces.
+/// A command without its comment, which follows two spaces.
 fn uncommented(text: &str) -> String {
     let end = text.find("  # ").unwrap_or(text.len());
     text[..end].trim_end().to_owned()

@@ -1,37 +1,37 @@
-//! What tests say about themselves beside passing and failing.
+//! The report of tests that neither simply passed nor failed.
 //!
-//! The file is named by `RETAKE_TEST_REPORT`; each line is one [`Line`] as JSON. Lines are appended
-//! with one write each, so that tests of many processes can share it.
+//! `RETAKE_TEST_REPORT` names its file. Each line is one [`Line`] as JSON, appended by a single
+//! write, so that tests in many processes can share the file.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// Names the file.
+/// The environment variable that names the file.
 pub const VARIABLE: &str = "RETAKE_TEST_REPORT";
 
 /// Why a test was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Something that could be installed is not.
+    /// Something that could be installed is missing.
     NotInstalled,
-    /// The kernel, the processor or the user's rights forbid it.
+    /// The kernel, the processor or the user's rights prevent it.
     Machine,
 }
 
-/// What a test says.
+/// The kind of a report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It did not run, or only in part.
+    /// The test did not run, or only in part.
     Skipped(Cause),
-    /// It failed, as a fault that is known makes it.
+    /// The test failed because of a known fault.
     KnownFailure,
 }
 
-/// One line of the report.
+/// A line of the report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Line {
     pub kind: Kind,
@@ -40,22 +40,22 @@ pub struct Line {
     pub reason: String,
 }
 
-/// Notes that the running test did nothing, or left out a part.
+/// Reports that the running test did nothing, or left out a part.
 pub fn skip(cause: Cause, reason: &str) {
     skip_test(&running_test(), cause, reason);
 }
 
-/// The same about another test, for harnesses that know before they start one.
+/// The same for another test. Harnesses use it that know before a test starts.
 pub fn skip_test(test: &str, cause: Cause, reason: &str) {
     say(&Line { kind: Kind::Skipped(cause), test: test.to_owned(), reason: reason.to_owned() });
 }
 
-/// Notes that a test failed, as was known.
+/// Reports that a test failed as expected.
 pub fn known_failure(test: &str, reason: &str) {
     say(&Line { kind: Kind::KnownFailure, test: test.to_owned(), reason: reason.to_owned() });
 }
 
-/// The binary and the name of the running test. Cargo's harness names the thread after it.
+/// The binary and the name of the running test. Cargo's harness gives the thread the test's name.
 pub fn running_test() -> String {
     let thread = std::thread::current();
     format!("{}::{}", binary(), thread.name().unwrap_or("unnamed"))
@@ -73,7 +73,7 @@ fn say(line: &Line) {
         Kind::Skipped(_) => "skipped",
         Kind::KnownFailure => "known failure",
     };
-    // Not by `eprintln!`, which the harness keeps to itself when a test passes.
+    // `eprintln!` is no use here, because the harness hides its text when a test passes.
     let _ = writeln!(std::io::stderr(), "{what}: {}: {}", line.test, line.reason);
     let Some(path) = std::env::var_os(VARIABLE) else { return };
     let mut text = serde_json::to_string(line).expect("a report line is JSON");

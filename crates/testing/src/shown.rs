@@ -1,14 +1,14 @@
-//! Compares what a command prints with what a page shows of it.
+//! Compares the output of a command with what a page shows.
 //!
-//! `docs/README.md` tells readers what may differ; [`VARYING`] is the same list. All else is equal,
-//! except for the number of spaces between words.
+//! `docs/README.md` tells readers what may differ, and [`VARYING`] is the same list. Everything
+//! else must be equal, except for the number of spaces between words.
 
 use std::collections::BTreeMap;
 
 use regex_lite::{Regex, escape};
 
-/// What differs from run to run or from machine to machine: how a page shows it (the first group,
-/// if there is one), and what is printed in its place.
+/// The parts that vary between runs or machines: a pattern for how a page shows it (the first
+/// group, if there is one), and a pattern for the output in its place.
 const VARYING: &[(&str, &str)] = &[
     (r"\.\.\.", r".*"),
     (
@@ -19,24 +19,25 @@ const VARYING: &[(&str, &str)] = &[
     (r"[0-9.]+ (?:B|kB|MB|GB)\b", r"[0-9.]+ (?:B|kB|MB|GB)"),
     (r"0x[0-9a-f]{8,}", r"0x[0-9a-f]+"),
     (r"\b[0-9a-f]{16}\b", r"[0-9a-f]{16}"),
-    // Events: in a list of them, in text, and how many in a list of processes, before a time.
+    // The numbers of events: in a list, in text, and as a count before a time in a list of
+    // processes.
     (r"^ ?([0-9]+) (?:turn |[a-z0-9_]+\(|[+]{3}|[-]{3})", r"[0-9]+"),
     (r"\b(?:event|turn) [0-9]+", r"(?:event|turn) [0-9]+"),
     (r"[0-9]+ [+][0-9.]+", r"[0-9]+ [+][0-9.]+"),
-    // Runs under chaos.
+    // The numbers of runs and seeds under chaos.
     (r"in run [0-9]+", r"in run [0-9]+"),
     (r"--seed [0-9]+", r"--seed [0-9]+"),
     (PROCESS, r"([0-9]+)"),
 ];
-/// The number of a process or thread.
+/// A pattern for the number of a process or thread.
 const PROCESS: &str = r"\b[0-9]{5,}\b";
-/// A line that stands for any number of lines.
+/// A shown line that stands for any number of lines.
 const ANY_LINES: &str = "...";
 
-/// The numbers of processes that pages show, and those that these processes have.
+/// The numbers of processes in the pages, with the numbers of the same processes here.
 pub type Numbered = BTreeMap<String, String>;
 
-/// A command with the numbers that processes have here.
+/// A command with the numbers that the processes have here.
 ///
 /// # Panics
 /// Never: the pattern is sound.
@@ -48,11 +49,11 @@ pub fn translated(command: &str, numbered: &Numbered) -> String {
     process.replace_all(command, number).into_owned()
 }
 
-/// Compares all that was printed with the lines that are shown, and learns the numbers of processes
-/// that these show.
+/// Compares the whole output with the shown lines, and adds the numbers of processes in them to
+/// `numbered`.
 ///
 /// # Errors
-/// The first shown line that was not printed where it should be.
+/// The first shown line that does not agree with the output.
 ///
 /// # Panics
 /// Never: the patterns are sound.
@@ -72,8 +73,8 @@ pub fn compare(shown: &[String], printed: &str, numbered: &mut Numbered) -> Resu
     }
 }
 
-/// The numbers of processes if all lines agree. `at` is the first shown line's number; `furthest`
-/// becomes that of the last one that was compared.
+/// The numbers of processes, if all lines agree. `at` is the index of the first shown line.
+/// `furthest` becomes the index of the last line that was compared.
 fn numbers(
     shown: &[Line],
     printed: &[String],
@@ -94,7 +95,7 @@ fn numbers(
     numbers(others, rest, &numbered, at + 1, furthest)
 }
 
-/// A shown line: its text, what agrees with it, and the numbers of processes in it.
+/// A shown line, the pattern for lines that agree with it, and the numbers of processes in it.
 struct Line {
     text: String,
     pattern: Regex,
@@ -129,7 +130,7 @@ impl Line {
         Self { text, pattern, processes }
     }
 
-    /// The numbers of processes, those of this line included, if the line agrees.
+    /// If the line agrees, returns the numbers of processes with those of this line.
     fn agrees(&self, printed: &str, numbered: &Numbered) -> Option<Numbered> {
         let captures = self.pattern.captures(printed)?;
         let mut numbered = numbered.clone();

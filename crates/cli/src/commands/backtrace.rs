@@ -1,4 +1,5 @@
-//! `retake backtrace`: what crashed, and where, or who waits for whom, without a dialogue.
+//! `retake backtrace`: prints what crashed, and where, or which threads wait for each other. It
+//! asks no questions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,11 +23,11 @@ use looks::Looks;
 pub use report::Report;
 use report::{CrashReport, EndedReport};
 
-/// Events that are shown.
+/// The number of events that are shown.
 const EVENTS: u64 = 10;
-/// Bytes of each string of an event that are shown.
+/// The bytes of each string of an event that are shown.
 const STRING_BYTES: usize = 64;
-/// Of processes that were ended from outside, so many are looked at: each takes a replay.
+/// The most processes ended from outside that are looked at. Each takes a replay.
 const MOST_ENDED: usize = 8;
 
 /// Options of `retake backtrace`.
@@ -51,15 +52,15 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// This process of the tree, by its number while recording or by the name of its program
+    /// The process: its number while recording, or the name of its program
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
-    /// Where else than at the crash or the exit: see retake debug
+    /// Look at this place instead of the crash or the exit: see retake debug
     #[arg(long, value_name = "PLACE", value_parser = debug::place)]
     at: Option<Destination>,
 
-    /// How many events before are shown
+    /// Show this many events before it
     #[arg(long, value_name = "COUNT", default_value_t = EVENTS)]
     events: u64,
 
@@ -67,12 +68,12 @@ pub struct Options {
     #[arg(long, value_name = "PATH", default_value = "gdb")]
     gdb: PathBuf,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// The same of a process, or of all that are of interest; for other commands.
+/// Reports on a process, or on all that are of interest. Other commands call this.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -88,12 +89,12 @@ pub fn of_process(recording: &Recording, process: Option<i32>, gdb: &Path) -> Re
     collect(recording, &options)
 }
 
-/// A report as it is printed.
+/// The report as `retake backtrace` prints it.
 pub fn in_words(report: &Report) -> String {
     Output::in_words(|output| text::print(report, output)).unwrap_or_default()
 }
 
-/// Prints it.
+/// Prints the report.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
@@ -145,7 +146,7 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
         None => retake_debug::from_outside(recording).map_err(failure_of)?,
     };
     let is_ended = |target: &Target| ended.iter().any(|one| one.pid == target.pid);
-    // Who waits for whom is of interest where a program hung, or where somebody asks.
+    // Waits are of interest where a program hung, or where the user names a place.
     let wants_waits = crash.is_none();
     let looks = Looks { recording, at: options.at, gdb: &options.gdb, wants_waits };
     if crash.is_some() || options.at.is_some() || target.as_ref().is_some_and(|one| !is_ended(one))
@@ -167,7 +168,7 @@ fn collect(recording: &Recording, options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Who was ended from outside, and what all of them waited for then.
+/// Adds the processes that were ended from outside, and what their threads waited for then.
 fn ended_from_outside<'a>(
     looks: &Looks<'_>,
     ended: impl Iterator<Item = &'a EndedOutside>,
@@ -194,7 +195,7 @@ fn ended_from_outside<'a>(
     report.tell(waits, &known);
 }
 
-/// The events of a thread up to its last.
+/// The crash of a thread, with `count` events before it.
 fn events_before(recording: &Recording, crash: &Crash, count: u64) -> Result<Vec<JsonEvent>> {
     let options = TextOptions { string_bytes: STRING_BYTES, ..TextOptions::default() };
     let Some(StreamSummary { info, .. }) =

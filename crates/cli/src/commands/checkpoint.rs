@@ -1,5 +1,4 @@
-//! `retake checkpoint`: places of a recording that are kept, so that debugging begins there at
-//! once.
+//! `retake checkpoint`: keeps checkpoints of a recording, so that debugging begins there at once.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,7 +17,7 @@ use crate::replayable::check_replayable;
 use crate::scratch::Scratch;
 use crate::text;
 
-/// Where threads do not come to rest it is tried again so much later, so often.
+/// The replay time between attempts while the threads do not come to rest.
 const NEXT_ATTEMPT: Duration = Duration::from_millis(50);
 const MOST_ATTEMPTS: usize = 40;
 
@@ -44,8 +43,8 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Of this process of the tree, by its number while recording or by the name of its program;
-    /// else of the one that crashed, or the first
+    /// The process: its number while recording, or the name of its program. Without it, the one
+    /// that crashed, or the first
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
@@ -54,24 +53,24 @@ pub struct Options {
     #[arg(long, value_name = "PLACE", value_parser = place)]
     at: Vec<Destination>,
 
-    /// Keep a place each time that the replay has gone on for so long
+    /// Keep a place after every SECONDS of replay
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "at")]
     every: Option<f64>,
 
-    /// List those that are kept
+    /// List the kept checkpoints
     #[arg(long, conflicts_with_all = ["at", "every", "delete", "process"])]
     list: bool,
 
-    /// The list as JSON
+    /// Print the list as JSON
     #[arg(long, requires = "list")]
     json: bool,
 
-    /// Delete one, by its number, or `all`. May be given several times
+    /// Delete the checkpoint with this number, or `all`. May be given several times
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["at", "every", "process"])]
     delete: Vec<String>,
 }
 
-/// Keeps, lists or deletes.
+/// Keeps, lists or deletes checkpoints.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     let places = recordings::checkpoints(&recording);
@@ -94,7 +93,8 @@ fn keep(recording: &Recording, options: &Options) -> Result<()> {
     let target = target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
     let session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
-    // Those that there are serve to get to places, but not to go on evenly.
+    // Existing checkpoints help to reach places. `--every` does not use them, because they would
+    // make the intervals uneven.
     let mut session = session.with_kept(Keeping { uses: options.every.is_none(), after: None });
     let mut output = Output::new();
     match options.every {
@@ -155,7 +155,7 @@ fn where_it_is(summary: &Summary) -> String {
     format!("event {} of thread {}{end}", text::count(summary.events), summary.thread)
 }
 
-/// One of the list.
+/// A row of the list.
 #[derive(Debug, Serialize)]
 struct Row {
     number: u64,

@@ -1,4 +1,4 @@
-//! `retake ci`: a test run that is recorded, and of which a recording is kept if it fails.
+//! `retake ci`: records a test run, and keeps the recording if the run fails.
 
 mod annotation;
 mod failed;
@@ -37,7 +37,7 @@ Examples:
   retake ci --chaos --until-failure -n 50 -- ./test_queue
 ")]
 pub struct Options {
-    /// Where packed recordings of failures go
+    /// The folder for packed recordings of failures
     #[arg(short, long, value_name = "DIR", default_value = "retake-failures")]
     out: PathBuf,
 
@@ -49,7 +49,7 @@ pub struct Options {
     #[arg(long, value_name = "SIZE", default_value = "8G", value_parser = quantity::size)]
     max_size: u64,
 
-    /// End the command after so many seconds; who waits for whom is told then
+    /// End the command after SECONDS, and print which threads wait for each other
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
@@ -61,7 +61,7 @@ pub struct Options {
     #[arg(long)]
     until_failure: bool,
 
-    /// With --until-failure, how many times at most
+    /// With --until-failure, the most runs
     #[arg(short = 'n', long, value_name = "N", requires = "until_failure",
         value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
@@ -79,11 +79,11 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-/// A run of the command.
+/// One run of the command.
 pub struct Run {
     status: ExitStatus,
     duration: Duration,
-    /// If it failed, and could be looked at.
+    /// The failure, if the run failed and its recording exists.
     failed: Option<Failed>,
 }
 
@@ -93,7 +93,7 @@ impl Run {
     }
 }
 
-/// Runs, keeps what failed, and ends this process as the command ended.
+/// Runs the command, keeps recordings of failures, and ends this process as the last run ended.
 pub fn run(options: &Options) -> Result<()> {
     let out = std::path::absolute(&options.out)
         .map_err(|error| Failure::system("find", options.out.display(), &error))?;
@@ -102,7 +102,8 @@ pub fn run(options: &Options) -> Result<()> {
     let mut runs = Vec::new();
     let outcome = run_all(options, &out, &mut runs);
     if !had_folder {
-        let _ = fs::remove_dir(&out); // only if nothing was kept
+        // This succeeds only for an empty folder: nothing was kept.
+        let _ = fs::remove_dir(&out);
     }
     outcome?;
     if let Some(path) = &options.junit {
@@ -134,7 +135,7 @@ fn run_all(options: &Options, out: &Path, runs: &mut Vec<Run>) -> Result<()> {
 }
 
 impl Options {
-    /// The command, in words.
+    /// The command as a user would type it.
     fn name(&self) -> String {
         let words: Vec<String> =
             self.command.iter().map(|word| text::quoted(&word.to_string_lossy())).collect();
@@ -149,20 +150,20 @@ impl Options {
         let duration = began.elapsed();
         let mut run = Run { status, duration, failed: None };
         if !recorded.exists() {
-            // It could not be recorded, which was told; or --until-failure found no failure.
+            // Recording failed, and has reported it; or --until-failure found no failure.
             return Ok(run);
         }
         if run.has_failed() {
             run.failed = Some(self.keep(&recorded, &place, run.status)?);
         }
         match retake_recording::remove(&recorded) {
-            // One that is empty is no recording yet, and nothing to keep.
+            // An empty folder is no recording yet. There is nothing to keep.
             Err(Error::NotARecording { .. }) => Ok(run),
             removed => removed.map(|()| run).map_err(Failure::from),
         }
     }
 
-    /// In a process of its own, as that ends as the command ends.
+    /// Records in a child process, which ends as the command ends.
     fn record(&self, directory: &Path) -> Result<ExitStatus> {
         let own = std::env::current_exe()
             .map_err(|error| Failure::system("find", "this program", &error))?;
@@ -192,7 +193,7 @@ impl Options {
         Ok(status)
     }
 
-    /// Packs the recording of a failure, and finds out what there is to say of it.
+    /// Packs the recording of a failure, and makes the report on it.
     fn keep(&self, recorded: &Path, place: &Path, status: ExitStatus) -> Result<Failed> {
         let recording = Recording::open(recorded)?;
         let packed = place.with_extension("retake");
@@ -204,7 +205,7 @@ impl Options {
     }
 }
 
-/// `OUT/pytest-3`, with the first number that nothing there has.
+/// The first of `OUT/pytest-1`, `OUT/pytest-2` and so on that does not exist.
 fn unused_name(out: &Path, program: &OsStr) -> PathBuf {
     let base = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_+".contains(character);

@@ -1,4 +1,4 @@
-//! `retake completions`: what a shell needs to complete this command's arguments.
+//! `retake completions`: prints the script with which a shell completes this command's arguments.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -19,7 +19,7 @@ Examples:
   retake completions fish > ~/.config/fish/completions/retake.fish
 ")]
 pub struct Options {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

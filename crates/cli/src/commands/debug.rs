@@ -1,4 +1,4 @@
-//! `retake debug`: gdb on a replay.
+//! `retake debug`: runs gdb on a replay.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -45,8 +45,8 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Debug this process of the tree, by its number while recording or by the name of its program:
-    /// the last that it executed, or an earlier one
+    /// Debug this process: its number while recording, or the name of a program, which may be the
+    /// last that the process executed or an earlier one
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
@@ -69,17 +69,17 @@ pub struct Options {
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "gdb_arguments")]
     serve: Option<String>,
 
-    /// Speak the Debug Adapter Protocol, as VS Code and other editors do, on standard input and
-    /// output; with --serve, there
+    /// Speak the Debug Adapter Protocol of VS Code and other editors, on standard input and output
+    /// or at the address of --serve
     #[arg(long, conflicts_with = "gdb_arguments")]
     dap: bool,
 
-    /// Getting somewhere that takes as long leaves a checkpoint there, so that the next session
-    /// begins there at once; see retake checkpoint
+    /// Keep a checkpoint at a place that takes at least SECONDS to reach, so that later sessions
+    /// begin there at once; see retake checkpoint
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
     checkpoint_after: f64,
 
-    /// Use no checkpoints that were kept, and keep none
+    /// Neither use nor keep checkpoints
     #[arg(long, conflicts_with = "checkpoint_after")]
     no_checkpoints: bool,
 
@@ -88,7 +88,7 @@ pub struct Options {
     gdb_arguments: Vec<OsString>,
 }
 
-/// Debugs until the debugger goes.
+/// Debugs until the debugger ends.
 pub fn run(options: &Options) -> Result<()> {
     if options.dap {
         return dap::run(options);
@@ -132,7 +132,8 @@ impl Options {
     }
 }
 
-/// Replays a process up to some place. What the terminal sends then is left to the debugger.
+/// Replays a process up to a place. From then on the debugger handles the signals that the terminal
+/// sends.
 pub(super) fn start(
     recording: &Recording,
     target: Target,
@@ -145,7 +146,7 @@ pub(super) fn start(
     Ok(session)
 }
 
-/// Replays a process up to some place, or begins at a checkpoint near it.
+/// Replays a process up to a place, from its beginning or from a checkpoint near the place.
 pub(super) fn replay_to(
     recording: &Recording,
     target: Target,
@@ -160,7 +161,7 @@ pub(super) fn replay_to(
     Ok(session)
 }
 
-/// A time that is none of those that cannot be waited for.
+/// Parses a number of seconds that a `Duration` can hold.
 pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map(|_| seconds).map_err(|error| error.to_string())
@@ -170,8 +171,8 @@ pub(super) fn place(text: &str) -> std::result::Result<Destination, String> {
     text.parse()
 }
 
-/// The process that the user means, by number or name, and the program of it: the last, unless the
-/// name is an earlier one's.
+/// The process that the user names by number or by name, and its program. That is the last one,
+/// unless the name is that of an earlier one.
 pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Target> {
     let choose = |pid| Target::choose(recording, pid).map_err(failure_of);
     let Some(text) = named else { return choose(None) };
@@ -198,7 +199,7 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
         .attempt("retake ps, which lists them"))
 }
 
-/// The last program of a process that is called so.
+/// The last program with this name in the process of `last`.
 fn program_called(recording: &Recording, last: &Target, name: &str) -> Option<Target> {
     let programs =
         (0..=last.program).rev().filter_map(|program| last.with_program(recording, program));
@@ -214,7 +215,7 @@ fn serve(session: Session, address: &str) -> Result<()> {
     retake_debug::serve(session, stream).map_err(failure_of)
 }
 
-/// Waits for somebody to connect; says to whom it may concern, and where.
+/// Prints the address, and waits for a connection. `whom` says who should connect.
 fn accept_one(address: &str, whom: &str) -> Result<TcpStream> {
     let failed = |error| Failure::system("listen at", address, &error);
     let listener = TcpListener::bind(address).map_err(failed)?;

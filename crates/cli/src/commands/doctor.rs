@@ -1,4 +1,4 @@
-//! `retake doctor`: what this machine offers, what is missing, and what mends it.
+//! `retake doctor`: checks what this machine offers, what is missing, and how to fix that.
 
 use clap::Args;
 use serde::Serialize;
@@ -18,7 +18,7 @@ Examples:
   retake doctor --json
 ")]
 pub struct Options {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -29,7 +29,7 @@ struct Report {
     checks: Vec<Check>,
 }
 
-/// Looks, and prints what it finds.
+/// Runs the checks, and prints their results.
 pub fn run(options: &Options) -> Result<()> {
     let checks = checks::all();
     let can_record = checks.iter().all(|check| check.state != State::Missing);

@@ -1,4 +1,4 @@
-//! `retake ds`: what people do with DataSeries files.
+//! `retake ds`: the tools for DataSeries files.
 
 mod export;
 mod files;
@@ -49,7 +49,7 @@ enum Command {
     Repack(repack::Options),
     /// Count and summarise records, by groups
     Stat(stat::Options),
-    /// Save what is whole in a damaged file
+    /// Save the undamaged parts of a damaged file
     Recover(recover::Options),
     /// Make Parquet files of a DataSeries file
     Export(export::Options),
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// How tables are printed.
+/// Options for the printing of tables.
 #[derive(Debug, Clone, Args)]
 struct OutputOptions {
     /// Form of the output
@@ -86,7 +86,7 @@ struct OutputOptions {
     csv: bool,
 }
 
-/// Which records are meant.
+/// Options that select records.
 #[derive(Debug, Clone, Args)]
 struct Selection {
     /// Only records of these types: a name, its last part, its beginning, or a pattern with * and ?
@@ -98,7 +98,7 @@ struct Selection {
     filter: Option<String>,
 }
 
-/// A file to be made, and how records are stored in it.
+/// Options for a new file and the storage of its records.
 #[derive(Debug, Clone, Args)]
 struct WriteArguments {
     /// The file to make; it must not exist
@@ -128,7 +128,7 @@ impl WriteArguments {
     }
 }
 
-/// A kind of compression that can be written.
+/// Parses a kind of compression that this build can write.
 fn compression(name: &str) -> std::result::Result<Compression, String> {
     let mode = Compression::from_name(name).filter(|mode| mode.is_writable());
     mode.ok_or_else(|| "expected none, lz4, snappy, zlib or bz2".to_owned())
@@ -158,7 +158,7 @@ enum FormatName {
 /// Names of [`BytesStyle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BytesName {
-    /// Text, with escapes for what is none
+    /// Text, with escapes for other bytes
     Escaped,
     /// Hexadecimal digits
     Hex,
@@ -176,7 +176,7 @@ impl BytesName {
     }
 }
 
-/// How files are read.
+/// Options for the reading of files.
 #[derive(Debug, Clone, Args)]
 struct ReadArguments {
     /// Do not compare data with their digests: faster, but damage may go unseen
@@ -193,7 +193,7 @@ impl ReadArguments {
     }
 }
 
-/// A number of bytes: `4096`, `64k`, `1M`.
+/// Parses a number of bytes: `4096`, `64k`, `1M`.
 fn size(text: &str) -> std::result::Result<usize, String> {
     let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
     let shift = match &text[digits.len()..] {

@@ -1,4 +1,4 @@
-//! `retake dump`: the events of a recording, as text or JSON.
+//! `retake dump`: prints the events of a recording, as text or JSON.
 
 mod times;
 
@@ -17,7 +17,7 @@ use crate::output::{Output, Style};
 use crate::recordings;
 use times::{Column, Times};
 
-/// How many events before and after the one that `--around` names are shown.
+/// The number of events that `--around` shows before its event, and after it.
 const AROUND: u64 = 10;
 
 /// Options of `retake dump`.
@@ -61,7 +61,7 @@ pub struct Options {
     call: Vec<u16>,
 
     /// Only these kinds of events: call, signal, fatal, exit, tsc, exec, start, turn, forced, hash,
-    /// end, compare; and of what the supervisor notes: thread, time, dropped
+    /// end, compare; and of the supervisor's: thread, time, dropped
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
 
@@ -85,7 +85,7 @@ pub struct Options {
     json: bool,
 }
 
-/// Events from `first` up to `end`.
+/// The events from `first` up to, but not including, `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EventRange {
     first: u64,
@@ -166,7 +166,7 @@ pub fn run(options: &Options) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// What is dumped, and how.
+/// A dump in progress.
 struct Dump<'dump> {
     options: &'dump Options,
     recording: &'dump Recording,
@@ -174,7 +174,7 @@ struct Dump<'dump> {
 }
 
 impl Dump<'_> {
-    /// Prints one stream as far as it can be read. Returns the first thing that is wrong with it.
+    /// Prints one stream as far as it can be read. Returns the first error.
     fn stream(&self, stream: &StreamSummary, output: &mut Output) -> Result<Option<Failure>> {
         let range = self.options.event_range();
         let info = &stream.info;
@@ -182,7 +182,7 @@ impl Dump<'_> {
         let most = if self.options.json { usize::MAX } else { self.options.strings };
         let mut reader =
             EventReader::new(self.recording, info.id)?.with_referenced(self.recording, most);
-        // Times add up from the beginning.
+        // Times are sums from the beginning of the stream.
         if range.first > 0 && lines.times.is_none() {
             reader.seek_before(range.first)?;
         }
@@ -220,14 +220,14 @@ impl Dump<'_> {
     }
 }
 
-/// The lines of one stream.
+/// The printer of one stream's lines.
 struct Lines<'dump> {
     info: &'dump StreamInfo,
     text: TextOptions,
     is_json: bool,
     scale: Option<&'dump TimeScale>,
     column: Option<Column<'dump>>,
-    /// If times are wanted.
+    /// Present if times are wanted.
     times: Option<StreamTimes<'dump>>,
 }
 
@@ -245,7 +245,7 @@ impl<'dump> Lines<'dump> {
             );
             output.line(output.styled(Style::Bold, heading))?;
         }
-        // What the supervisor notes says itself when it was.
+        // The supervisor's events carry their own times.
         let has_times = info.kind != StreamKind::Supervisor;
         let column = options.times.column(scale)?.filter(|_| has_times);
         let wants_times = has_times && (options.json || column.is_some());
@@ -282,7 +282,7 @@ impl<'dump> Lines<'dump> {
 }
 
 impl Options {
-    /// Makes sure that the event to be shown is in one of the streams at least.
+    /// Checks that the event of `--around` is in at least one of the streams.
     fn check_around(&self, chosen: &[StreamSummary]) -> Result<()> {
         let Some(event) = self.around else { return Ok(()) };
         let most = chosen.iter().map(|stream| stream.event_count).max().unwrap_or(0);
@@ -300,7 +300,7 @@ impl Options {
 
     fn wants_stream(&self, stream: &StreamSummary) -> bool {
         let info = &stream.info;
-        // What the supervisor notes is no event of the program.
+        // The supervisor's events are not the program's, and are shown only on request.
         if info.kind == StreamKind::Supervisor
             && self.stream.is_empty()
             && !self.kind.iter().any(|kind| {
@@ -331,7 +331,7 @@ impl Options {
     }
 }
 
-/// An empty choice is everything.
+/// Whether `one` is chosen. An empty choice is everything.
 fn is_wanted<T: PartialEq>(chosen: &[T], one: &T) -> bool {
     chosen.is_empty() || chosen.contains(one)
 }

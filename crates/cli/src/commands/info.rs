@@ -1,4 +1,4 @@
-//! `retake info`: all that a recording says about itself.
+//! `retake info`: shows everything that a recording says about itself.
 
 mod build_ids;
 mod mapped_names;
@@ -45,12 +45,12 @@ pub struct Options {
     #[arg(long)]
     verify: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// All that is shown.
+/// Everything that is shown.
 #[derive(Debug, Serialize)]
 struct Info<'recording> {
     path: String,
@@ -60,18 +60,20 @@ struct Info<'recording> {
     event_count: u64,
     content_count: usize,
     content_bytes: u64,
-    /// Places that are kept, and bytes of their files.
+    /// The number of kept checkpoints.
     checkpoint_count: usize,
+    /// The bytes of their files.
     checkpoint_bytes: u64,
-    /// Of 100 calls, how many were handled without stopping the thread; absent if nothing was
-    /// counted. Where the calls were not counted, all events stand for them: nearly all are calls.
+    /// The percentage of calls that were handled without stopping the thread; absent if nothing was
+    /// counted. Where calls were not counted, it is the percentage of events, most of which are
+    /// calls.
     without_stop_percent: Option<f64>,
     #[serde(skip)]
     is_of_calls: bool,
-    /// Why it cannot be replayed here.
+    /// Why the recording cannot be replayed here.
     obstacles: Vec<String>,
     warnings: Vec<String>,
-    /// What was left out while recording.
+    /// What was dropped while recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<DroppedCounts>,
     #[serde(skip)]
@@ -83,18 +85,19 @@ struct Info<'recording> {
     metadata: &'recording Metadata,
 }
 
-/// Processes that are not in the recording any more.
+/// What `--keep-last` has dropped.
 #[derive(Debug, Serialize)]
 struct DroppedCounts {
     processes: u64,
-    /// Threads of which nothing is left, and those of which the beginning is.
+    /// Threads that are dropped completely.
     streams: u64,
+    /// Threads of which only the beginning is left.
     cut_streams: u64,
     events: u64,
     stream_bytes: u64,
     /// Calls whose output is not printed at replay.
     console_writes: u64,
-    /// All of them had ended by then, in milliseconds since recording began.
+    /// The time by which all these processes had ended, in milliseconds since recording began.
     until_ms: f64,
 }
 
@@ -112,14 +115,14 @@ impl DroppedCounts {
     }
 }
 
-/// How often a system call was made.
+/// The number of uses of a system call, and of its failures.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 struct CallCount {
     count: u64,
     errors: u64,
 }
 
-/// Prints what there is to know.
+/// Prints the description of a recording.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     let info = collect(&recording, options)?;
@@ -216,7 +219,7 @@ fn count_calls(recording: &Recording) -> Result<BTreeMap<String, CallCount>> {
         let mut reader = EventReader::new(recording, stream.info.id)?;
         let mut begun_exec = None;
         while let Some(Numbered { kind, event, .. }) = reader.next()? {
-            // A begun exec that fails comes as a call once more.
+            // An exec that begins and then fails is logged as a call, too.
             if let (Some(number), Some(EventKind::Exec)) = (begun_exec.take(), kind) {
                 by_number.entry(number).or_default().count += 1;
             }
@@ -270,7 +273,7 @@ fn lines(info: &Info<'_>) -> Vec<Line> {
     lines
 }
 
-/// What was run, and how that ended.
+/// The command, and how it ended.
 fn lines_of_run(info: &Info<'_>) -> Vec<Line> {
     let metadata = info.metadata;
     let (duration, exit) = match &metadata.outcome {
@@ -290,7 +293,7 @@ fn lines_of_run(info: &Info<'_>) -> Vec<Line> {
     ]
 }
 
-/// How much there is.
+/// The sizes of the recording.
 fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
     let events = text::count(info.event_count);
     let streams = text::count(info.stream_count as u64);
@@ -325,7 +328,7 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
     lines
 }
 
-/// What is not there, and what that means.
+/// What was dropped, and what follows from that.
 fn line_of_dropped(info: &Info<'_>) -> Option<Line> {
     let (text, counts) = info.dropped_text.as_ref().zip(info.dropped.as_ref())?;
     let printed = match counts.console_writes {
@@ -335,7 +338,7 @@ fn line_of_dropped(info: &Info<'_>) -> Option<Line> {
     Some(("left out", format!("{text}; all else can be replayed{printed}")))
 }
 
-/// Which way the calls came to the runtime.
+/// How the calls reached the runtime.
 fn line_of_calls(metadata: &Metadata) -> Option<Line> {
     let calls = counter(metadata, "calls")?;
     let dispatched = counter(metadata, "dispatched_calls")?.min(calls);
@@ -349,7 +352,7 @@ fn line_of_calls(metadata: &Metadata) -> Option<Line> {
     ))
 }
 
-/// How much the threads had to do with each other.
+/// How often the threads waited for each other.
 fn line_of_threads(metadata: &Metadata) -> Option<Line> {
     let [threads, turns, waits, wait_us] =
         ["threads", "turns", "baton_waits", "baton_wait_us"].map(|name| counter(metadata, name));
@@ -361,8 +364,8 @@ fn line_of_threads(metadata: &Metadata) -> Option<Line> {
     ))
 }
 
-/// Where threads were stopped between events. What finding the places again costs is known only
-/// once it was done.
+/// The number of places between events at which threads were stopped. The cost of finding them
+/// again is known only after a replay.
 fn line_of_forced(metadata: &Metadata) -> Option<Line> {
     let forced = counter(metadata, "forced_points")?;
     let hint = if forced == 0 {
@@ -373,7 +376,7 @@ fn line_of_forced(metadata: &Metadata) -> Option<Line> {
     Some(("forced", format!("{} places between events{hint}", text::count(forced))))
 }
 
-/// Which orderings it has; under the automatic choice, what was chosen and why.
+/// The policy. If it was chosen automatically, also the choice and its reason.
 fn policy(metadata: &Metadata) -> String {
     let name = format!("{:?}", metadata.policy).to_lowercase();
     let Some(outcome) = metadata.outcome.as_ref().filter(|_| metadata.policy == Policy::Auto)

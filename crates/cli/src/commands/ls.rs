@@ -1,4 +1,4 @@
-//! `retake ls`: the recordings there are.
+//! `retake ls`: lists the recordings.
 
 use std::cmp::Reverse;
 
@@ -25,20 +25,20 @@ Examples:
   retake ls --json | jq -r '.recordings[] | select(.metadata.outcome.exit.exited != 0) | .name'
 ")]
 pub struct Options {
-    /// The largest first, the latest first, or by name
+    /// Sort by size (the largest first), by time (the latest first), or by name
     #[arg(long, value_enum, value_name = "BY", default_value_t = Sort::Name)]
     sort: Sort,
 
-    /// Only the names, one a line
+    /// Print only the names, one a line
     #[arg(long, conflicts_with = "json")]
     names: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What recordings are sorted by.
+/// The sort order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
     /// The largest first
@@ -49,7 +49,7 @@ enum Sort {
     Name,
 }
 
-/// The list, and what all of it comes to.
+/// The list and its totals.
 #[derive(Debug, Serialize)]
 struct Listed<'list> {
     recordings: Vec<Row<'list>>,
@@ -138,7 +138,7 @@ fn cells(listing: &Listing) -> [String; 6] {
     ]
 }
 
-/// Why a recording has no outcome.
+/// Why a recording has no exit status.
 fn unfinished(listing: &Listing) -> &'static str {
     if recordings::is_being_recorded(listing) { "running" } else { "cut off" }
 }

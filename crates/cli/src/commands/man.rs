@@ -1,4 +1,4 @@
-//! `retake man`: the manual pages, for packages of retake.
+//! `retake man`: writes the manual pages, for packages of retake.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! One file for each command: its options, its help, what it does.
+//! The commands. Each has a file with its options, its help, and its code.
 
 pub mod backtrace;
 pub mod cc;

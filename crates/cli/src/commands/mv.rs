@@ -1,4 +1,4 @@
-//! `retake mv`: another name for a recording.
+//! `retake mv`: renames a recording.
 
 use std::ffi::OsString;
 
@@ -27,7 +27,7 @@ pub struct Options {
     new: OsString,
 }
 
-/// Renames it.
+/// Renames the recording.
 pub fn run(options: &Options) -> Result<()> {
     let path = recordings::find(&options.old)?;
     match retake_recording::rename(&path, &options.new) {

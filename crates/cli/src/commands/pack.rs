@@ -1,4 +1,4 @@
-//! `retake pack`: one file that replays anywhere.
+//! `retake pack`: makes one file of a recording, which replays anywhere.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// Packs, and prints where to.
+/// Packs, and prints the path of the file.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);

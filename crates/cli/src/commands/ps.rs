@@ -1,4 +1,4 @@
-//! `retake ps`: the processes of a recording.
+//! `retake ps`: shows the processes of a recording.
 
 use std::ffi::OsString;
 
@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(short, long, conflicts_with = "threads")]
     wall_clock: bool,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// A row for each process.
+/// A table with a row for each process.
 pub fn table_of(tree: &[Placed<'_>]) -> Table {
     let mut table = Table::new(
         &["PID", "PARENT", "THREADS", "EVENTS", "START", "TIME", "EXIT", "PROGRAM"],
@@ -141,7 +141,7 @@ fn table_of_threads(processes: &[Process]) -> Table {
     table
 }
 
-/// `+1.204`: seconds since recording began.
+/// Seconds since recording began, such as `+1.204`.
 fn start_text(milliseconds: f64) -> String {
     format!("+{:.3}", milliseconds / 1000.0)
 }
@@ -164,7 +164,7 @@ fn end_text(end: End) -> String {
     }
 }
 
-/// The program's path and its arguments without its own name.
+/// The program's path and its arguments, without `argv[0]`.
 fn command_text(process: &Process) -> String {
     let program = process.program.as_deref().unwrap_or("?");
     let arguments = process.arguments.iter().skip(1).map(String::as_str);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::output::{Output, Style};
 
-/// Differences shown as text; JSON has more.
+/// The number of differences that the text shows. JSON has more.
 const SHOWN: usize = 20;
 
 /// Options of `retake reanimate`.
@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     root: PathBuf,
 
-    /// Make what the trace must have found
+    /// Make the files that the trace must have found
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", num_args = 0..=1,
         require_equals = true, default_missing_value = "always")]
     prepare: Prepare,
@@ -61,24 +61,24 @@ pub struct Options {
     #[arg(long, value_name = "SPEED", default_value = "asap", value_parser = speed)]
     speed: retake_reanimate::Speed,
 
-    /// Threads at most; if more threads of the trace live at the same time, some share one
+    /// The most threads to use. If more threads of the trace live at the same time, some share one
     #[arg(long, value_name = "N", default_value = "256")]
     threads: NonZeroU32,
 
-    /// What to do at a call that does something else than the trace says
+    /// What to do when a call differs from the trace
     #[arg(long, value_enum, value_name = "WHAT", default_value = "stop")]
     on_mismatch: OnMismatch,
 
-    /// Leave out calls that reserve more room on disk than this, in bytes
+    /// Leave out calls that reserve more than BYTES on disk
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
     allocation_limit: u64,
 
-    /// Compare the tree at ORIGINAL with the one that came out; it was at PATH when traced, if not
+    /// Compare the resulting tree with the one at ORIGINAL, which was at PATH when traced, if not
     /// at the same place
     #[arg(long, value_name = "ORIGINAL[=PATH]")]
     compare: Vec<OsString>,
 
-    /// Compare what came out with a manifest that `retake trace --manifest` took
+    /// Compare the resulting tree with a manifest of `retake trace --manifest`
     #[arg(long, value_name = "MANIFEST")]
     verify_tree: Vec<PathBuf>,
 
@@ -87,14 +87,14 @@ pub struct Options {
     json: bool,
 }
 
-/// When the beginning is made.
+/// When the tree that the trace found is made.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Prepare {
     /// If the root is empty
     Auto,
     /// In any case
     Always,
-    /// Never: all is there
+    /// Never: everything is there
     Never,
 }
 
@@ -109,7 +109,7 @@ enum Verify {
     None,
 }
 
-/// What a difference leads to.
+/// What to do about a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnMismatch {
     /// Go on, and report all of them
@@ -172,7 +172,7 @@ impl Options {
     }
 }
 
-/// A tree that was compared.
+/// A tree and the result of its comparison.
 #[derive(Debug, Serialize)]
 struct Compared {
     original: PathBuf,
@@ -193,8 +193,8 @@ struct Printed<'report> {
 pub fn run(options: &Options) -> Result<()> {
     let bar = bar();
     let open = |pass| {
-        // The digest over what is in the file finds all that became of it since; that over what it
-        // unpacks to takes a sixth of the whole replay's time.
+        // The digest of the packed data finds all damage to the file. The digest of the unpacked
+        // data would take a sixth of the whole replay's time.
         let reading = TraceReaderOptions {
             digests: Digests::Packed,
             skips_written: pass == Pass::Preparing,
@@ -275,7 +275,7 @@ fn compare(root: &Path, what: &OsStr) -> Result<Compared> {
     Ok(Compared { original, copy, comparison })
 }
 
-/// Where something that was traced at an absolute path is now.
+/// The place below the root of something that was traced at an absolute path.
 fn below(root: &Path, place: &Path) -> PathBuf {
     let below: PathBuf =
         place.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();

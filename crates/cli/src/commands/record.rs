@@ -1,4 +1,4 @@
-//! `retake record`: runs a program and writes down all that is needed to run it again.
+//! `retake record`: runs a program, and writes down all that is needed to run it again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -53,14 +53,14 @@ pub struct Options {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// How often the state of memory is noted, so that replay can compare: at `full`, at every
-    /// point where that is possible, which is slow; `sampled` at few enough to cost nothing
-    /// noticeable; `off`, never
+    /// How often the state of memory is recorded, so that replay can compare it. `full`: at every
+    /// possible point, which is slow. `sampled`: so rarely that the cost is not noticeable. `off`:
+    /// never
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Check::Sampled)]
     check: Check,
 
-    /// Rewrite no machine code: every system call takes the slow path. Helps to tell whose fault a
-    /// misbehaviour is
+    /// Rewrite no machine code: every system call takes the slow path. Helps to find the cause of a
+    /// misbehaviour
     #[arg(long)]
     no_fast_path: bool,
 
@@ -69,8 +69,7 @@ pub struct Options {
     #[arg(long)]
     chaos: bool,
 
-    /// Make the random choices of --chaos that this number stands for; `retake info` shows the one
-    /// a recording was made with
+    /// The seed for the random choices of --chaos; `retake info` shows the seed of a recording
     #[arg(long, value_name = "N", requires = "chaos")]
     seed: Option<u64>,
 
@@ -81,28 +80,28 @@ pub struct Options {
     #[arg(long)]
     until_failure: bool,
 
-    /// With --until-failure, how many times at most
+    /// With --until-failure, the most runs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, requires = "until_failure",
         value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
 
-    /// End the program, and all it started, after so many seconds: with SIGTERM, two seconds later
-    /// with SIGKILL
+    /// After SECONDS, end the program and everything that it started: with SIGTERM, and two seconds
+    /// later with SIGKILL
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Make an image of each process so often (10s, 200ms), from which `retake debug` and `retake
-    /// replay --from` can begin. The program stands still meanwhile, for some milliseconds where
-    /// its memory is large. See docs/IMAGES.md for what images there are not
+    /// Make an image of each process every TIME (10s, 200ms), from which `retake debug` and `retake
+    /// replay --from` can begin. The program is stopped meanwhile, for some milliseconds if its
+    /// memory is large. See docs/IMAGES.md for the limits
     #[arg(long, value_name = "TIME", value_parser = interval,
         conflicts_with_all = ["chaos", "keep_last"])]
     image_every: Option<Duration>,
 
-    /// Keep a long recording small: leave out processes that have ended, the oldest first, as soon
-    /// as the events take more than SIZE (64M, 2G), or that ended longer than TIME ago (30min, 12h,
-    /// 2d). What is kept can be replayed as ever; `retake info` says what was left out. Processes
-    /// that run, their parents, and those that shared memory or mapped files with others stay: the
-    /// recording of a single process that runs for days grows with it
+    /// Keep a long recording small: drop processes that have ended, the oldest first, when the
+    /// events take more than SIZE (64M, 2G), or when they ended longer than TIME ago (30min, 12h,
+    /// 2d). The rest can be replayed as usual; `retake info` says what was dropped. Running
+    /// processes, their parents, and processes that shared memory or mapped files with others are
+    /// kept. So the recording of a single process that runs for days grows all the time
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
@@ -119,8 +118,8 @@ pub struct Options {
     max_size: Option<u64>,
 
     /// Also keep the data that the kernel moves between descriptors (sendfile, splice,
-    /// copy_file_range), which replay does without: only then does a trace made of the recording
-    /// have them (retake trace --from). The recording grows by as much
+    /// copy_file_range). Replay does not need them, but only with them does a trace made of the
+    /// recording have them (retake trace --from). The recording grows by their size
     #[arg(long)]
     moved_data: bool,
 
@@ -155,11 +154,11 @@ pub struct Options {
 /// See [`retake_record::OnFull`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum OnFull {
-    /// The program stands still until there is room
+    /// Stop the program until there is space
     Stop,
-    /// What is over is left out, the oldest first
+    /// Drop processes that have ended, the oldest first
     DropOldest,
-    /// The program is ended
+    /// End the program
     End,
 }
 
@@ -175,7 +174,7 @@ enum Policy {
 }
 
 impl Options {
-    /// Whether images can be made as asked for.
+    /// Checks that the other options allow images.
     fn check_images(&self) -> Result<()> {
         if self.image_every.is_none() {
             return Ok(());
@@ -205,20 +204,21 @@ impl Options {
     }
 }
 
-/// What cannot be read tells nothing; whoever executes it is told why.
+/// Whether the program's file declares all its synchronisation. An unreadable file declares
+/// nothing; executing it will fail and say why.
 fn program_tells_all(program: &Path) -> bool {
-    // Most programs are read no further.
+    // `is_declared` is quick, and false for most programs.
     File::open(program).is_ok_and(|file| is_declared(&file))
         && fs::read(program).is_ok_and(|file| tells_all(&file))
 }
 
-/// Exit status: the program was ended because its time was up, as of `timeout(1)`.
+/// Exit status: the program was ended because its time was up. `timeout(1)` uses the same.
 const STATUS_TIMED_OUT: i32 = 124;
 
 /// The least time between two images.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Reads `10s`, `200ms`, `1min`.
+/// Parses a time: `10s`, `200ms`, `1min`.
 fn interval(text: &str) -> std::result::Result<Duration, String> {
     let time: jiff::SignedDuration =
         text.parse().map_err(|_| "expected a time, such as 10s or 200ms".to_owned())?;
@@ -226,8 +226,8 @@ fn interval(text: &str) -> std::result::Result<Duration, String> {
     if time < LEAST_INTERVAL { Err("the least is 10ms".to_owned()) } else { Ok(time) }
 }
 
-/// Records, and ends this process as the program ended. Returns only if that fails, or if no run
-/// fails.
+/// Records, and ends this process as the program ended. Returns only if recording fails, or if no
+/// run fails.
 pub fn run(options: &Options) -> Result<()> {
     options.check_images()?;
     let behind = if options.no_wait { Some(Arc::new(go_behind()?)) } else { None };
@@ -251,7 +251,8 @@ pub fn run(options: &Options) -> Result<()> {
     recorder.end(&run)
 }
 
-/// Goes on in a process of its own. The one that was started ends as soon as the program has.
+/// Splits off a process that goes on recording. The original process ends as soon as the program
+/// ends.
 fn go_behind() -> Result<Behind> {
     match front::split() {
         Ok(Side::Behind(behind)) => Ok(behind),
@@ -260,7 +261,7 @@ fn go_behind() -> Result<Behind> {
     }
 }
 
-/// Ends this process as the program ended.
+/// Ends this process with the program's status or signal.
 fn end_as(ended: Ended) -> ! {
     if ended.timed_out {
         std::process::exit(STATUS_TIMED_OUT);
@@ -274,7 +275,7 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     if duration.is_zero() { Err("the program needs some time".to_owned()) } else { Ok(duration) }
 }
 
-/// Short enough to be typed again.
+/// A random seed of at most nine digits, which are easy to type again.
 fn random_seed() -> u64 {
     const SEEDS: u64 = 1_000_000_000;
     RandomState::new().hash_one(std::process::id()) % SEEDS
@@ -286,7 +287,7 @@ struct Run {
     ended: Ended,
 }
 
-/// Makes recordings of the same program.
+/// Records the same program, once or repeatedly.
 struct Recorder<'options> {
     options: &'options Options,
     found: Found,
@@ -296,7 +297,8 @@ struct Recorder<'options> {
     behind: Option<Arc<Behind>>,
 }
 
-/// Takes what this process may take. Returns what the program is to have.
+/// Raises the limits of this process as far as allowed. Returns the original limits, which the
+/// program gets.
 pub fn widen_limits() -> Result<Limits> {
     let limits = Limits::widen();
     match Limits::shortage() {
@@ -350,7 +352,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Ends this process as a run ended, after what the user wants to be done about a crash.
+    /// Reacts to a crash as the user wishes, and ends this process as the run ended.
     fn end(&self, run: &Run) -> Result<()> {
         if self.options.debug_on_crash {
             on_crash::look_at(&run.directory)?;
@@ -359,7 +361,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Makes the recording: where the user wants it, or the next one in the folder of recordings.
+/// Creates the recording where the user wants it, or under the next free name.
 fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<RecordingWriter> {
     let Some(output) = &options.output else {
         let name: &OsStr = &options.command[0];
@@ -369,10 +371,10 @@ fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<
         }
         return Ok(writer);
     };
-    // The program may change its folder; the recording stays where the user meant it.
+    // The program may change its working directory. The path must not change with it.
     let output = std::path::absolute(output)
         .map_err(|error| Failure::system("find", output.display(), &error))?;
-    // Succeeds only for an empty folder, which is as good as none.
+    // Succeeds only for an empty folder, which counts as absent.
     let _ = fs::remove_dir(&output);
     match RecordingWriter::create(&output, metadata) {
         Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
@@ -409,7 +411,7 @@ fn describe(
     }
 }
 
-/// What is known of a program and its surroundings before it runs.
+/// The metadata of a program and its environment before it runs.
 pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
     let working_directory = std::env::current_dir().unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -428,8 +430,8 @@ pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
     }
 }
 
-/// What to tell of a recording that failed. If the program never ran, the recording is removed:
-/// there is nothing in it.
+/// The message for a recording that failed. If the program never ran, the recording is empty and is
+/// removed.
 fn failed(error: &RecordError, directory: &Path) -> Failure {
     let is_empty = Recording::open(directory)
         .is_ok_and(|recording| recording.streams().all(|stream| stream.bytes == 0));
@@ -439,7 +441,7 @@ fn failed(error: &RecordError, directory: &Path) -> Failure {
         _ => failure,
     };
     if is_empty || matches!(error, RecordError::Exec { .. }) {
-        // Made by this process, in a folder that was not there before.
+        // This process made the folder, so it may remove it.
         let _ = fs::remove_dir_all(directory);
         return failure;
     }

@@ -53,13 +53,12 @@ pub struct Options {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Say at the end what the replay cost: time, rate, and the search for places between events
+    /// At the end, print what the replay cost: time, rate, and the search for places between events
     /// where threads were stopped
     #[arg(long)]
     statistics: bool,
 
-    /// Whether to compare the state of memory where the recording notes it; `full` and `sampled`
-    /// compare all that is noted
+    /// Whether to compare memory with the recorded states; `full` and `sampled` compare all of them
     #[arg(long, value_enum, value_name = "LEVEL")]
     check: Option<Check>,
 
@@ -90,13 +89,13 @@ pub struct Options {
         "check"])]
     profile: Option<PathBuf>,
 
-    /// How many places --profile looks at, at most
+    /// The most samples that --profile takes
     #[arg(long, value_name = "COUNT", default_value_t = 500, requires = "profile",
         value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
 
-    /// The process for --until, --profile and --from, by its number while recording or by the name
-    /// of its program
+    /// The process for --until, --profile and --from: its number while recording, or the name of
+    /// its program
     #[arg(short, long, value_name = "PID|NAME", conflicts_with = "trace_calls")]
     process: Option<String>,
 }
@@ -133,7 +132,7 @@ pub fn run(options: &Options) -> Result<()> {
     let started = Instant::now();
     let mut status = Status::default();
     let outcome = {
-        // What the program prints and a bar do not go together on one terminal.
+        // On a terminal, a bar would mix with the program's output.
         let bar =
             (options.quiet || !std::io::stdout().is_terminal()).then(|| Bar::new("replaying"));
         let observe = &mut |now: &Status| {
@@ -165,7 +164,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// What else can be done than replaying all of it.
+/// A function that does something else than a whole replay.
 type Analysis = fn(&Recording, &Options) -> Result<()>;
 
 impl Options {
@@ -182,7 +181,7 @@ impl Options {
     }
 }
 
-/// What the replay cost.
+/// Prints what the replay cost.
 fn tell(status: &Status, duration: Duration) {
     let rate = status.done_bytes as f64 / duration.as_secs_f64().max(0.001);
     let duration = text::duration(duration.as_millis() as u64);

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result, STATUS_FAILED};
 use crate::quantity;
 use crate::recordings;
 
-/// Patched copies of files are made again when needed; until then they are kept this long.
+/// How long patched copies of files are kept. They are made again when needed.
 const KEEP_DERIVED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Options of `retake rm`.
@@ -53,7 +53,7 @@ pub struct Options {
     yes: bool,
 }
 
-/// Removes them all, or as many as possible.
+/// Removes the recordings. A failure does not keep it from removing the others.
 pub fn run(options: &Options) -> Result<()> {
     if options.recordings.is_empty() {
         let chosen = choice::of(options)?;
@@ -73,7 +73,7 @@ fn remove_all(names: &[OsString]) -> Result<()> {
         let removed = remove(name);
         if let Err(error) = removed {
             failed_count += 1;
-            // The last one is told by the caller.
+            // The caller reports the last failure.
             if let Some(earlier) = failure.replace(error) {
                 retake_kernel::tell!("error: {earlier}");
             }
@@ -88,7 +88,8 @@ fn remove_all(names: &[OsString]) -> Result<()> {
     }
 }
 
-/// With the checkpoints that are kept elsewhere, because it is packed or was not to be written to.
+/// Removes a recording and its checkpoints. Checkpoints are elsewhere if the recording is packed or
+/// was not writable.
 fn remove(name: &OsStr) -> Result<()> {
     let path = recordings::find(name)?;
     let checkpoints =
@@ -103,7 +104,7 @@ fn collect() -> Result<()> {
         return Ok(());
     };
     match Store::collect(&location.store, KEEP_DERIVED) {
-        // Somebody records: the next removal will do it.
+        // A recording is being made. The next removal will collect.
         Err(Error::StoreBusy { .. }) | Ok(_) => Ok(()),
         Err(error) => Err(Failure::from(error)),
     }

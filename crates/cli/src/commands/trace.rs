@@ -1,4 +1,5 @@
-//! `retake trace`: the system calls of a program with all their data, as text or as a trace file.
+//! `retake trace`: shows or keeps the system calls of a program with all their data, as text or as
+//! a trace file.
 
 mod options;
 mod refused;
@@ -77,16 +78,16 @@ fn trace_program(options: &Options, filter: Filter) -> Result<()> {
     retake_kernel::signals::end_as(status)
 }
 
-/// Kept as it comes while the program runs, put in order afterwards: so the program waits for
-/// nothing but the disk.
+/// Spools the events to disk while the program runs, and sorts them afterwards. The program waits
+/// for nothing but the disk.
 fn trace_to_file(options: &Options, filter: Filter, source: &Source, path: &Path) -> Result<i32> {
     let mut folder = path.as_os_str().to_owned();
     folder.push(".spool");
     let folder = std::path::absolute(&folder)
         .map_err(|error| Failure::system("find", folder.display(), &error))?;
-    // Succeeds only for an empty folder, which is as good as none.
+    // Succeeds only for an empty folder, which counts as absent.
     let _ = fs::remove_dir(&folder);
-    // Before the program runs: what cannot be written must not be found out at its end.
+    // Opened before the program runs, so that an error is found early.
     let mut output = options.make_output(filter, false)?;
     let status = match source.spool_to(&folder) {
         Ok(status) => status,

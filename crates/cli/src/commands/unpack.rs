@@ -1,4 +1,4 @@
-//! `retake unpack`: a packed recording as a folder again.
+//! `retake unpack`: makes a folder of a packed recording.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// Unpacks, and prints where to.
+/// Unpacks, and prints the path of the folder.
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);

@@ -1,4 +1,4 @@
-//! What `retake trace` prints, held side by side with what strace prints.
+//! Compares the output of `retake trace` with that of strace.
 
 #[path = "../cli_support/mod.rs"]
 mod cli_support;
@@ -14,7 +14,7 @@ use cli_support::traces::compile;
 use retake_testing::needs;
 use retake_testing::needs::is_lacking;
 
-/// A tracer's lines, each behind the number of its process. What it shows of a call in two parts is
+/// A tracer's lines without the number of the process. The two parts of an interrupted line are
 /// joined.
 fn whole_lines(text: &str) -> Vec<String> {
     let mut begun: HashMap<String, String> = HashMap::new();
@@ -33,13 +33,13 @@ fn whole_lines(text: &str) -> Vec<String> {
             whole.push(rest.to_owned());
         }
     }
-    // Calls in which their process ended.
+    // The process ended in these calls.
     whole.extend(begun.into_values());
     whole
 }
 
-/// Lines of calls whose texts do not depend on who looks, without process ids and addresses, and
-/// those that tell of ends; sorted.
+/// The sorted lines of calls whose texts do not depend on the tracer, and of the ends of processes.
+/// Process ids and addresses are removed.
 fn comparable(text: &str, names: &[&str]) -> Vec<String> {
     let is_meant = |line: &String| {
         let is_of = |name| line.strip_prefix(name).is_some_and(|rest: &str| rest.starts_with('('));
@@ -55,7 +55,7 @@ fn comparable(text: &str, names: &[&str]) -> Vec<String> {
         });
         let line =
             words.collect::<Vec<_>>().join("0x").split_whitespace().collect::<Vec<_>>().join(" ");
-        // How much time was left, and which number a thread got, is up to the machine.
+        // The remaining time and the number of a new thread differ from run to run.
         let ends = if line.starts_with("clone") {
             [" => ", " = "].as_slice()
         } else {
@@ -72,14 +72,15 @@ fn comparable(text: &str, names: &[&str]) -> Vec<String> {
     lines
 }
 
-/// The lines of a program's calls of these names, under strace and traced by ptrace.
+/// The lines of a program's calls with these names, traced by strace and by `retake trace` with
+/// ptrace.
 fn side_by_side(
     place: &Place,
     options: &[&str],
     program: &[&str],
     names: &[&str],
 ) -> (Vec<String>, Vec<String>) {
-    // What a program loads would differ: locales, and libraries from where cargo has its own.
+    // Locales and cargo's library path would change the files that a program loads.
     let environment =
         |command: &mut Command| _ = command.env("LC_ALL", "C").env_remove("LD_LIBRARY_PATH");
     let mut strace = strace();
@@ -105,7 +106,7 @@ fn side_by_side(
     (comparable(&text("strace.txt"), names), comparable(&text("ours.txt"), names))
 }
 
-/// The same lines, and each as often. Both are sorted.
+/// Checks that both have the same lines, each equally often. The order does not matter.
 fn assert_same(theirs: &[String], ours: &[String], what: &str) {
     let without = |lines: &[String], others: &[String]| {
         let mut rest = others.to_vec();
@@ -121,7 +122,8 @@ fn assert_same(theirs: &[String], ours: &[String], what: &str) {
     );
 }
 
-/// With signals as retake has them here: whoever started the tests may ignore some.
+/// strace with the default signal dispositions, which retake sets for its programs. The tests
+/// themselves may run with ignored signals.
 fn strace() -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal", "strace"]);
@@ -154,7 +156,7 @@ fn lines_are_those_that_strace_prints() {
     let (theirs, ours) = side_by_side(&place, &[], &program, &NAMES);
     assert!(theirs.len() > 40);
     assert_same(&theirs, &ours, "sh");
-    // The first program's name is what was found for it.
+    // The path in the first exec is the one found in PATH.
     let first = |name: &str| {
         fs::read_to_string(place.work(name))
             .unwrap()
@@ -165,7 +167,7 @@ fn lines_are_those_that_strace_prints() {
     assert_eq!(first("ours.txt"), first("strace.txt"));
 }
 
-/// Waits in every way, makes a process and a thread.
+/// Waits in every way, and makes a process and a thread.
 const WAITS: &str = "#define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -226,7 +228,7 @@ fn waiting_and_making_threads_look_as_strace_prints_them() {
     assert_same(&theirs, &ours, "waits");
 }
 
-/// What real programs do with files, sockets and processes.
+/// Programs that use files, sockets and processes in various ways.
 const PROGRAMS: [(&str, &[&str]); 9] = [
     ("ls", &["ls", "-l", "tree"]),
     ("cp", &["cp", "-a", "tree", "copy"]),
@@ -251,8 +253,7 @@ const PROGRAMS: [(&str, &[&str]); 9] = [
     ("curl", &["curl", "-s", "-o", "got", "file:///etc/passwd"]),
 ];
 
-/// Which files are looked at depends on chance and on the machine: of the same calls the same must
-/// be told.
+/// The calls that are compared. Calls that depend on chance or on the machine are left out.
 const TOLD: [&str; 30] = [
     "access",
     "bind",
@@ -305,7 +306,7 @@ fn real_programs_look_as_strace_prints_them() {
     }
 }
 
-/// The lines of one tracer for a program in a folder that is the same each time.
+/// The lines of one tracer for a program, run in a new folder with the same content each time.
 fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<String> {
     let work = place.work("");
     fs::remove_dir_all(&work).unwrap();
@@ -335,7 +336,7 @@ fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<
         assert_eq!(ran.status, Some(0), "{ran:?}");
     }
     let text = fs::read_to_string(&lines).unwrap();
-    // Of listings that are longer than what is kept of them only the size is told.
+    // Of a listing longer than the data limit, retake shows only the size.
     let is_long = |line: &str| {
         line.starts_with("getdents64(")
             && line
@@ -350,7 +351,7 @@ fn made(place: &Place, options: &[&str], program: &[&str], tracer: &str) -> Vec<
         .collect()
 }
 
-/// Without what differs from run to run: numbers of so many digits or more.
+/// Replaces numbers of at least `digits` digits, which differ from run to run.
 fn steady(line: &str, digits: usize) -> String {
     let mut steady = String::new();
     for part in line.split_inclusive(|letter: char| !letter.is_ascii_digit()) {

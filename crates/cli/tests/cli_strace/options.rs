@@ -1,4 +1,4 @@
-//! Options that strace has too: what is shown, and where it is written.
+//! Options that strace has too: what they show, and where it is written.
 
 use super::cli_support::Place;
 use super::strace;
@@ -13,7 +13,7 @@ fn summaries_have_the_columns_that_strace_has() {
     let place = Place::new("trace-summary-beside-strace");
     let table = |text: &str| {
         let rows = text.lines().skip(2).filter(|line| !line.starts_with("--"));
-        // Calls, errors if there were any, and the name.
+        // A row has the calls, the errors if there were any, and the name.
         let row = |line: &str| {
             line.split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>().join(" ")
         };
@@ -51,8 +51,8 @@ fn summaries_have_the_columns_that_strace_has() {
         ];
         let ran = place.run_command(&arguments, Duration::from_secs(60), environment);
         let mut ours = table(&ran.stderr.replace("cat: none: No such file or directory\n", ""));
-        // The first program is executed before strace's tracing begins, and after; here only
-        // before.
+        // strace counts two executions of the first program: one before its tracing begins, and one
+        // after. We count one.
         let without_exec = |rows: &mut Vec<String>| {
             rows.retain(|row| {
                 !row.ends_with("execve") && !row.ends_with("exit_group") && !row.ends_with("total")
@@ -96,7 +96,7 @@ fn each_thread_has_a_file_of_its_own_if_asked() {
         125,
         &["summary", "-f in place of -ff"],
     );
-    // Behind what is there, and with a number in each line.
+    // `-A` appends to the file. With `-f`, each line has the number of its process.
     place.run_well(&["trace", "-f", "-e", "none", "-o", "appended", "true"]);
     let once = fs::read_to_string(place.work("appended")).unwrap();
     place.run_well(&["trace", "-f", "-A", "-e", "none", "-o", "appended", "true"]);

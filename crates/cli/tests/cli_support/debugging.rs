@@ -1,4 +1,4 @@
-//! Driving real gdb on a replay.
+//! Drives the real gdb on a replay.
 
 use retake_testing::c::compiler;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Place;
 
-/// Functions that a user may call.
+/// Functions that a user may call from gdb.
 pub const CALLED: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ int main(void)
 }
 "#;
 
-/// Computes for long without an event.
+/// Computes for a long time without an event.
 pub const BUSY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,10 +74,10 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Many commands in one run, on a machine that may be busy.
+/// The time limit for many commands in one run, on a busy machine.
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// A program to debug: leaves by its status, or with an argument through a null pointer.
+/// Exits with a status. With an argument, writes through a null pointer.
 pub const PLAIN: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -106,12 +106,12 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Compiles a C program with debug information; its path.
+/// Compiles a C program with debug information. Returns its path.
 pub fn compile(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
     compile_with(&compiler(), &place.work(&format!("{name}.c")), &place.work(name), source, options)
 }
 
-/// The same of C++.
+/// Compiles a C++ program with debug information. Returns its path.
 pub fn compile_cpp(place: &Place, name: &str, source: &str, options: &[&str]) -> String {
     compile_with("g++", &place.work(&format!("{name}.cc")), &place.work(name), source, options)
 }
@@ -129,8 +129,8 @@ fn compile_with(compiler: &str, from: &Path, to: &Path, source: &str, options: &
     to.to_string_lossy().into_owned()
 }
 
-/// What gdb prints for these commands at the latest recording, from its beginning unless `options`
-/// say otherwise.
+/// The output of gdb for these commands on the latest recording. It starts at the beginning, unless
+/// `options` say otherwise.
 pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
     let mut arguments = vec!["debug"];
     if !options.contains(&"--at") {
@@ -150,13 +150,13 @@ pub fn gdb(place: &Place, options: &[&str], commands: &[&str]) -> String {
     ran.stdout + "\n--- standard error\n" + &ran.stderr
 }
 
-/// Nobody lives on who was started by a command of this test.
+/// Checks that no process started by this test is alive.
 pub fn no_process_is_left(place: &Place) {
     let left = left_behind(place);
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// The commands of those who live on.
+/// The command lines of this test's processes that are alive.
 pub fn left_behind(place: &Place) -> Vec<String> {
     let mine = place.work("");
     let is_here = |path: &std::path::Path| {
@@ -174,7 +174,7 @@ pub fn left_behind(place: &Place) -> Vec<String> {
         .collect()
 }
 
-/// The parts must come in this order.
+/// Checks that the text has these parts in this order.
 pub fn in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {

@@ -1,6 +1,6 @@
-//! Running the built `retake` with folders of its own.
+//! Runs the built `retake` in folders of its own.
 
-// Each test file uses some of it.
+// Each test file uses only a part.
 #![allow(dead_code)]
 
 pub mod debugging;
@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long one command may take.
+/// The time limit of a command.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// Compiles a C program of the folder `tests/`, given without its ending.
+/// Compiles a C program of the folder `tests/`, whose name is given without its extension.
 pub fn compile_program(program: &str, options: &[&str], executable: &Path) {
     compile_with(
         &compiler(),
@@ -38,7 +38,7 @@ pub fn compile_fault(place: &Place, name: &str, options: &[&str]) -> String {
     executable.to_str().unwrap().to_owned()
 }
 
-/// Compiles a program of the folder `tests/` with some compiler.
+/// Compiles a program of the folder `tests/` with the given compiler.
 pub fn compile_with(compiler: &str, source: &str, options: &[&str], executable: &Path) {
     let output = Command::new(compiler)
         .arg("-o")
@@ -50,18 +50,18 @@ pub fn compile_with(compiler: &str, source: &str, options: &[&str], executable: 
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A file of the folder `tests/`.
+/// The path of a file in the folder `tests/`.
 pub fn source_file(source: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source)
 }
 
-/// The folders of one test, removed when it has succeeded.
+/// The folders of one test. They are removed when the test succeeds.
 pub struct Place {
     root: PathBuf,
 }
 
 impl Place {
-    /// Makes them anew.
+    /// Creates empty folders.
     pub fn new(test: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("cli-{test}-{}", std::process::id()));
@@ -72,7 +72,7 @@ impl Place {
         Self { root }
     }
 
-    /// A path in the folder that commands run in.
+    /// A path in the folder in which commands run.
     pub fn work(&self, name: &str) -> PathBuf {
         self.root.join("work").join(name)
     }
@@ -82,33 +82,33 @@ impl Place {
         names(&self.root.join("retake/recordings"))
     }
 
-    /// A recording, by name.
+    /// The path of a recording.
     pub fn recording(&self, name: &str) -> PathBuf {
         self.root.join("retake/recordings").join(name)
     }
 
-    /// The contents that a recording made with `-o` has, by name.
+    /// The names of the stored files of a recording made with `-o`.
     pub fn files_of(&self, name: &str) -> Vec<String> {
         names(&self.work(name).join("files"))
     }
 
-    /// What replays have left in their folder for scratch files.
+    /// The names in replay's folder for scratch files.
     pub fn scratch(&self) -> Vec<String> {
         names(&self.root.join("scratch"))
     }
 
-    /// The command with some arguments, not yet started.
+    /// The command with some arguments, not started yet.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_of(env!("CARGO_BIN_EXE_retake"), arguments)
     }
 
-    /// Some program with the environment of the tests, not yet started.
+    /// A program in the environment of the tests, not started yet.
     pub fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
-        // Whoever started the tests may ignore signals, as nohup does, and then so would all that
-        // they start.
+        // The tests may run with ignored signals, for example under nohup. Programs would inherit
+        // that.
         let mut command = Command::new("setpriv");
         command
-            // Nor is anything to live on when the tests are killed.
+            // Nothing may live on when the tests are killed.
             .args(["--pdeathsig", "KILL", "env", "--default-signal", program])
             .args(arguments)
             .current_dir(self.root.join("work"))
@@ -127,12 +127,12 @@ impl Place {
         self.run_within(arguments, TIME_LIMIT)
     }
 
-    /// Runs the command, which may take so long.
+    /// Runs the command with a time limit.
     pub fn run_within(&self, arguments: &[&str], limit: Duration) -> Ran {
         self.run_command(arguments, limit, |_| {})
     }
 
-    /// Runs the command, which `change` may give another environment.
+    /// Runs the command in an environment that `change` modifies.
     pub fn run_command(
         &self,
         arguments: &[&str],
@@ -159,19 +159,19 @@ impl Place {
         ran
     }
 
-    /// Runs the command, which must succeed and say nothing on standard error.
+    /// Runs the command. It must succeed, and print nothing on standard error.
     pub fn run_well(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
         ran.stdout
     }
 
-    /// Runs the command, which must succeed, and reads the JSON it prints.
+    /// Runs the command. It must succeed, and print JSON.
     pub fn run_json(&self, arguments: &[&str]) -> serde_json::Value {
         serde_json::from_str(&self.run_well(arguments)).expect("JSON")
     }
 
-    /// Runs the command, which must fail with this status and an error that has all of `parts`.
+    /// Runs the command. It must fail with this status and an error that contains all of `parts`.
     pub fn run_badly(&self, arguments: &[&str], status: i32, parts: &[&str]) {
         let ran = self.run(arguments);
         assert_eq!(ran.status, Some(status), "{ran:?}");
@@ -190,7 +190,7 @@ impl Drop for Place {
     }
 }
 
-/// How a command went.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub arguments: Vec<String>,

@@ -1,10 +1,10 @@
-//! Recording threads that run side by side, and replaying them.
+//! Records threads that run in parallel, and replays them.
 
 use std::time::Duration;
 
 use super::{Place, Ran};
 
-/// How long a recording or a replay may take.
+/// The time limit of a recording or a replay.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Records a program under the sync policy.
@@ -13,8 +13,8 @@ pub fn record(place: &Place, command: &[&str]) -> Ran {
     place.run_within(&arguments, LIMIT)
 }
 
-/// Records a program some times, and replays each recording twice: the same output and status, and
-/// the same memory in the end. How many different outputs there were.
+/// Records a program `runs` times, and replays each recording twice. Output, status and final
+/// memory must be the same. Returns the number of different outputs.
 pub fn repeats(place: &Place, command: &[&str], runs: usize) -> usize {
     let mut outputs: Vec<String> = Vec::new();
     for run in 0..runs {

@@ -1,4 +1,4 @@
-//! Commands that run beside a test, and are not left behind.
+//! Commands that run beside a test, and end with it.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Place;
 
-/// A started command in a process group of its own, killed when this is dropped.
+/// A command in its own process group. Dropping this kills the group.
 pub struct Started(pub Child);
 
 impl Started {
@@ -50,21 +50,21 @@ pub fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bo
     }
 }
 
-/// State letter and parent of a process.
+/// The state letter and the parent of a process.
 pub fn state_of(pid: i32) -> Option<(char, i32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Records a program in the folder `made`; its output goes to the file.
+/// Records a program in the folder `made`, with its output in a file.
 pub fn start_recording(place: &Place, command: &[&str], printed: &Path) -> Started {
     let arguments = [&["record", "-o", "made", "--"], command].concat();
     let output = File::create(printed).unwrap();
     Started::new(place.command(&arguments).stdout(output).stderr(Stdio::null()))
 }
 
-/// The first process that a recorder records.
+/// The first process of a recording.
 pub fn program_of(recorder: &Started) -> Pid {
     child_of(recorder, false)
 }
@@ -85,7 +85,7 @@ fn child_of(recorder: &Started, is_guardian: bool) -> Pid {
     Pid::from_raw(child.parse().unwrap()).unwrap()
 }
 
-/// Waits until a program has printed so much.
+/// Waits until a program has printed some bytes.
 pub fn wait_for_output(printed: &Path, bytes: u64, limit: Duration) {
     wait_until("output", limit, || fs::metadata(printed).unwrap().len() >= bytes);
 }

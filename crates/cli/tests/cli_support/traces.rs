@@ -1,4 +1,4 @@
-//! Making traces, and looking into them.
+//! Makes traces, and reads them.
 
 use retake_testing::c::compiler;
 use std::fs;
@@ -12,8 +12,7 @@ use retake_trace_format::{
 
 use super::Place;
 
-/// The ways to trace a program, as options. The kernel's needs privilege, and a clang when this was
-/// built.
+/// The methods of tracing, as options. eBPF needs privilege, and clang when retake was built.
 pub fn methods() -> &'static [&'static str] {
     static KERNEL: OnceLock<bool> = OnceLock::new();
     let has_kernel = KERNEL.get_or_init(|| {
@@ -36,7 +35,7 @@ pub fn records(place: &Place, name: &str) -> Vec<TraceRecord> {
     records
 }
 
-/// As [`records`], of a trace in which nothing is missing.
+/// The records of a trace, which must be complete.
 pub fn whole(place: &Place, name: &str) -> Vec<TraceRecord> {
     let records = records(place, name);
     assert!(!records.iter().any(|record| matches!(record, TraceRecord::Incomplete(_))), "{name}");
@@ -57,7 +56,7 @@ pub fn name(call: &TracedCall) -> &'static str {
     table::call(call.number as u16).unwrap().name
 }
 
-/// All that one kind of call moved on one descriptor.
+/// All data that calls with one name moved on one descriptor.
 pub fn moved(calls: &[&TracedCall], wanted: &str, descriptor: u64) -> Vec<u8> {
     let direction =
         if wanted == "write" { BufferDirection::Input } else { BufferDirection::Output };
@@ -73,7 +72,7 @@ pub fn moved(calls: &[&TracedCall], wanted: &str, descriptor: u64) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that no two places of a file have in common.
+/// Bytes in which no two places are alike.
 pub fn noise(count: usize) -> Vec<u8> {
     let mut state = 12345_u64;
     let mut next = || {

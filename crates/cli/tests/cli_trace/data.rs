@@ -1,5 +1,5 @@
-//! Data that are hard to come by: stores through mappings, what the kernel moves, buffers of every
-//! shape, and more than fits into rings.
+//! Data that are hard to trace: stores through mappings, data that the kernel moves, buffers of
+//! every shape, and more data than fits into rings.
 
 use super::cli_support::Place;
 use super::cli_support::traces::{calls, compile, methods, name, noise, records, whole};
@@ -67,8 +67,7 @@ fn what_the_kernel_moves_is_in_recordings_that_keep_it() {
     }
 }
 
-/// A program that goes through all ways in which the table describes buffers, with results that are
-/// the same in every run.
+/// Uses every kind of buffer that the table describes. Its results are the same in every run.
 const SHAPES: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -151,13 +150,14 @@ fn every_shape_of_buffer_is_seen_alike() {
                 call.returned_ns,
                 call.processor,
             ) = (0, 0, 0, 0, 0, 0);
-            call.arguments = [0; 6]; // addresses differ from run to run
+            // Addresses differ from run to run.
+            call.arguments = [0; 6];
             for buffer in &mut call.buffers {
                 buffer.address = 0;
             }
             call
         };
-        // Before that the loader reads libraries, as many as this machine's have parts.
+        // Earlier calls are the loader's, and depend on the machine's libraries.
         let own: Vec<TracedCall> =
             calls(&records).iter().map(plain).skip_while(|call| name(call) != "writev").collect();
         seen.push((method, own));
@@ -180,7 +180,7 @@ fn every_shape_of_buffer_is_seen_alike() {
                 "{method} {}",
                 name(call)
             );
-            // Structures with pointers in them differ; what they point to is compared.
+            // Structures with pointers differ. The data to which they point are compared.
             let data = |call: &TracedCall| {
                 call.buffers
                     .iter()

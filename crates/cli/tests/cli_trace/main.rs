@@ -1,5 +1,5 @@
-//! `retake trace` as a user meets it: all ways to see the same calls, whole data, text, filters,
-//! and what is left after a crash.
+//! `retake trace` as a user meets it: all methods see the same calls and whole data; text, filters,
+//! and the trace that is left after a crash.
 
 #[path = "../cli_support/mod.rs"]
 mod cli_support;
@@ -12,7 +12,7 @@ use cli_support::Place;
 use cli_support::traces::{calls, compile, methods, moved, name, noise, whole};
 use retake_trace_format::{StartKind, TraceRecord};
 
-/// Traces a command by every method and, after recording it, from the recording.
+/// Traces a command by every method. Then records it, and traces the recording.
 fn in_every_way(place: &Place, options: &[&str], output: &str, command: &[&str]) -> Vec<String> {
     let mut files = Vec::new();
     for method in methods() {
@@ -44,7 +44,7 @@ fn every_way_sees_the_same_calls() {
     );
     let lines = |file: &String| {
         let text = fs::read_to_string(place.work(file)).unwrap();
-        // Which process is which differs from run to run.
+        // Process numbers differ from run to run.
         let without_process = |line: &str| {
             line.trim_start_matches(|first: char| first.is_ascii_digit() || first == ' ').to_owned()
         };
@@ -64,7 +64,7 @@ fn every_way_sees_the_same_calls() {
     );
     for file in &files[1..] {
         let (mut expected, mut other) = (first.clone(), lines(file));
-        // Two processes at once: in each order is the same.
+        // The order between two processes differs; the order in each does not.
         expected.sort();
         other.sort();
         assert_eq!(other, expected, "{file}");
@@ -236,7 +236,7 @@ fn strings_are_in_hexadecimal_if_asked() {
 #[test]
 fn calls_that_never_return_and_deaths_are_told() {
     let place = Place::new("trace-deaths");
-    // It is killed when it sleeps, however long it takes to get there.
+    // The signal comes when it sleeps, however long it takes to get there.
     let script = "sleep 100 & i=0; until grep -q nanosleep /proc/$!/wchan || [ $i = 100 ]; do \
     i=$((i+1)); sleep 0.1; done; kill -9 $!; wait; exit 3";
     for method in methods() {

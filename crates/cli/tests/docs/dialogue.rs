@@ -1,4 +1,4 @@
-//! A debugger to which commands are typed.
+//! A debugger that runs commands for the tests.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,17 +8,17 @@ use std::time::Duration;
 use crate::cli_support::started::Started;
 
 const PROMPT: &str = "(gdb) ";
-/// How long an answer may take.
+/// The time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The debugger, and what it prints piece by piece.
+/// The debugger, and its output in pieces.
 pub struct Dialogue {
     started: Started,
     pieces: Receiver<Vec<u8>>,
 }
 
 impl Dialogue {
-    /// Starts a command that runs a debugger, and what that prints before its first prompt.
+    /// Starts a command that runs a debugger. Also returns what it prints before its first prompt.
     pub fn open(mut command: Command) -> (Self, String) {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut started = Started::new(&mut command);
@@ -28,14 +28,14 @@ impl Dialogue {
         (dialogue, printed)
     }
 
-    /// Types a command; what it prints.
+    /// Sends a command to the debugger, and returns what it prints.
     pub fn ask(&mut self, command: &str) -> String {
         let stdin = self.started.0.stdin.as_mut().expect("it is piped");
         writeln!(stdin, "{command}").expect("the debugger reads");
         self.printed()
     }
 
-    /// All up to the next prompt.
+    /// The output up to the next prompt.
     fn printed(&self) -> String {
         let mut text = Vec::new();
         while !text.ends_with(PROMPT.as_bytes()) {
@@ -50,7 +50,7 @@ impl Dialogue {
 }
 
 impl Drop for Dialogue {
-    /// It ends when nobody types any more.
+    /// Closes standard input, which ends the debugger.
     fn drop(&mut self) {
         drop(self.started.0.stdin.take());
         self.started.wait(PATIENCE);

@@ -1,9 +1,8 @@
-//! Every command and session that the documentation shows is run, and prints what is shown.
+//! Runs every command and session in the documentation. Each must print what the page shows.
 //!
-//! The pages say what is run (`retake_testing::pages`); what may differ from what they show, they
-//! tell their readers (`docs/README.md`). [`PREPARED`] has what commands find in their folder.
-//! What cannot be run stands in `tests/not_run.txt`, with reasons. Commands of cargo are the
-//! subject of `xtask/tests/docs.rs`.
+//! `retake_testing::pages` finds the commands in the pages. `docs/README.md` tells readers what may
+//! differ. [`PREPARED`] makes the files that commands need. `tests/not_run.txt` lists commands that
+//! cannot be run, with reasons. `xtask/tests/docs.rs` tests the commands of cargo.
 
 #[path = "../cli_support/mod.rs"]
 mod cli_support;
@@ -54,15 +53,14 @@ const PREPARED: &[(&str, &str, &str)] = &[
 const LOOKUP: &str = "cd examples; gcc -g -o lookup lookup.c; echo 10x1 > digits";
 const RACE: &str = "cd examples; gcc -g -pthread -o race race.c";
 
-/// Pages whose sessions hold for most of the orders in which threads may run: how often they are
-/// tried.
+/// The pages whose sessions hold for most orders of threads, with the number of tries.
 const BY_CHANCE: &[(&str, usize)] = &[("docs/DEBUGGING.md", 5)];
 
-/// What reads like a command and is none.
+/// Text that looks like a command, but is none.
 const NO_COMMANDS: [&str; 1] = ["retake sparse 1"];
 
-/// Whether this test runs a command. Cargo's are for the test of xtask, unless they build and run
-/// retake.
+/// Whether this test runs a command. The test of xtask runs those of cargo, except commands that
+/// build and run retake.
 fn is_mine(command: &Command) -> bool {
     !command.text.contains("cargo ") || command.text.contains(session::BUILD_AND_RUN)
 }
@@ -92,7 +90,7 @@ fn every_command_goes_as_it_is_shown() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
 }
 
-/// Runs a page until it goes as it is shown: once, or as often as [`BY_CHANCE`] allows.
+/// Runs a page until it prints what it shows: once, or as often as [`BY_CHANCE`] allows.
 fn run_with_luck(page: &Page, listed: &[Listed]) -> Result<(), String> {
     let tries =
         BY_CHANCE.iter().find(|(path, _)| *path == page.path).map_or(1, |(_, tries)| *tries);
@@ -128,7 +126,7 @@ fn run(page: &Page, listed: &[Listed]) -> Result<(), String> {
     Ok(())
 }
 
-/// The text shows commands in back quotes: the help of each has the options that are shown.
+/// Commands in back quotes in the text have only options that their help lists.
 #[test]
 fn every_option_of_a_command_in_the_text_is_known() {
     let place = Place::new("docs-options");
@@ -145,7 +143,7 @@ fn every_option_of_a_command_in_the_text_is_known() {
             let help = helps
                 .entry(command.to_owned())
                 .or_insert_with(|| place.run_well(&[command, "--help"]));
-            // What stands behind `--` is the program's.
+            // The words after `--` are the program's.
             for option in words.take_while(|word| *word != "--").filter_map(option) {
                 assert!(help.contains(&option), "{}:{line}: {span}: no {option}", page.path);
                 count += 1;
@@ -155,7 +153,7 @@ fn every_option_of_a_command_in_the_text_is_known() {
     assert!(count > 20, "{count} options");
 }
 
-/// The option that a word of a synopsis is.
+/// The option in a word of a synopsis.
 fn option(word: &str) -> Option<String> {
     let word = word.trim_start_matches('[').split(['=', '[', ']', '|', ',']).next()?;
     (word.starts_with('-') && word.len() > 1).then(|| word.to_owned())

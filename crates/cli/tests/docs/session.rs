@@ -1,4 +1,4 @@
-//! The commands of a page, one after the other, in a folder of their own.
+//! Runs the commands of a page in order, in a folder of their own.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,15 +11,15 @@ use retake_testing::shown::{Numbered, compare, translated};
 use crate::cli_support::Place;
 use crate::dialogue::Dialogue;
 
-/// Builds retake and runs it. Here it is the build that is tested.
+/// The command that builds retake and runs it. The test runs its own build instead.
 pub const BUILD_AND_RUN: &str = "cargo run --release -p retake --";
-/// Statuses with which retake, a shell and make say that they could not do what they should.
+/// The exit statuses with which retake, a shell and make report a failure.
 const FAILURES: [i32; 6] = [2, 120, 124, 125, 126, 127];
 
-/// How long a command, or a dialogue, may take.
+/// The time limit of a command or a dialogue.
 const TIME_LIMIT_S: &str = "120";
 
-/// Where a page has come to.
+/// The state of a page's run.
 pub struct Session<'place> {
     place: &'place Place,
     folder: PathBuf,
@@ -39,16 +39,16 @@ impl<'place> Session<'place> {
         Self { place, folder: place.work(""), numbered: Numbered::new(), dialogue: None }
     }
 
-    /// Makes what later commands find.
+    /// Makes the files that later commands need.
     pub fn prepare(&self, script: &str) {
         let output = self.shell(&format!("set -e\n{script}")).output().unwrap();
         assert!(output.status.success(), "{script}: {output:?}");
     }
 
-    /// Runs a command; if it opens a dialogue, what follows is typed to it.
+    /// Runs a command. If it opens a dialogue, further commands go to the debugger.
     ///
     /// # Errors
-    /// What it printed, and what is wrong with that.
+    /// The output, and what is wrong with it.
     pub fn run(&mut self, command: &Command, opens: bool) -> Result<(), String> {
         let text = translated(&command.text, &self.numbered);
         let (printed, status) = if command.to_debugger {
@@ -74,7 +74,7 @@ impl<'place> Session<'place> {
         result.map_err(|complaint| format!("{complaint}\nprinted:\n{printed}"))
     }
 
-    /// A command may change the folder.
+    /// Runs a command in a shell. It may change the working directory for later commands.
     fn run_in_shell(&mut self, text: &str) -> Output {
         let folder = self.place.work("../folder");
         let after = format!("status=$?; pwd > {}; exit $status", folder.display());

@@ -1,4 +1,4 @@
-//! Checkpoints that are damaged, foreign or forged are not used.
+//! Damaged, foreign or forged checkpoints are not used.
 
 use super::cli_support::Place;
 use super::cli_support::debugging::{compile, gdb, in_order, record};
@@ -33,7 +33,7 @@ fn what_is_damaged_or_foreign_is_not_used() {
         );
         assert_eq!(rest.join("\n"), plain.trim_end());
     }
-    // Another recording's.
+    // This checkpoint belongs to another recording.
     std::fs::write(&path, &bytes).unwrap();
     record(&place, &[&program]);
     let other = place.recording("crash-2").join("checkpoints");
@@ -46,18 +46,18 @@ fn what_is_damaged_or_foreign_is_not_used() {
     assert!(!text.contains("begins at"), "{text}");
 }
 
-/// The pieces of a checkpoint: kind, which, value, bytes.
+/// The pieces of a checkpoint, each with its name and its bytes.
 type Pieces = Vec<(PieceName, Vec<u8>)>;
 
-/// What is made of them.
+/// A function that changes the pieces.
 type Forge<'a> = &'a dyn Fn(&mut Pieces);
 
-/// The description of a process, in a checkpoint of one piece.
+/// The kind of the piece that describes a process. A checkpoint has one.
 const DESCRIPTION: u8 = 2;
 
 const MEMORY: u8 = 4;
 
-/// A checkpoint with what `change` makes of its pieces, in its place. All its checksums are right.
+/// Replaces a checkpoint by one with changed pieces. All its checksums are right.
 fn forge(place: &Place, change: Forge<'_>) {
     let recording = Recording::open(&place.recording("crash-1")).unwrap();
     let places = Checkpoints::of(&recording, None);
@@ -76,7 +76,7 @@ fn forge(place: &Place, change: Forge<'_>) {
     std::fs::rename(&forged.path, &kept.path).unwrap();
 }
 
-/// Replaces the value of a key, where it comes first in the description.
+/// Replaces the first value of a key in the description.
 fn with_value(pieces: &mut Pieces, key: &str, value: &str) {
     let (_, bytes) = pieces.iter_mut().find(|(name, _)| name.kind == DESCRIPTION).unwrap();
     let text = String::from_utf8(std::mem::take(bytes)).unwrap();
@@ -85,8 +85,8 @@ fn with_value(pieces: &mut Pieces, key: &str, value: &str) {
     *bytes = format!("{before}\"{key}\":{value}{}", &rest[end..]).into_bytes();
 }
 
-/// A recording comes from anywhere, and so does a checkpoint: what makes no sense is not used, and
-/// nothing but that happens.
+/// Checkpoints may come from anywhere, like recordings. One that makes no sense is not used,
+/// without further effect.
 #[test]
 fn forged_checkpoints_are_not_used() {
     needs!("gdb");

@@ -1,11 +1,11 @@
-//! What the kernel knows of a process beside its memory is put back, too.
+//! A checkpoint restores the kernel's state of a process, not only its memory.
 
 use super::cli_support::Place;
 use super::cli_support::debugging::{compile, gdb, in_order, record};
 use super::{both, same};
 use retake_testing::needs;
 
-/// Installs a filter for one system call, and computes before and after.
+/// Installs a filter for one system call. Makes that call before and after.
 const FILTERED: &str = r#"
 #include <errno.h>
 #include <linux/filter.h>
@@ -39,8 +39,8 @@ int main(void)
 }
 "#;
 
-/// Filters lie in memory that all processes of a session share: a place before them has none of
-/// them, whichever way it is come to.
+/// Filters are in memory that all processes of a session share. At a place before them they are not
+/// in force, whichever way the debugger gets there.
 #[test]
 fn filters_of_system_calls_come_and_go() {
     needs!("gdb");
@@ -70,8 +70,8 @@ fn filters_of_system_calls_come_and_go() {
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event 150"), "{used}");
 }
 
-/// Guards, sealed memory and a stack that grows: what the kernel knows of mappings beside what they
-/// show. Older kernels refuse the first two.
+/// Has guard pages, sealed memory and a growing stack: properties of mappings that their listing
+/// does not show. Older kernels refuse the first two.
 const NATURES: &str = r#"
 #define _GNU_SOURCE
 #include <setjmp.h>

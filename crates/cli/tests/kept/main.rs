@@ -1,5 +1,5 @@
-//! Checkpoints that outlive the session: `retake checkpoint`, and those that are left and used by
-//! themselves.
+//! Checkpoints that outlive the session: those of `retake checkpoint`, and those that sessions
+//! leave and use automatically.
 
 #[path = "../cli_support/mod.rs"]
 mod cli_support;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Three threads that compute, allocate and print, and take turns.
+/// Three threads that compute, allocate and print in turns.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// Computes, maps a file and changes what it shows, ends by a signal.
+/// Computes, maps a file and changes the mapped data. A signal ends it.
 const CRASH: &str = r#"
 #include <fcntl.h>
 #include <signal.h>
@@ -104,10 +104,10 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// All that can be compared of a place.
+/// The commands that show the comparable state of a place.
 const STATE: [&str; 4] = ["monitor when", "monitor hash", "info threads", "backtrace 4"];
 
-/// The commands, with [`STATE`] behind each that goes somewhere.
+/// The commands, with [`STATE`] after each one that moves.
 fn with_states(commands: &[&str]) -> Vec<String> {
     let is_going =
         |command: &&&str| !command.starts_with("break") && !command.starts_with("delete");
@@ -118,7 +118,7 @@ fn with_states(commands: &[&str]) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-/// What gdb prints when nothing kept is used, and when what there is is: without where it began.
+/// The output of gdb without kept checkpoints, and with them.
 fn both(place: &Place, options: &[&str], commands: &[&str]) -> (String, String) {
     let commands = with_states(commands);
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
@@ -126,11 +126,12 @@ fn both(place: &Place, options: &[&str], commands: &[&str]) -> (String, String) 
     (plain, gdb(place, options, &commands))
 }
 
-/// Both must be the same, but for where it began; that.
+/// Checks that both outputs are the same, except for where they began. Returns that line of the
+/// second.
 fn same(plain: &str, kept: &str) -> String {
     let (begun, rest): (Vec<&str>, Vec<&str>) =
         kept.lines().partition(|line| line.starts_with("retake: begins"));
-    // Whether a session leaves a checkpoint depends on how long it took to get there.
+    // A session leaves a checkpoint only if it took long to get there.
     let is_of_the_place = |line: &&str| !line.starts_with("retake: kept a checkpoint");
     let rest: Vec<&str> = rest.into_iter().filter(is_of_the_place).collect();
     let plain: Vec<&str> = plain.trim_end_matches('\n').lines().filter(is_of_the_place).collect();
@@ -142,7 +143,7 @@ fn list(place: &Place) -> Vec<Value> {
     place.run_json(&["checkpoint", "--list", "--json"]).as_array().unwrap().clone()
 }
 
-/// A place a little behind a kept checkpoint.
+/// A place some events after a kept checkpoint.
 fn behind(kept: &Value, events: u64) -> String {
     let summary = &kept["summary"];
     format!("{}:{}", summary["thread"], summary["events"].as_u64().unwrap() + events)
@@ -161,12 +162,12 @@ fn threads_are_what_they_were() {
     let printed = place.run_well(&["checkpoint", "--every", "0.05"]);
     let kept = list(&place);
     assert!(kept.len() >= 2 && printed.lines().count() == kept.len(), "{printed}");
-    // At the end: begins at the last of them, and goes back to the one before and the beginning.
+    // Begins at the last checkpoint, and goes back to the one before and to the beginning.
     let commands =
         ["reverse-stepi", "break done", "reverse-continue", "delete", "seek begin", "stepi 5"];
     let (plain, used) = both(&place, &["--at", "exit"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint"), "{used}");
-    // Right behind one of them, on to the end, and before it.
+    // Begins right after a checkpoint, and goes to the end and to places before it.
     let middle = &kept[kept.len() / 2];
     let (at, seek) = (behind(middle, 9), format!("seek {}", behind(middle, 9)));
     let commands = [
@@ -191,7 +192,7 @@ fn a_crash_is_opened_at_once() {
     record(&place, &[&program]);
     let said = place.run_well(&["checkpoint", "--at", "crash"]);
     assert!(said.contains("checkpoint 1: ") && said.contains(", the end, after"), "{said}");
-    // It is there already.
+    // The checkpoint exists already.
     let again = place.run(&["checkpoint", "--at", "exit"]);
     assert!(
         again.stdout.contains("checkpoint 1: ") && again.stderr.contains("begins at checkpoint 1"),
@@ -212,7 +213,7 @@ fn a_crash_is_opened_at_once() {
     let (plain, used) = both(&place, &["--at", "crash"], &commands);
     in_order(&plain, &["= 40", "step (i=399)", "= 30"]);
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event"), "{used}");
-    // Those on the way serve too.
+    // Earlier checkpoints are used, too.
     place.run_well(&["checkpoint", "--at", "200"]);
     let (plain, used) =
         both(&place, &["--at", "250"], &["stepi 3", "reverse-stepi", "seek 180", "seek crash"]);
@@ -246,7 +247,7 @@ fn they_are_left_and_used_by_themselves() {
         second.lines().find(|line| line.len() == 16)
     );
     assert_eq!(list(&place).len(), kept.len());
-    // Those that nobody asked for are few.
+    // The number of automatic checkpoints is limited.
     for event in 100..115 {
         gdb(&place, &["--at", &event.to_string(), "--checkpoint-after", "0"], &[]);
     }
@@ -273,7 +274,7 @@ fn they_come_and_go_with_the_recording() {
     assert_eq!(numbers, [1, 3]);
     place.run_badly(&["checkpoint", "--delete", "2"], 125, &["there is no checkpoint 2", "--list"]);
     place.run_badly(&["checkpoint"], 125, &["--at PLACE"]);
-    // A packed recording has none, and gets its own elsewhere.
+    // A packed recording contains no checkpoints. Its own are kept elsewhere.
     place.run_well(&["pack", "-o", "packed.retake"]);
     assert_eq!(
         place
@@ -295,7 +296,8 @@ fn they_come_and_go_with_the_recording() {
     assert!(place.recordings().is_empty(), "{:?}", place.recordings());
 }
 
-/// What was kept is of one program of a process; from there it goes on to the next.
+/// A checkpoint belongs to one program of a process. From there the replay goes on to the next
+/// program.
 #[test]
 fn the_way_leads_on_over_an_exec() {
     needs!("gdb");
@@ -320,7 +322,7 @@ fn the_way_leads_on_over_an_exec() {
     let (plain, used) = both(&place, &["-p", "sh", "--at", "1600"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint 1: event 1500"), "{used}");
     in_order(&plain, &["Catchpoint", "from the shell"]);
-    // It is no help for the other program.
+    // The checkpoint is not used for the other program.
     assert!(!gdb(&place, &["--at", "crash"], &[]).contains("begins at"));
 }
 
@@ -356,8 +358,8 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     let commands = ["monitor output", "reverse-stepi", "stepi", "seek begin", "seek exit"];
     let (plain, used) = both(&place, &["--at", "exit"], &commands);
     assert!(same(&plain, &used).contains("begins at checkpoint"), "{used}");
-    // On a busy machine the first may be where the program begins, on a fast one it may be in a
-    // thread.
+    // On a busy machine the first checkpoint may be at the program's beginning. On a fast machine
+    // it may be in a thread.
     let is_in_midst = |one: &Value| {
         one["after_ms"].as_u64() > Some(20) && one["thread"] == one["pid"] && one["fate"] == "Open"
     };
@@ -374,7 +376,7 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     );
 }
 
-/// Seconds until a debugger stands at the crash.
+/// The seconds until a debugger is at the crash.
 fn seconds_to_open(place: &Place, options: &[&str]) -> f64 {
     let since = Instant::now();
     let ran = place.run_within(

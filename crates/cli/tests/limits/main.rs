@@ -1,5 +1,5 @@
-//! What `docs/LIMITS.md` says of whole programs: which are refused, which lose something, and where
-//! replay tells that it differs.
+//! The limits of whole programs in `docs/LIMITS.md`: which programs are refused, which lose
+//! something, and where replay reports a divergence.
 
 #[path = "../cli_support/mod.rs"]
 mod cli_support;
@@ -16,7 +16,7 @@ use retake_testing::c::compiler;
 use retake_testing::needs;
 use retake_testing::report::{self, Cause};
 
-/// Status of a replay that does something else than the recording says.
+/// The exit status of a replay that diverged.
 const DIVERGED: i32 = 120;
 const PATIENCE: Duration = Duration::from_secs(20);
 const NOBODY: u32 = 65534;
@@ -29,19 +29,19 @@ fn compile(place: &Place, name: &str, source: &str, options: &[&str]) {
     assert!(place.command_of(&compiler(), &arguments).status().unwrap().success());
 }
 
-/// Records a program that must succeed in silence. What it printed.
+/// Records a program that must succeed and report nothing. Returns its output.
 fn record(place: &Place, options: &[&str], program: &str) -> String {
     place.run_well(&[&["record"], options, &["--", program]].concat())
 }
 
-/// Replay notices that it is not what was recorded, and prints nothing of what it cannot know.
+/// Checks that replay reports a divergence, and prints nothing that it cannot know.
 fn replay_diverges(place: &Place, arguments: &[&str]) {
     let ran = place.run(&[&["replay"], arguments].concat());
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(DIVERGED), ""), "{ran:?}");
     assert!(ran.stderr.contains("error: replay diverged"), "{ran:?}");
 }
 
-/// A program of 32 bits that exits with status 7.
+/// A 32-bit program that exits with status 7.
 fn program_of_32_bits() -> Vec<u8> {
     const BASE: u32 = 0x0804_8000;
     const HEADERS: u32 = 52 + 32;
@@ -53,7 +53,8 @@ fn program_of_32_bits() -> Vec<u8> {
         |values: &[u16]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     let words =
         |values: &[u32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-    bytes.extend(halves(&[2, 3])); // an executable, for i386
+    // An executable for i386.
+    bytes.extend(halves(&[2, 3]));
     bytes.extend(words(&[1, BASE + HEADERS, 52, 0, 0]));
     bytes.extend(halves(&[52, 32, 1, 0, 0, 0]));
     bytes.extend(words(&[1, 0, BASE, BASE, size, size, 5, 0x1000]));
@@ -112,7 +113,7 @@ fn set_user_id_programs_run_without_the_privilege() {
     }
 }
 
-/// The bytes of `syscall` are the end of a number that is loaded.
+/// The bytes of the instruction `syscall` are the end of a constant that is loaded.
 const CALL_INSIDE: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -160,7 +161,7 @@ fn random_numbers_in_code_made_at_run_time_are_noticed_at_replay() {
     replay_diverges(&place, &[]);
 }
 
-/// It says when it has mapped the file, and waits for what somebody writes there.
+/// Sets a byte when it has mapped the file, and waits until another process writes there.
 const WATCHES_A_FILE: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -195,7 +196,7 @@ fn what_others_write_to_shared_memory_is_not_seen() {
     replay_diverges(&place, &[]);
 }
 
-/// A child counts in memory that its parent looks at, which has it mapped only to read.
+/// A child counts in memory that its parent maps only for reading.
 const READ_ONLY: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -232,8 +233,7 @@ fn files_on_disk_that_are_mapped_only_to_read_are_not_ordered() {
     replay_diverges(&place, &[]);
 }
 
-/// One thread waits in a read, another one for what comes into the buffer, and counts how often it
-/// looks.
+/// One thread waits in a read. Another one waits for data in the buffer, and counts its looks.
 const WATCHES_A_BUFFER: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -263,8 +263,7 @@ int main(void)
     return 0;
 }"#;
 
-/// It may be as it was; else replay says that it differs, or does not end. It never prints
-/// something else.
+/// Replay may succeed, report a divergence, or not end. It must not print anything else.
 #[test]
 fn a_buffer_that_another_thread_watches_misleads_nobody() {
     needs!("two cores");
@@ -284,7 +283,7 @@ fn a_buffer_that_another_thread_watches_misleads_nobody() {
     assert_eq!(ran.stdout, ended, "{ran:?}");
 }
 
-/// As many files are mapped shared as the first argument says, each for a moment.
+/// Maps files shared, each for a moment. The first argument is their number.
 const MAPS_FILES: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -366,7 +365,7 @@ fn a_number_without_a_call_is_shown() {
     assert_eq!(place.run_well(&["replay"]), "-1 38\n");
 }
 
-/// What is in a folder: names and contents.
+/// The names and contents of the files in the folder.
 fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap());
     let mut found: Vec<_> = entries

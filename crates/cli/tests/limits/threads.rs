@@ -1,4 +1,4 @@
-//! Limits of threads: how many there can be, what reaches them, and who takes turns.
+//! Limits of threads: how many there can be, which signals reach them, and which take turns.
 
 use super::cli_support::{Place, Ran};
 use super::{DIVERGED, PATIENCE, compile, record};
@@ -6,11 +6,10 @@ use retake_testing::needs;
 use retake_testing::report::{self, Cause};
 use std::time::Duration;
 
-/// For thousands of threads, on a machine that is busy.
+/// The time limit for thousands of threads, on a busy machine.
 const LONG: Duration = Duration::from_secs(30 * PATIENCE.as_secs());
 
-/// Makes threads until there are as many as the first argument says, and counts how often there
-/// could be no more for a while.
+/// Makes as many threads as the first argument says. Prints whether it had to wait for room.
 const MAKES_THREADS: &str = r#"
 #include <errno.h>
 #include <pthread.h>
@@ -41,8 +40,8 @@ int main(int count, char **arguments)
     return count - 2;
 }"#;
 
-/// A command in an IPC namespace of its own, where kernel settings have these values: others that
-/// record meanwhile have theirs. `None`: there can be no such namespace.
+/// Runs a command in its own IPC namespace with these kernel settings, which other recordings do
+/// not see. Returns `None` if the namespace cannot be made.
 fn run_with_settings(place: &Place, settings: &[(&str, u64)], words: &[&str]) -> Option<Ran> {
     let settings: String = settings
         .iter()
@@ -66,7 +65,7 @@ fn threads_without_room_fail_until_others_end() {
     needs!("root", "unshare");
     let place = Place::new("limits-threads");
     compile(&place, "makes", MAKES_THREADS, &[]);
-    // Pages of shared memory: enough for a session and some rings.
+    // This many pages of shared memory are enough for a session and some rings.
     let words = [RETAKE, "record", "./makes", "300"];
     let Some(ran) = run_with_settings(&place, &[("shmall", 24_000)], &words) else { return };
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "300 threads, 1\n"), "{ran:?}");
@@ -74,9 +73,9 @@ fn threads_without_room_fail_until_others_end() {
     assert_eq!(place.run_well(&["replay"]), ran.stdout);
 }
 
-/// As many threads at a time as the first argument says, with stacks of so many bytes as the second
-/// one says. With a third one, tells how much address space that takes, and by how much it is
-/// limited.
+/// Has as many threads at a time as the first argument says. The second argument is the size of
+/// their stacks in bytes. With a third one, prints the address space that it has used, and its
+/// limit.
 const MANY_THREADS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -166,7 +165,7 @@ fn three_thousand_threads_at_a_time() {
     records_and_replays_many(3000);
 }
 
-/// `cargo test -p retake --test limits -- --ignored --nocapture twenty`
+/// Run it with `cargo test -p retake --test limits -- --ignored --nocapture twenty`.
 #[test]
 #[ignore = "it takes most of the threads that a machine can have, and minutes"]
 fn twenty_thousand_threads_at_a_time() {
@@ -205,13 +204,13 @@ fn too_few_segments_are_an_error_at_once() {
     assert!(doctor.status != Some(0) && doctor.stdout.contains("kernel.shmmni=4096"), "{doctor:?}");
 }
 
-/// What the program with many threads prints when it is not recorded.
+/// The output of the program with many threads, without a recorder.
 fn many_natively(place: &Place, threads: &str, stack: &str) -> String {
     let output = place.command_of("./many", &[threads, stack, "tell"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a program is told of its address space, in KB, and of its limits, in bytes.
+/// The peak address space of a program in KB, and its limits in bytes.
 fn addresses(printed: &str) -> (u64, &str) {
     let mut lines = printed.lines();
     (lines.next().unwrap().parse().unwrap(), lines.next().unwrap())
@@ -230,7 +229,7 @@ fn limits_of_address_space_are_the_programs() {
     }
 }
 
-/// The recorder has less then, too: 96 MB at least.
+/// The limit holds for the recorder as well, which needs 96 MB at least.
 #[test]
 fn a_recorder_of_little_address_space_makes_do_with_it() {
     let place = Place::new("limits-scarce");
@@ -245,7 +244,7 @@ fn a_recorder_of_little_address_space_makes_do_with_it() {
     }
 }
 
-/// Maps memory until there is no more.
+/// Maps memory until that fails.
 const MAPS_ALL: &str = r#"
 #include <stdio.h>
 #include <sys/mman.h>
@@ -270,7 +269,7 @@ fn a_recorded_program_can_map_as_much_as_natively() {
     let natively = blocks(std::str::from_utf8(&natively).unwrap());
     let recorded = blocks(&record(&place, &[], "./maps"));
     assert!((natively..natively + 5).contains(&recorded), "{recorded} of {natively}");
-    // The same where the recorder has not all addresses itself.
+    // The same must hold if the recorder's own address space is limited.
     let script = "ulimit -v 4000000; exec \"$0\" record ./maps";
     let scarce = place.command_of("sh", &["-c", script, RETAKE]).output().unwrap().stdout;
     let scarce = blocks(std::str::from_utf8(&scarce).unwrap());
@@ -313,12 +312,12 @@ fn under_the_sync_policy_signals_reach_a_thread_that_computes() {
     for _ in 0..3 {
         assert_eq!(record(&place, &["--policy", "sync"], "./interrupted"), "interrupted\n");
     }
-    // Delivered behind the call before, so it went round less often.
+    // Replay delivers the signal right after the previous call, so the loop has fewer rounds.
     let replayed = place.run(&["replay"]);
     assert!(matches!(replayed.status, Some(0 | DIVERGED)), "{replayed:?}");
 }
 
-/// Two processes compute; with an argument, in memory that they share.
+/// Two processes compute: each in its own memory, or with an argument in shared memory.
 const COMPUTES: &str = r#"
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -339,8 +338,7 @@ int main(int count, char **arguments)
     return count > 2;
 }"#;
 
-/// Nothing keeps processes from running in parallel but turns, and only those that share memory
-/// take any.
+/// Processes run in parallel unless they take turns, and only those that share memory do.
 #[test]
 fn processes_that_share_nothing_take_no_turns() {
     let place = Place::new("limits-parallel");

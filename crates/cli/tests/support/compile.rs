@@ -1,8 +1,8 @@
-//! Finding the programs and compiling each once, when the first test needs it.
+//! Finds the programs, and compiles each when the first test needs it.
 //!
-//! The result is kept in the target folder under a hash of everything that went into it, so that a
-//! second run compiles nothing. As tests run on as many threads as there are processors, so do the
-//! compilers.
+//! Executables stay in the target folder, under a hash of everything that affects them, so that a
+//! second run compiles nothing. As many compilers run in parallel as tests, which is one for each
+//! processor.
 
 use retake_testing::c::compiler;
 use std::collections::hash_map::DefaultHasher;
@@ -21,12 +21,12 @@ const FLAGS: [&str; 8] = [
     "-Wall",
     "-Wextra",
     "-Wno-unused-result",
-    // Handing bad addresses and lengths to the kernel is what many programs are for.
+    // Many programs pass bad addresses and lengths to the kernel on purpose.
     "-Wno-nonnull",
     "-Wno-stringop-overflow",
 ];
 
-/// One test program.
+/// A test program.
 #[derive(Debug)]
 pub struct Program {
     pub name: String,
@@ -35,10 +35,11 @@ pub struct Program {
     compiled: OnceLock<Result<PathBuf, String>>,
 }
 
-/// Reads all programs in a folder, in the order of their names.
+/// Reads all programs in a folder, sorted by name.
 ///
 /// # Errors
-/// A message, if the folder cannot be read, has no programs, or one of them has a wrong directive.
+/// A message, if the folder cannot be read, contains no programs, or contains one with a wrong
+/// directive.
 pub fn find_programs(folder: &Path) -> Result<Vec<Program>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut programs = Vec::new();
@@ -65,7 +66,7 @@ fn read_program(source: PathBuf) -> Result<Program, String> {
 }
 
 impl Program {
-    /// The path of the executable, compiled now if it is not there yet.
+    /// The path of the executable. Compiles the program if that has not been done.
     ///
     /// # Errors
     /// What the compiler printed.
@@ -82,8 +83,8 @@ impl Program {
             return Ok(executable);
         }
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // Compiled under another name first: an interrupted run must not leave half an executable
-        // behind.
+        // Compiled under another name first, so that an interrupted run leaves no incomplete
+        // executable.
         let unfinished = folder.join(format!("unfinished-{}", std::process::id()));
         let compiler = &self.directives.compiler;
         let output = Command::new(compiler)

@@ -18,8 +18,8 @@
 //! | `calls` | `same`: every run makes the same calls; `varies` | as `output`, but `varies` with `-pthread` |
 //! | `group` | the kind shown beside the test's name | none |
 //!
-//! Other comments there are prose; one that begins with a lower-case word and a colon is taken for
-//! a directive that somebody misspelt.
+//! Other comments there are prose. One that begins with a lower-case word and a colon counts as a
+//! misspelt directive.
 
 use regex_lite::{Regex, RegexBuilder};
 use retake_testing::c::compiler;
@@ -40,7 +40,7 @@ pub struct Directives {
     pub stdout: Vec<Regex>,
     pub stderr: Vec<Regex>,
     pub same_output: bool,
-    /// `None`: as the output, but for programs with threads.
+    /// If absent, the calls are the same where the output is, except for programs with threads.
     pub same_calls: Option<bool>,
     pub group: String,
 }
@@ -74,7 +74,7 @@ impl Directives {
 
 /// Reads the directives of a source file.
 ///
-/// # Errors
+/// A message with the line number, if a key or value is unknown.
 /// A message naming the line, for a key or value that is not known.
 pub fn parse(source: &str) -> Result<Directives, String> {
     let mut directives = Directives::default();
@@ -151,7 +151,8 @@ fn expression(value: &str) -> Result<Regex, String> {
     RegexBuilder::new(value).multi_line(true).build().map_err(|error| format!("{value}: {error}"))
 }
 
-/// The number of a signal on x86-64; `RTMIN` is the first one the C library leaves to programs.
+/// The number of a signal on x86-64. `RTMIN` is the first signal that the C library leaves to
+/// programs.
 fn signal_number(name: &str) -> Result<i32, String> {
     const NAMES: [(&str, i32); 14] = [
         ("HUP", 1),

@@ -1,10 +1,10 @@
-//! Scratch folders: one for the whole run, one in it for each test.
+//! Scratch folders: one for the whole run, and one for each test inside it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of a whole run, removed by [`Folders::remove`].
+/// The folder of the whole run. [`Folders::remove`] removes it.
 #[derive(Debug)]
 pub struct Folders {
     root: PathBuf,
@@ -12,12 +12,11 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Makes the run's folder below `parent`, with a home folder that all its tests share (the
-    /// store of file contents is there, so that the C library is stored once and not for every
-    /// test).
+    /// Creates the run's folder below `parent`. All its tests share one home folder. It contains
+    /// the store of file contents, so that the C library is stored only once.
     ///
     /// # Errors
-    /// If a folder cannot be made.
+    /// A folder cannot be created.
     pub fn create(parent: &Path) -> io::Result<Self> {
         let root = parent.join(format!("programs-run-{}", std::process::id()));
         fs::create_dir_all(root.join("home"))?;
@@ -25,22 +24,22 @@ impl Folders {
         Ok(Self { root, keep })
     }
 
-    /// The home folder of everything that runs.
+    /// The home folder of all commands.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// Makes a folder for one test, removed when the guard goes.
+    /// Creates a folder for one test. It is removed when the guard is dropped.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// The folder cannot be created.
     pub fn for_test(&self, name: &str) -> io::Result<TestFolder> {
         let path = self.root.join(name.replace('/', "-"));
         fs::create_dir_all(&path)?;
         Ok(TestFolder { path, keep: self.keep })
     }
 
-    /// Removes everything the run has made, or says where it is.
+    /// Removes everything that the run has made, or prints where it is.
     pub fn remove(&self) {
         if self.keep {
             eprintln!("folders are kept in {}", self.root.display());
@@ -58,17 +57,17 @@ pub struct TestFolder {
 }
 
 impl TestFolder {
-    /// A new empty folder in this one.
+    /// Creates an empty folder in this one.
     ///
     /// # Errors
-    /// If it cannot be made or is there already.
+    /// The folder cannot be created, or exists already.
     pub fn inner(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         fs::create_dir(&path)?;
         Ok(path)
     }
 
-    /// A path in this folder where nothing is yet.
+    /// A path in this folder at which nothing exists yet.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -77,7 +76,7 @@ impl TestFolder {
 impl Drop for TestFolder {
     fn drop(&mut self) {
         if !self.keep {
-            // A leftover is reported when the whole run's folder is removed.
+            // A leftover is reported when the folder of the whole run is removed.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! The modes a program is tested in, and what each demands.
+//! The modes in which a program is tested, and what each demands.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use super::run::{self, Outcome, Surroundings, excerpt};
 /// A way to run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Without Retake: proves that the program itself is right.
+    /// Without Retake. It proves that the program itself is right.
     Native,
-    /// Recorded: the same status and, where every run prints the same, the same output.
+    /// Recorded. The status must be the same, and the output too if every run prints the same.
     Record,
-    /// Recorded once and replayed twice: the same status and output as in the recording.
+    /// Recorded once and replayed twice. Status and output must be those of the recording.
     Replay,
-    /// As `Replay`, with every system call taking the slow path.
+    /// As `Replay`, but every system call takes the slow path.
     Slow,
-    /// Traced: as natively, and its beginning and its end are in the trace; where every run makes
-    /// the same calls, so is each of them, as often as in a recording.
+    /// Traced. It ends as natively, and the trace has its beginning and its end. If every run makes
+    /// the same calls, the trace has each as often as a recording.
     Trace,
 }
 
@@ -40,7 +40,7 @@ impl Mode {
     }
 }
 
-/// One program being tested in one mode.
+/// A program in one mode.
 struct Test<'run> {
     program: &'run Program,
     executable: PathBuf,
@@ -51,7 +51,7 @@ struct Test<'run> {
 /// Runs a program in a mode.
 ///
 /// # Errors
-/// A message that says what differs from what the program's directives demand.
+/// A message about a difference from the program's directives.
 pub fn check(program: &Program, mode: Mode, folders: &Folders) -> Result<(), String> {
     let folder = folders
         .for_test(&format!("{}/{}", mode.name(), program.name))
@@ -113,7 +113,7 @@ impl Test<'_> {
         if self.program.directives.makes_same_calls() { self.demand_calls(&text) } else { Ok(()) }
     }
 
-    /// Every call that a recording has is in the trace, as often, and no other.
+    /// Checks that the trace has the same calls as a recording, each equally often.
     fn demand_calls(&self, trace: &str) -> Result<(), String> {
         self.record(&[])?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
@@ -128,7 +128,7 @@ impl Test<'_> {
         let mut traced: BTreeMap<&str, u64> = BTreeMap::new();
         trace.lines().filter_map(begun_call).for_each(|name| *traced.entry(name).or_default() += 1);
         for counts in [&mut recorded, &mut traced] {
-            // A recording has events of other kinds for ends and programs.
+            // A recording has events of other kinds for exits and executed programs.
             counts.retain(|name, _| !["exit", "exit_group", "execve", "execveat"].contains(name));
         }
         if recorded == traced {
@@ -156,7 +156,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Records the program and checks it as a native run would be.
+    /// Records the program, and checks the result like that of a native run.
     fn record(&self, options: &[&str]) -> Result<Outcome, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_retake"));
         command.arg("record").arg("-o").arg(self.recording()).arg("--check=full").args(options);
@@ -170,8 +170,8 @@ impl Test<'_> {
         self.folder.path_of("recording")
     }
 
-    /// Runs a command in a working folder of its own. A replay gets an empty one: whatever it seems
-    /// to read there must come from the recording. So must its input.
+    /// Runs a command in its own working folder. A replay gets an empty folder and no input: all
+    /// that it reads must come from the recording.
     fn run(&self, name: &str, command: Command) -> Result<Outcome, String> {
         let is_replay = name.starts_with("replay");
         let surroundings = Surroundings {
@@ -183,8 +183,8 @@ impl Test<'_> {
             home: self.home.clone(),
             stdin: if is_replay { "" } else { &self.program.directives.stdin },
         };
-        // Whoever started the tests may ignore signals, as nohup does, and then so would the
-        // program.
+        // The tests may run with ignored signals, for example under nohup. The program would
+        // inherit that.
         let mut without_ignored = Command::new("env");
         without_ignored.arg("--default-signal").arg(command.get_program()).args(command.get_args());
         run::run(without_ignored, &surroundings)
@@ -212,7 +212,7 @@ impl Test<'_> {
     }
 }
 
-/// Without what the recorder told its user meanwhile.
+/// The text without the recorder's messages to its user.
 fn without_notices(text: &[u8]) -> Vec<u8> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     lines.filter(|line| !line.starts_with(b"retake: runtime: ")).flatten().copied().collect()
@@ -236,7 +236,8 @@ fn demand_same_output(expected: &Outcome, actual: &Outcome, what: &str) -> Resul
     Ok(())
 }
 
-/// The call that begins in a line of a trace; `None` for signals, ends, and second parts of lines.
+/// The name of the call that begins in a line of a trace; `None` for signals, ends, and second
+/// parts of calls.
 fn begun_call(line: &str) -> Option<&str> {
     let line = line
         .strip_prefix("[pid")
@@ -249,7 +250,7 @@ fn begun_call(line: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// The first byte at which two outputs differ, or where the shorter one ends.
+/// The index of the first byte at which two outputs differ. That may be the end of the shorter one.
 fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
     if left == right {
         return None;

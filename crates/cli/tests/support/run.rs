@@ -1,8 +1,6 @@
-//! Running one command with a time limit, in a process group of its own, and collecting what it
-//! printed.
+//! Runs one command with a time limit, in its own process group, and collects its output.
 //!
-//! Output goes to files, not pipes: a descendant that outlives the command would hold a pipe open
-//! for ever.
+//! Output goes to files. A descendant that outlives the command would keep a pipe open.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -13,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long one command may take.
+/// The time limit of one command.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// How much of a failed command's output goes into the message, in bytes per stream.
+/// The number of bytes of each stream that a message shows of a failed command.
 const SHOWN_BYTES: usize = 3000;
 
 /// How a command ended.
@@ -37,8 +35,8 @@ impl fmt::Display for Ending {
 }
 
 impl Ending {
-    /// Whether a tool that ran a program ended as the program did: a death by signal may be passed
-    /// on as such or in the way of shells, as status 128 and the signal's number.
+    /// Whether a tool that ran a program ended as the program did. It may pass on a death by signal
+    /// as such, or as a shell does: as status 128 plus the signal's number.
     pub fn passes_on(self, program: Self) -> bool {
         match (self, program) {
             (Self::Exited(status), Self::Killed(signal)) => status == 128 + signal,
@@ -47,7 +45,7 @@ impl Ending {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Outcome {
     pub ending: Ending,
@@ -57,7 +55,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The command, its ending and the beginning of what it printed.
+    /// The command, how it ended, and the beginning of its output.
     pub fn describe(&self) -> String {
         format!(
             "{}\nended with {}\n{}{}",
@@ -69,12 +67,12 @@ impl Outcome {
     }
 }
 
-/// Where a command runs, and what it reads.
+/// The folders and the input of a command.
 #[derive(Debug)]
 pub struct Surroundings<'run> {
-    /// The working folder, which the caller has made.
+    /// The working folder, which must exist.
     pub folder: PathBuf,
-    /// Where the files of the command's streams go: their names begin with this path.
+    /// The beginning of the paths of the files for output.
     pub streams: PathBuf,
     /// The home folder.
     pub home: PathBuf,
@@ -82,10 +80,10 @@ pub struct Surroundings<'run> {
     pub stdin: &'run str,
 }
 
-/// Runs a command to its end, or kills its process group when the time is up.
+/// Runs a command to its end. Kills its process group after the time limit.
 ///
 /// # Errors
-/// A message with what was printed, if the time was up or the command cannot be run.
+/// A message with the output, if the time limit was reached or the command cannot be run.
 pub fn run(mut command: Command, surroundings: &Surroundings<'_>) -> Result<Outcome, String> {
     let shown = format!("{command:?}");
     let failed = |error: std::io::Error| format!("{shown}: {error}");
@@ -121,12 +119,13 @@ fn stream_path(streams: &Path, name: &str) -> PathBuf {
     path.into()
 }
 
-/// Appending, so that processes that opened the stream anew do not overwrite each other.
+/// Opens a file for appending, so that processes that open the stream again do not overwrite each
+/// other's output.
 fn appending(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Waits for the end; `None` if the deadline came first and the group was killed.
+/// Waits for the end. Returns `None` if the deadline came first, and the group was killed.
 fn wait_until(child: &mut Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
     let mut pause = Duration::from_micros(500);
     loop {
@@ -135,7 +134,7 @@ fn wait_until(child: &mut Child, deadline: Instant) -> std::io::Result<Option<Ex
         }
         if Instant::now() >= deadline {
             let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            // The child is not reaped yet, so its number cannot be anybody else's.
+            // The child is not reaped yet, so its number cannot belong to another process.
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -154,7 +153,7 @@ fn ending_of(status: ExitStatus) -> Ending {
     }
 }
 
-/// The beginning of a stream, indented, for a message.
+/// The beginning of a stream, indented for a message.
 pub fn excerpt(name: &str, bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return format!("{name}: empty\n");

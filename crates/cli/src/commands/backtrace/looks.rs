@@ -1,4 +1,4 @@
-//! What gdb sees on a replay.
+//! Runs gdb on a replay, and reads what it sees.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use crate::scratch::Scratch;
 pub struct Looks<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// Where else than at the end.
+    /// The place to look at; without it, the end.
     pub at: Option<Destination>,
     /// The debugger.
     pub gdb: &'a Path,
@@ -26,17 +26,17 @@ pub struct Looks<'a> {
     pub wants_waits: bool,
 }
 
-/// What there is to see of a process.
+/// What gdb saw in a process.
 pub struct Seen {
     /// Its threads, the current one first.
     pub threads: Vec<Thread>,
     /// What they wait for.
     pub waits: Vec<Wait>,
-    /// The process, with each of its threads.
+    /// The process number, with the number of each of its threads.
     pub known: Vec<Known>,
 }
 
-/// What the script writes.
+/// The file that the script writes.
 #[derive(Debug, Deserialize)]
 struct Written {
     threads: Vec<Thread>,
@@ -44,10 +44,10 @@ struct Written {
 }
 
 impl Looks<'_> {
-    /// Replays a process, and looks.
+    /// Replays a process to the place, and lets gdb look at it.
     ///
     /// # Errors
-    /// It cannot be replayed here; there is no gdb that could look.
+    /// The process cannot be replayed here, or no suitable gdb is installed.
     pub fn at(&self, target: Target) -> Result<Seen> {
         check_replayable(self.recording.metadata())?;
         let found = gdb::find(self.gdb)?;

@@ -1,4 +1,4 @@
-//! What `retake backtrace` tells, as data.
+//! The report of `retake backtrace`, as data.
 
 use retake_debug::{Crash, EndedOutside, Known, Told, Wait};
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,27 @@ use crate::json_event::JsonEvent;
 use crate::processes::Process;
 use crate::text;
 
-/// Everything.
+/// The whole report.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Path of the recording.
     pub recording: String,
-    /// What was recorded.
+    /// The recorded command.
     pub command: Vec<String>,
-    /// Null if nothing crashed.
+    /// The crash; null if nothing crashed.
     pub crash: Option<CrashReport>,
-    /// Processes that somebody outside of the recording ended; only if nothing crashed.
+    /// Processes that were ended from outside of the recording; only if nothing crashed.
     pub ended: Vec<EndedReport>,
-    /// The threads of the process, the one that crashed first.
+    /// The threads of the process, the crashed one first.
     pub threads: Vec<Thread>,
-    /// Why they are not there, if they should be.
+    /// Why the threads are missing, if there should be some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_threads: Option<String>,
-    /// What threads waited for, where they were ended, or at the place that was asked for.
+    /// What threads waited for when they were ended, or at the place that the user named.
     pub waits: Vec<Wait>,
-    /// Which of them waited for each other, in words.
+    /// The threads that waited for each other, in words.
     pub deadlocks: Vec<String>,
-    /// All of that in words.
+    /// The waits and deadlocks in words.
     #[serde(skip)]
     pub told: Vec<String>,
     /// The last events of the thread that crashed.
@@ -37,7 +37,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The file and line of the user's own code that it is about.
+    /// The file and line of the innermost frame that is the user's own code.
     pub fn own_frame(&self) -> Option<(&str, u32)> {
         let ended = self.ended.iter().flat_map(|ended| &ended.threads);
         let thread = self.threads.iter().chain(ended).find(|thread| thread.current)?;
@@ -46,7 +46,7 @@ impl Report {
         own.and_then(|frame| Some((frame.file.as_deref()?, frame.line?))).or(script)
     }
 
-    /// Takes in what threads wait for. `known`: all threads that were looked at.
+    /// Adds what threads wait for. `known` has all threads that were looked at.
     pub fn tell(&mut self, waits: Vec<Wait>, known: &[Known]) {
         let told = Told::new(&waits, known);
         (self.deadlocks, self.told) = (told.deadlocks(), told.lines());
@@ -54,21 +54,21 @@ impl Report {
     }
 }
 
-/// A process that did not end by itself.
+/// A process that was ended from outside, or had not ended.
 #[derive(Debug, Serialize)]
 pub struct EndedReport {
     /// Its number while recording.
     pub pid: i32,
     /// The program it ran.
     pub program: Option<String>,
-    /// `SIGTERM`; null if the recording has no end of it.
+    /// The signal, such as `SIGTERM`; null if the recording does not contain the end.
     pub signal: Option<String>,
-    /// Its threads, as they were then.
+    /// Its threads at that time.
     pub threads: Vec<Thread>,
 }
 
 impl EndedReport {
-    /// Of one of these processes.
+    /// The report on one of these processes, without its threads.
     pub fn new(ended: &EndedOutside, processes: &[Process]) -> Self {
         let process = processes.iter().find(|process| process.pid == ended.pid);
         Self {
@@ -79,7 +79,7 @@ impl EndedReport {
         }
     }
 
-    /// All of it in words.
+    /// How the process ended, in words.
     pub fn text(&self) -> String {
         match &self.signal {
             Some(signal) => format!("ended by {signal} from outside"),
@@ -97,20 +97,20 @@ pub struct CrashReport {
     pub tid: i32,
     /// The program it ran.
     pub program: Option<String>,
-    /// `SIGSEGV`.
+    /// The signal, such as `SIGSEGV`.
     pub signal: String,
-    /// `SEGV_MAPERR`.
+    /// The signal's code, such as `SEGV_MAPERR`.
     pub code: String,
-    /// The address it is about, as hexadecimal text.
+    /// The address that the signal reports, as hexadecimal text.
     pub address: Option<String>,
     /// The number of the event in the thread's stream.
     pub event: u64,
-    /// All of it in words.
+    /// The crash in words.
     pub text: String,
 }
 
 impl CrashReport {
-    /// Of a crash in one of these processes.
+    /// The report on a crash of one of these processes.
     pub fn new(crash: &Crash, processes: &[Process]) -> Self {
         let process = processes.iter().find(|process| process.pid == crash.pid);
         Self {
@@ -126,54 +126,54 @@ impl CrashReport {
     }
 }
 
-/// A thread and its stack, as gdb tells of it.
+/// A thread and its stack, as gdb reports them.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Thread {
     /// Its number while recording.
     pub tid: i64,
     /// Its name, if it has one.
     pub name: Option<String>,
-    /// Whether it is the one that the stop is about.
+    /// Whether the stop is about this thread.
     pub current: bool,
-    /// The innermost one first.
+    /// Its frames, the innermost first.
     pub frames: Vec<Frame>,
-    /// Whether there are more.
+    /// Whether it has more frames than these.
     pub more_frames: bool,
-    /// Where it is in its script, if that is Python: the innermost one first.
+    /// The frames of its Python script, if it runs one, the innermost first.
     pub python: Vec<Script>,
 }
 
-/// A call of a function of a script.
+/// A frame of a script.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Script {
-    /// Its name.
+    /// The function's name.
     pub function: String,
     /// The script.
     pub file: String,
-    /// Line in it.
+    /// The line in the script.
     pub line: Option<u32>,
 }
 
-/// A call of a function.
+/// A frame of the stack.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Frame {
-    /// 0 for the innermost.
+    /// Its number, 0 for the innermost.
     pub level: u32,
-    /// Its name, if there are symbols.
+    /// The function's name, if there are symbols.
     pub function: Option<String>,
-    /// Where in it.
+    /// The program counter.
     pub address: String,
-    /// Source file, if there is debug information.
+    /// The source file, if there is debug information.
     pub file: Option<String>,
-    /// Line in it.
+    /// The line in the source file.
     pub line: Option<u32>,
-    /// The library it is in, if it is in one.
+    /// The library that contains the function, if any.
     pub library: Option<String>,
-    /// What it was called with.
+    /// The function's arguments.
     pub arguments: Vec<Variable>,
-    /// Its variables, the innermost first.
+    /// The function's variables, those of the innermost block first.
     pub locals: Vec<Variable>,
-    /// Whether it is the user's code, not that of a library of the system or the language.
+    /// Whether it is the user's code: not in a library of the system or the language.
     pub own: bool,
 }
 
@@ -182,6 +182,6 @@ pub struct Frame {
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// As gdb shows it.
+    /// Its value as gdb shows it.
     pub value: String,
 }

@@ -1,4 +1,4 @@
-//! What `retake backtrace` tells, for people.
+//! The report of `retake backtrace`, for people.
 
 use super::report::{Frame, Report, Script, Thread, Variable};
 use crate::commands::ps;
@@ -7,12 +7,12 @@ use crate::output::{Output, Style};
 use crate::processes::{self, End};
 use crate::text::{self, harmless};
 
-/// What gdb says of a variable that is nowhere.
+/// gdb's text for the value of a variable that is in no register or memory.
 const OPTIMIZED_OUT: &str = "<optimized out>";
-/// Frames of other threads that are shown at least, on one line.
+/// The least number of frames that are shown of other threads, on one line.
 const FRAMES_OF_OTHERS: usize = 4;
 
-/// Prints all of it.
+/// Prints the report.
 pub fn print(report: &Report, output: &mut Output) -> Result<()> {
     let Report { crash, threads, events, .. } = report;
     match crash {
@@ -53,7 +53,7 @@ pub fn print(report: &Report, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Whose threads follow, and how it ended.
+/// Names the process whose threads follow, and says how it ended.
 fn print_process(report: &Report, output: &mut Output) -> Result<()> {
     let Some(thread) = report.threads.first() else { return Ok(()) };
     let is_of = |one: &&processes::Process| {
@@ -112,7 +112,7 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
                 stack.join(" < ")
             ))?;
         }
-        // Never without the user's own code, if there is any of it.
+        // The user's own code is always shown, if there is any.
         let own = thread.frames.iter().position(|frame| frame.own).map_or(0, |index| index + 1);
         let shown = own.max(FRAMES_OF_OTHERS);
         let stack: Vec<String> = thread.frames.iter().take(shown).map(short).collect();

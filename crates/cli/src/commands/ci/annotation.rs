@@ -1,15 +1,16 @@
-//! Annotations as GitHub reads them from the output of a step.
+//! Annotations in the form that GitHub reads from the output of a step.
 
 /// A line of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Its file.
+    /// The path of the file.
     pub file: String,
-    /// Its number.
+    /// The number of the line.
     pub line: u32,
 }
 
-/// `::error file=queue.c,line=7,title=retake::...`; a warning if another attempt follows.
+/// The annotation, such as `::error file=queue.c,line=7,title=retake::...`. It is a warning if
+/// another attempt follows.
 pub fn line(is_final: bool, place: Option<&Place>, message: &str) -> String {
     let kind = if is_final { "error" } else { "warning" };
     let at = place.map_or_else(String::new, |Place { file, line }| {
@@ -18,7 +19,7 @@ pub fn line(is_final: bool, place: Option<&Place>, message: &str) -> String {
     format!("::{kind} {at}title=retake::{}", escaped(message, false))
 }
 
-/// What would end the line, or a property, is written in hexadecimal.
+/// The text with hexadecimal escapes for characters that would end the line or a property.
 fn escaped(text: &str, is_property: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! A run that failed, and what there is to say of it.
+//! A run that failed, and the report on it.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -17,22 +17,22 @@ use crate::text;
 /// Exit status: the command was ended because its time was up.
 const STATUS_TIMED_OUT: i32 = 124;
 
-/// What there is to say.
+/// A failed run.
 pub struct Failed {
     /// The command.
     name: String,
-    /// How it ended, in words.
+    /// How the command ended, in words.
     pub how: String,
     /// The packed recording.
     pub packed: PathBuf,
     /// The backtrace, for people.
     pub backtrace: String,
-    /// Where in the source it was.
+    /// The source line of the failure.
     place: Option<Place>,
 }
 
 impl Failed {
-    /// Of a run that ended so, with this recording and what a debugger saw in it.
+    /// A failed run with its exit status, its packed recording, and the report of the debugger.
     pub fn new(name: String, status: ExitStatus, packed: PathBuf, report: Result<Report>) -> Self {
         let (backtrace, place) = match &report {
             Ok(report) => (
@@ -44,12 +44,13 @@ impl Failed {
         Self { name, how: how(status), packed, backtrace, place }
     }
 
-    /// The one command that opens it.
+    /// The command that opens the recording.
     pub fn command(&self) -> String {
         format!("retake debug {}", text::quoted(&self.packed.to_string_lossy()))
     }
 
-    /// Tells users, and GitHub where it runs this; `is_final`: there is no further attempt.
+    /// Reports the failure to the user, and to GitHub if that runs this process. `is_final`: no
+    /// further attempt follows.
     pub fn tell(&mut self, is_final: bool) {
         retake_kernel::tell!("\nretake: {} {}", self.name, self.how);
         let _ = write!(std::io::stderr(), "{}", self.backtrace);
@@ -71,9 +72,9 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// The process that failed: from the first one on, the child that failed as its parent did, the
-/// last of them; else the first that failed at all. `None` if somebody from outside ended it: then
-/// all of them are of interest.
+/// The process that failed. The search begins at the first process and goes on to a child that
+/// failed: the last one with its parent's exit code, else the first one. Returns `None` if
+/// processes were ended from outside: all of them are of interest then.
 pub fn process(recording: &Recording) -> Option<i32> {
     let (all, _) = processes::of_recording(recording, &recordings::dropped(recording));
     if retake_debug::from_outside(recording).is_ok_and(|ended| !ended.is_empty()) {
@@ -104,7 +105,7 @@ fn has_failed(end: End) -> bool {
     matches!(end, End::Exited(status) if status != 0) || matches!(end, End::Killed(_))
 }
 
-/// As shells give it.
+/// The exit code in the form that shells report.
 fn code(end: End) -> Option<i32> {
     match end {
         End::Exited(status) => Some(status),

@@ -1,12 +1,11 @@
-//! A report in the XML that JUnit made common, with the elements of Maven's Surefire for runs that
-//! were repeated.
+//! A report in JUnit's XML, with the elements of Maven's Surefire for repeated runs.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use super::Run;
 
-/// The report on all runs of a command: one test case.
+/// The report on all runs of a command, which are one test case.
 pub fn report(name: &str, runs: &[Run]) -> String {
     let failures = runs.iter().filter(|run| run.has_failed()).count();
     let has_failed = failures == runs.len() && failures > 0;
@@ -45,7 +44,8 @@ pub fn report(name: &str, runs: &[Run]) -> String {
     xml + "    </testcase>\n  </testsuite>\n</testsuites>\n"
 }
 
-/// Text and values of attributes. Control characters have no place in XML.
+/// Escaped text, for elements and attributes. Control characters are invalid in XML, and are
+/// replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

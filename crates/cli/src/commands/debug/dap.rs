@@ -1,4 +1,4 @@
-//! `retake debug --dap`: for editors.
+//! `retake debug --dap`: serves editors.
 
 use std::ffi::OsStr;
 use std::io::{BufReader, stdin, stdout};
@@ -11,13 +11,13 @@ use super::{Options, accept_one, gdb};
 use crate::failure::{Failure, Result};
 use crate::scratch::Scratch;
 
-/// gdb's machine interface, of the version that is understood.
+/// The version of gdb's machine interface that this adapter understands.
 const INTERPRETER: &str = "--interpreter=mi3";
 
-/// Serves one client until it goes.
+/// Serves one client until it disconnects.
 pub fn run(options: &Options) -> Result<()> {
-    // Of replays others take care; what this process leaves behind when it is killed, nobody
-    // removes.
+    // Replays are cleaned up by other processes. No process removes what this one leaves behind
+    // when it is killed.
     let mut scratch = None;
     let mut backend = |launch: &Launch| {
         let command = match &launch.address {
@@ -39,8 +39,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Another of this command, which replays for a gdb. What the launch does not say, our own command
-/// line does.
+/// A second `retake debug`, which replays for a gdb. The options of this process replace what the
+/// launch request leaves open.
 fn replaying(options: &Options, launch: &Launch) -> Result<Command> {
     let own =
         std::env::current_exe().map_err(|error| Failure::system("find", "this program", &error))?;
@@ -64,7 +64,7 @@ fn replaying(options: &Options, launch: &Launch) -> Result<Command> {
     Ok(command)
 }
 
-/// A gdb for what `retake debug --serve` replays.
+/// A gdb that connects to a running `retake debug --serve`.
 fn connected(
     options: &Options,
     launch: &Launch,

@@ -1,5 +1,5 @@
-//! Whether anybody is left who could give commands: an editor that was killed cannot say that it
-//! goes.
+//! Finds out whether the process that gives commands still exists. An editor that was killed cannot
+//! disconnect.
 
 use std::io::stdin;
 use std::os::fd::AsFd;
@@ -13,13 +13,13 @@ pub struct FrontEnd {
 }
 
 impl FrontEnd {
-    /// The process that started us.
+    /// The parent of this process.
     pub fn ours() -> Self {
         Self { parent: parent_id() }
     }
 
-    /// Whether it is gone, and no other process can give commands either. One that leaves commands
-    /// in a file, or gives none, may well end before they are carried out.
+    /// Whether the parent is gone, and standard input is hung up. A parent that leaves commands in
+    /// a file, or gives none, may end before they are executed.
     pub fn is_gone(&self) -> bool {
         parent_id() != self.parent && is_hung_up(stdin().as_fd())
     }

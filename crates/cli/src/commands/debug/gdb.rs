@@ -1,4 +1,4 @@
-//! Running gdb on a session.
+//! Runs gdb on a session.
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::failure::{Failure, Result};
 use crate::find_program;
 use crate::scratch::Scratch;
 
-/// How often we look whether the debugger has come, or has gone.
+/// The time between checks for the debugger's connection or its end.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often we look whether somebody is left who gives it commands.
+/// The time between checks for the process that gives the debugger its commands.
 const LOOK_FOR_FRONT_END_MS: i32 = 250;
-/// Where a script finds the socket to connect to.
+/// The environment variable that tells a script the socket to connect to.
 pub const SOCKET: &str = "RETAKE_SOCKET";
 
-/// What to do without gdb.
+/// How to install gdb.
 pub const HOW_TO_GET: &str = "installing it: apt install gdb, dnf install gdb, pacman -S gdb, \
 zypper install gdb, apk add gdb";
 
-/// The debugger with this name or path.
+/// Finds the debugger with this name or path.
 ///
 /// # Errors
-/// There is none.
+/// There is no such program.
 pub fn find(gdb: &Path) -> Result<PathBuf> {
     find_debugger(
         gdb,
@@ -38,7 +38,8 @@ pub fn find(gdb: &Path) -> Result<PathBuf> {
     )
 }
 
-/// The program with this name or path; if there is none, what to try.
+/// Finds the program with this name or path. If there is none, the error suggests the other two
+/// texts.
 pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Result<PathBuf> {
     let found =
         find_program::find(&[debugger.as_os_str().to_owned()], std::env::var_os("PATH").as_deref());
@@ -50,10 +51,10 @@ pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Resu
     found.map(|found| found.program).map_err(none)
 }
 
-/// gdb, to load a script of ours, which connects it.
+/// A command that runs gdb with a script of ours, which connects to the session.
 ///
 /// # Errors
-/// The script cannot be written, or this gdb runs none.
+/// The script cannot be written, or this gdb cannot run Python.
 pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Command> {
     if !has_python(gdb) {
         let failure = Failure::new(format!(
@@ -69,7 +70,7 @@ pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Comman
     std::fs::write(&path, script)
         .map_err(|error| Failure::system("write", path.display(), &error))?;
     let mut command = Command::new(gdb);
-    // To hash or search large memory takes longer than gdb waits for an answer by itself.
+    // Hashing or searching large memory takes longer than gdb's own time limit.
     command.args(["-q", "-iex", "set remotetimeout 600", "-x"]).arg(path);
     Ok(command)
 }
@@ -79,7 +80,7 @@ fn has_python(gdb: &Path) -> bool {
     output.is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("--without-python"))
 }
 
-/// Where a session waits for its debugger.
+/// The socket on which a session waits for its debugger.
 pub fn socket(scratch: &Scratch) -> PathBuf {
     scratch.path().join("gdb")
 }
@@ -87,7 +88,7 @@ pub fn socket(scratch: &Scratch) -> PathBuf {
 /// Runs the debugger until it ends.
 ///
 /// # Errors
-/// It cannot be run; the replay diverged.
+/// The debugger cannot be run, or the replay diverged.
 pub fn run(
     session: Session,
     command: &mut Command,
@@ -101,13 +102,14 @@ pub fn run(
     let name = command.get_program().to_owned();
     command.env(SOCKET, &socket);
     std::thread::scope(|scope| {
-        // The session waits for all children of this thread, so gdb must be another's.
+        // The session waits for all children of this thread, so another thread must start gdb.
         let gdb = scope.spawn(|| command.spawn().and_then(|gdb| wait(gdb, front_end)));
         let served = match accept(&listener, &gdb) {
             Some(stream) => retake_debug::serve(session, stream),
             None => {
                 drop(session);
-                Ok(()) // it ended without asking for us
+                // gdb ended without connecting.
+                Ok(())
             }
         };
         let ended = gdb
@@ -118,8 +120,8 @@ pub fn run(
     })
 }
 
-/// Waits until gdb has ended. In the midst of a long command it would not notice that nobody is
-/// there for its answer.
+/// Waits until gdb has ended, and kills it when its front end is gone. During a long command, gdb
+/// itself would not notice that.
 fn wait(mut gdb: Child, front_end: &FrontEnd) -> std::io::Result<ExitStatus> {
     let watch = process::watch(gdb.id() as i32)?;
     while !process::ended(&watch, LOOK_FOR_FRONT_END_MS) {

@@ -1,5 +1,5 @@
-//! Running lldb on a session. It speaks gdb's protocol; the commands that it does not know go
-//! through `monitor`.
+//! Runs lldb on a session. lldb speaks gdb's protocol. Commands that it does not know go through
+//! `monitor`.
 
 use std::fmt::Write;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use super::gdb::{find_debugger, socket};
 use crate::failure::{Failure, Result};
 use crate::scratch::Scratch;
 
-/// Commands of ours that lldb passes on as they are. After `seek` and `restart` comes `go`.
+/// Our commands that lldb passes on unchanged. `go` must follow `seek` and `restart`.
 const PASSED_ON: [&str; 11] = [
     "when",
     "elapsed",
@@ -26,16 +26,16 @@ const PASSED_ON: [&str; 11] = [
     "restart",
     "origin",
 ];
-/// Those after which the program is somewhere else.
+/// Our commands that move the program.
 const MOVING: [&str; 2] = ["reverse-continue", "reverse-stepi"];
-/// What comes after one that moves the program: lldb learns of it as of any stop. It must not step
-/// off a breakpoint first.
+/// The commands that follow one that moves the program, so that lldb learns of the move as of any
+/// stop. lldb must not step off a breakpoint first.
 const GO: &str = "breakpoint disable\nprocess continue\nbreakpoint enable\n";
 
-/// The debugger with this name or path.
+/// Finds the debugger with this name or path.
 ///
 /// # Errors
-/// There is none.
+/// There is no such program.
 pub fn find(lldb: &Path) -> Result<PathBuf> {
     find_debugger(
         lldb,
@@ -44,8 +44,8 @@ pub fn find(lldb: &Path) -> Result<PathBuf> {
     )
 }
 
-/// lldb, to load a script of ours, which connects it. It finds the program and what that has loaded
-/// in a tree of links to the recorded files.
+/// A command that runs lldb with a script of ours, which connects to the session. lldb finds the
+/// program and its libraries in a tree of links to the recorded files.
 ///
 /// # Errors
 /// The script cannot be written.
@@ -87,12 +87,12 @@ pub fn with_script(lldb: &Path, session: &Session, scratch: &Scratch) -> Result<
     Ok(command)
 }
 
-/// Has lldb execute a file without a word.
+/// The command with which lldb executes a file silently.
 fn source(path: &Path) -> String {
     format!("command source -s true -e false -c false -- \"{}\"\n", path.display())
 }
 
-/// A command that executes a file, and then shows where the program is.
+/// Defines a command that executes a file silently, and then shows where the program is.
 fn alias(script: &mut String, scratch: &Scratch, name: &str, moved: &Path) -> Result<()> {
     let path = write(scratch, name, &(source(moved) + "frame select 0\n"))?;
     let _ = writeln!(script, "command alias {name} command source -- \"{}\"", path.display());
@@ -106,12 +106,12 @@ fn write(scratch: &Scratch, name: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Makes the tree; the program in it, if it is in the recording. A file that has no place there is
-/// missing, no more.
+/// Makes the tree of links. Returns the link to the program, if the recording contains it. A file
+/// whose link cannot be made is left out.
 fn link_files(session: &Session, root: &Path) -> Option<PathBuf> {
     let mut program = None;
     for (stored, name) in session.loaded_files() {
-        // What the program called its files is not ours to trust.
+        // File names come from the recorded program, and are not trusted.
         let link = root.join(
             name.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect::<PathBuf>(),
         );
@@ -124,7 +124,7 @@ fn link_files(session: &Session, root: &Path) -> Option<PathBuf> {
     program
 }
 
-/// Whether lldb takes a character between double quotes for nothing else.
+/// Whether a character has no special meaning to lldb between double quotes.
 fn means_itself(character: char) -> bool {
     !character.is_control() && !matches!(character, '"' | '\\' | '`')
 }

@@ -1,4 +1,4 @@
-//! `retake ds export`: Parquet files of a DataSeries file.
+//! `retake ds export`: makes Parquet files of a DataSeries file.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub struct Options {
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     text: Vec<String>,
 
-    /// How hard Zstandard compresses, from 1 to 22
+    /// Compression level of Zstandard, from 1 to 22
     #[arg(short, long, value_name = "LEVEL", default_value_t = 3,
         value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
@@ -57,7 +57,7 @@ pub struct Options {
     read: ReadArguments,
 }
 
-/// What went wrong while converting.
+/// The failure of a conversion, as a message for the user.
 pub(super) fn failure(path: &Path, error: retake_dataseries_parquet::Error) -> Failure {
     match error {
         retake_dataseries_parquet::Error::DataSeries(error) => files::failure(path, error),
@@ -65,7 +65,7 @@ pub(super) fn failure(path: &Path, error: retake_dataseries_parquet::Error) -> F
     }
 }
 
-/// Converts, and prints what was made.
+/// Converts, and prints the new files.
 pub fn run(options: &Options) -> Result<()> {
     let what = ExportOptions {
         types: options.types.clone(),

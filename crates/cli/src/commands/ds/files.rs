@@ -1,4 +1,4 @@
-//! Files that are read and written, and what is said when that fails.
+//! The files that the tools read and write, and the messages when that fails.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,7 +20,7 @@ pub fn open(path: &Path) -> Result<Source> {
     Ok(Box::new(open_file(path)?))
 }
 
-/// Opens a file that must be one.
+/// Opens a file; standard input is not allowed.
 pub fn open_file(path: &Path) -> Result<BufReader<File>> {
     let file = File::open(path).map_err(|error| Failure::system("read", path.display(), &error))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
@@ -29,7 +29,7 @@ pub fn open_file(path: &Path) -> Result<BufReader<File>> {
     Ok(BufReader::with_capacity(1 << 18, file))
 }
 
-/// What went wrong with a file that was read.
+/// The failure to read a file, as a message for the user.
 pub fn failure(path: &Path, error: Error) -> Failure {
     let name = text::harmless(&path.to_string_lossy());
     match error {
@@ -53,7 +53,7 @@ pub fn failure(path: &Path, error: Error) -> Failure {
     }
 }
 
-/// Tells what was wrong with a file whose records are all there.
+/// Warns about damage that cost no records.
 pub fn warn(path: &Path, warnings: &[Warning]) {
     for warning in warnings {
         retake_kernel::tell!(
@@ -64,7 +64,7 @@ pub fn warn(path: &Path, warnings: &[Warning]) {
     }
 }
 
-/// A file being made. Unless it is kept, it is removed.
+/// A new file. It is removed unless `keep` is called.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -72,7 +72,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Makes a file that must not exist.
+    /// Creates a file that must not exist.
     pub fn create(path: &Path) -> Result<(Self, BufWriter<File>)> {
         let file = OpenOptions::new().write(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
@@ -88,7 +88,7 @@ impl NewFile {
         ))
     }
 
-    /// The file is whole: it stays. Returns its size.
+    /// Completes the file, which then stays. Returns its size.
     pub fn keep(mut self, writer: BufWriter<File>) -> Result<u64> {
         let written =
             writer.into_inner().map_err(io::IntoInnerError::into_error).and_then(|mut file| {
@@ -105,7 +105,8 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            // The failure that led here is told; a file left behind is seen.
+            // An earlier failure has been reported, and the user can see a file that is left
+            // behind.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -118,7 +119,7 @@ pub fn print(
 ) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let done = tool(&mut out);
-    // What could be read is printed, whatever came behind it.
+    // Output up to an error is printed.
     let flushed = out.flush();
     done.map_err(|error| failure(path, error))?;
     flushed.map_err(|error| Failure::output(&error))

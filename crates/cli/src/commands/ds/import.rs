@@ -1,4 +1,4 @@
-//! `retake ds import`: a DataSeries file of Parquet files.
+//! `retake ds import`: makes a DataSeries file of Parquet files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct Options {
     write: WriteArguments,
 }
 
-/// The Parquet files of a folder, by name; a file is itself.
+/// The Parquet files in a folder, sorted by name, or the given file itself.
 fn parquet_files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -47,7 +47,7 @@ fn parquet_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Converts, and prints what was made.
+/// Converts, and prints the new file.
 pub fn run(options: &Options) -> Result<()> {
     let paths: Vec<PathBuf> =
         options.files.iter().map(|path| parquet_files(path)).collect::<Result<Vec<_>>>()?.concat();

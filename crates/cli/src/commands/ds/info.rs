@@ -1,4 +1,4 @@
-//! `retake ds info`: what a file holds.
+//! `retake ds info`: describes the content of a file.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `retake ds recover`: what is left of a damaged file.
+//! `retake ds recover`: saves what is left of a damaged file.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::text;
 
-/// How many lost parts are listed.
+/// The number of lost parts that are listed.
 const LISTED_MAX: usize = 20;
 
 /// Options of `retake ds recover`.
@@ -37,7 +37,7 @@ pub struct Options {
     types_from: Option<PathBuf>,
 }
 
-/// Copies what is whole, and prints what was lost.
+/// Copies the undamaged parts, and prints what was lost.
 pub fn run(options: &Options) -> Result<()> {
     let types = match &options.types_from {
         None => None,

@@ -1,4 +1,4 @@
-//! `retake ds repack`: the same records, stored in another way.
+//! `retake ds repack`: stores the same records in another way.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub struct Options {
     #[command(flatten)]
     write: WriteArguments,
 
-    /// How hard zlib and bz2 try, from 1 to 9
+    /// Compression level of zlib and bz2, from 1 to 9
     #[arg(short, long, value_name = "LEVEL", default_value_t = 6,
         value_parser = clap::value_parser!(u8).range(1..=9))]
     level: u8,
@@ -53,7 +53,7 @@ enum OrderName {
     Big,
 }
 
-/// Rewrites, and prints what came of it.
+/// Rewrites, and prints the result.
 pub fn run(options: &Options) -> Result<()> {
     let what = RepackOptions {
         types: options.selection.types.clone(),
@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let sources = options.files.iter().map(|file| files::open(file)).collect::<Result<Vec<_>>>()?;
     let (file, writer) = files::NewFile::create(&options.write.output)?;
-    // Which of several files an error is about cannot be told.
+    // With several files, the error does not say which of them it concerns.
     let name = if let [one] = options.files.as_slice() {
         one.clone()
     } else {

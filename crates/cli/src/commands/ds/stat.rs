@@ -1,4 +1,4 @@
-//! `retake ds stat`: counts, sums and quantiles.
+//! `retake ds stat`: computes counts, sums and quantiles.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct Options {
     #[command(flatten)]
     selection: Selection,
 
-    /// Fields or expressions whose values make the groups
+    /// Group by these fields or expressions
     #[arg(short = 'b', long = "by", value_name = "FIELD", value_delimiter = ',')]
     group_by: Vec<String>,
 
@@ -35,7 +35,7 @@ pub struct Options {
     #[arg(short, long = "value", value_name = "FIELD", value_delimiter = ',')]
     values: Vec<String>,
 
-    /// Which quantiles, from 0 to 1
+    /// Quantiles to compute, from 0 to 1
     #[arg(short, long, value_name = "Q", value_delimiter = ',', value_parser = quantile,
         default_values_t = [0.5, 0.9, 0.99])]
     quantiles: Vec<f64>,
@@ -43,11 +43,11 @@ pub struct Options {
     #[command(flatten)]
     output: OutputOptions,
 
-    /// How bytes are shown
+    /// Form of bytes
     #[arg(long, value_enum, default_value_t = BytesName::Escaped, value_name = "STYLE")]
     bytes: BytesName,
 
-    /// Give up if the groups need more memory than this
+    /// Fail if the groups need more memory than this
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256M")]
     memory: usize,
 

@@ -1,4 +1,4 @@
-//! `retake ds txt`: records as text, CSV or JSON.
+//! `retake ds txt`: prints records as text, CSV or JSON.
 
 use std::path::PathBuf;
 
@@ -28,18 +28,18 @@ pub struct Options {
     #[command(flatten)]
     selection: Selection,
 
-    /// These fields or expressions instead of all fields
+    /// Print these fields or expressions instead of all fields
     #[arg(short, long, value_name = "FIELD", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// Stop after so many records
+    /// Stop after COUNT records
     #[arg(short = 'n', long, value_name = "COUNT")]
     limit: Option<u64>,
 
     #[command(flatten)]
     output: OutputOptions,
 
-    /// How bytes are shown
+    /// Form of bytes
     #[arg(long, value_enum, default_value_t = BytesName::Escaped, value_name = "STYLE")]
     bytes: BytesName,
 

@@ -1,4 +1,4 @@
-//! When events happened, as a column of `retake dump`.
+//! The times of events, as a column of `retake dump`.
 
 use clap::{ArgAction, Args};
 use retake_model::{EventTime, TimeScale, calendar};
@@ -43,15 +43,15 @@ impl Times {
         }
     }
 
-    /// Whether there is a column.
+    /// Whether times are shown.
     pub fn are_wanted(&self) -> bool {
         self.form().is_some()
     }
 
-    /// The column of one stream, if one is wanted.
+    /// The column for one stream, if times are shown.
     ///
     /// # Errors
-    /// The recording does not say when anything happened.
+    /// The recording has no times.
     pub fn column<'scale>(
         &self,
         scale: Option<&'scale TimeScale>,
@@ -63,7 +63,7 @@ impl Times {
     }
 }
 
-/// Where the column has come to.
+/// The column, with the time of the event that was shown last.
 #[derive(Debug)]
 pub struct Column<'scale> {
     scale: &'scale TimeScale,
@@ -73,7 +73,7 @@ pub struct Column<'scale> {
 }
 
 impl Column<'_> {
-    /// What stands before an event. A `+` behind it: then, or later.
+    /// The text before an event. A `+` at its end means: then or later.
     pub fn text(&mut self, time: EventTime) -> String {
         let since = time.ns - self.last_ns.replace(time.ns).unwrap_or(time.ns);
         let unix_ns = self.scale.unix_ns(time.ns);

@@ -1,5 +1,5 @@
-//! `retake info --build-ids`: the ELF files that programs mapped. A build id finds the debug
-//! information of exactly that file.
+//! `retake info --build-ids`: lists the ELF files that programs mapped. A build id identifies the
+//! debug information of exactly that file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,18 +17,18 @@ use crate::output::{Output, Table};
 use crate::scratch::Scratch;
 use crate::text;
 
-/// A file with machine code that was mapped.
+/// A mapped file with machine code.
 #[derive(Debug, Serialize)]
 pub struct Built {
-    /// Its name while recording; absent if the thread that mapped it did not open it.
+    /// Its name while recording; absent if the thread that mapped it had not opened it.
     path: Option<String>,
-    /// As hexadecimal text; absent if the file has none.
+    /// The build id as hexadecimal text; absent if the file has none.
     build_id: Option<String>,
-    /// By which the recording knows the file.
+    /// The hash that identifies the file in the recording.
     content: String,
 }
 
-/// All of a recording, by path. Reads all events.
+/// The ELF files of a recording, sorted by path. Reads all events.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -39,7 +39,7 @@ pub fn of(recording: &Recording) -> Result<Vec<Built>> {
         names.read(recording, &stream.info)?;
     }
     let mut files = BTreeMap::new();
-    // What is missing, `retake info --verify` tells.
+    // Missing files are left out; `retake info --verify` reports them.
     for content in names.contents().filter(|content| recording.has_content(*content)) {
         let path = recording.content_path(content, scratch.path())?;
         let file =
@@ -63,7 +63,7 @@ pub fn of(recording: &Recording) -> Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Prints them as a table.
+/// Prints the files as a table.
 pub fn print(built: &[Built], output: &mut Output) -> Result<()> {
     let mut table = Table::new(&["BUILD ID", "FILE"], &[]);
     for one in built {
@@ -75,7 +75,8 @@ pub fn print(built: &[Built], output: &mut Output) -> Result<()> {
     table.print(output)
 }
 
-/// Of what an exec maps, the program is the one that names an interpreter, or the only one.
+/// Names the files that an exec mapped. The program is the one that names an interpreter, or the
+/// only one.
 fn name_executed(executed: Executed, files: &BTreeMap<ContentId, Elf>, names: &mut MappedNames) {
     let interpreter = |content: &ContentId| files.get(content)?.interpreter.clone();
     let main = executed.contents.iter().find(|content| interpreter(content).is_some());
@@ -87,7 +88,7 @@ fn name_executed(executed: Executed, files: &BTreeMap<ContentId, Elf>, names: &m
     }
 }
 
-/// What an ELF file says.
+/// What an ELF file says about itself.
 #[derive(Debug)]
 struct Elf {
     build_id: Option<String>,
@@ -96,7 +97,7 @@ struct Elf {
 }
 
 impl Elf {
-    /// `None`: it is none.
+    /// Returns `None` if the file is no ELF file.
     fn of(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
         let elf: ElfFile64<'_, LittleEndian, _> = ElfFile64::parse(&cache).ok()?;

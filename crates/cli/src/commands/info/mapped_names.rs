@@ -1,5 +1,5 @@
-//! What programs called the files that they mapped: a recording knows these by their contents, and
-//! the names are in calls.
+//! Finds the names of mapped files. A recording identifies a mapped file by its content. The name
+//! is in an earlier call that opened it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use retake_recording::{EventReader, Recording, StreamId, StreamInfo};
 
 use crate::failure::Result;
 
-/// Stands for the folder of the process where a descriptor is asked for.
+/// In place of a descriptor, means the process's working directory.
 const AT_FDCWD: u32 = (-100_i32) as u32;
 
-/// What an exec mapped.
+/// The files that an exec mapped.
 #[derive(Debug)]
 pub struct Executed {
     /// The file that the kernel executed.
@@ -24,46 +24,47 @@ pub struct Executed {
     pub contents: Vec<ContentId>,
 }
 
-/// Names of contents.
+/// The names of file contents.
 #[derive(Debug, Default)]
 pub struct MappedNames {
     names: BTreeMap<ContentId, Option<PathBuf>>,
-    /// What the kernel mapped, which needs a look into the files.
+    /// The files that execs mapped. Their names need a look into the files.
     pub executed: Vec<Executed>,
-    /// What a thread that begins knows already.
+    /// What each new thread inherits from its parent.
     inherited: HashMap<StreamId, View>,
 }
 
-/// What a thread knows by name.
+/// A thread's working directory, and the paths of its descriptors.
 #[derive(Debug, Default, Clone)]
 struct View {
     folder: PathBuf,
     descriptors: HashMap<u32, PathBuf>,
 }
 
-/// A program that is being executed, and how many arguments it was called with.
+/// A program that is being executed, with the number of its arguments.
 struct Called {
     path: PathBuf,
     arguments: usize,
 }
 
 impl MappedNames {
-    /// All files that were mapped.
+    /// The contents of all mapped files.
     pub fn contents(&self) -> impl Iterator<Item = ContentId> + '_ {
         self.names.keys().copied()
     }
 
-    /// The name of one.
+    /// The name of a content, if known.
     pub fn of(&self, content: ContentId) -> Option<&Path> {
         self.names.get(&content)?.as_deref()
     }
 
-    /// Takes in a name, unless there is one.
+    /// Sets the name of a content that has none yet.
     pub fn note(&mut self, content: ContentId, path: PathBuf) {
         self.names.entry(content).or_default().get_or_insert(path);
     }
 
-    /// Reads the events of a thread, as far as they can be read. Parents come first.
+    /// Reads the events of a thread, up to the first damage. Parents must be read before their
+    /// children.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -95,7 +96,8 @@ impl MappedNames {
                         self.names.entry(*content).or_default();
                     }
                     if let Some(called) = called.take() {
-                        // A script has its interpreter called, with the script behind it.
+                        // The kernel calls a script's interpreter with more arguments: the script's
+                        // path is one of them.
                         let (count, name) = arguments_on_stack(&exec);
                         let program = match name {
                             Some(name) if count > called.arguments => view.folder.join(name),
@@ -161,7 +163,7 @@ fn called_by(call: &CallRef<'_>, view: &View) -> Option<Called> {
     let first = if call.number() == EXECVEAT { 1 } else { 0 };
     let folder = if first == 1 { call.argument(0).unwrap_or(0) as u32 } else { AT_FDCWD };
     let list = call.argument(first + 1);
-    // The array of pointers comes with the strings.
+    // The items contain the array of pointers as well as the strings.
     let arguments = call
         .items_of(first + 1, ItemDirection::Input)
         .filter(|item| Some(item.address()) != list)
@@ -177,7 +179,7 @@ fn path_of(call: &CallRef<'_>, argument: usize) -> Option<PathBuf> {
     (!bytes.is_empty()).then(|| PathBuf::from(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// How many arguments the kernel gave to a program, and the first of them.
+/// The number of arguments that the kernel gave to a program, and the first argument.
 fn arguments_on_stack(exec: &retake_model::exec::ExecRef<'_>) -> (usize, Option<String>) {
     let bytes_at = |address: u64| {
         exec.areas().find_map(|area| {

@@ -1,4 +1,4 @@
-//! `retake record --debug-on-crash`: what is done when a process crashed.
+//! `retake record --debug-on-crash`: debugs a process that crashed.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -12,10 +12,9 @@ use crate::commands::debug::failure_of;
 use crate::failure::{Failure, Result};
 use crate::text;
 
-/// Debugs a recording if a process in it crashed; where nobody sits at a terminal, prints where it
-/// crashed.
+/// Debugs a recording if a process in it crashed. Without a terminal, prints a backtrace.
 ///
-/// # Errors
+/// The recording cannot be read, or no child process can be started.
 /// The recording cannot be read, or no process can be made.
 pub fn look_at(directory: &Path) -> Result<()> {
     let recording = Recording::open(directory)?;
@@ -30,7 +29,7 @@ pub fn look_at(directory: &Path) -> Result<()> {
         text::harmless(&crash.describe())
     );
     let is_interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    // In a process of its own: a replay must be started where there are no other threads.
+    // Replay must start in a process that has no other threads, so a child process does it.
     let own =
         std::env::current_exe().map_err(|error| Failure::system("find", "this program", &error))?;
     let mut command = Command::new(&own);
@@ -38,7 +37,7 @@ pub fn look_at(directory: &Path) -> Result<()> {
     if is_interactive {
         retake_kernel::signals::leave_to_children();
     } else {
-        // Standard output has what the program printed there, and nothing else.
+        // Standard output contains only what the program printed.
         let error = std::io::stderr()
             .as_fd()
             .try_clone_to_owned()

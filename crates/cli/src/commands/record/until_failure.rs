@@ -1,4 +1,5 @@
-//! `retake record --until-failure`: the same program again and again, until a run is worth keeping.
+//! `retake record --until-failure`: runs a program repeatedly until a run fails, and keeps that
+//! run.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -11,11 +12,11 @@ use super::{Ended, Recorder, Run};
 use crate::failure::Result;
 use crate::text;
 
-/// How often a terminal is told how far it is.
+/// The time between updates of the progress line.
 const TELL_MS: u128 = 500;
 
-/// Runs the program with the seeds from `first_seed` on. Returns if no run failed; else ends this
-/// process as that run ended.
+/// Runs the program with the seeds from `first_seed` on. If a run fails, ends this process as that
+/// run ended. Returns if none fails.
 pub fn run(recorder: &Recorder<'_>, first_seed: Option<u64>) -> Result<()> {
     let mut progress = Progress::new(recorder.options.runs);
     for number in 1..=recorder.options.runs {
@@ -23,7 +24,8 @@ pub fn run(recorder: &Recorder<'_>, first_seed: Option<u64>) -> Result<()> {
         let mut run = recorder.run(seed)?;
         let interrupted = signals::asked_to_end();
         if let (Some(signal), 0) = (interrupted, run.ended.status) {
-            // We were asked to end; that the program ended well changes nothing.
+            // A signal asked this process to end. It reports that, even though the program
+            // succeeded.
             run.ended.status = signal;
         }
         if interrupted.is_some() || has_failed(run.ended) {
@@ -76,7 +78,7 @@ fn tell(
     retake_kernel::tell!("  try       retake replay {name}");
 }
 
-/// As the other commands take it.
+/// The recording's name, as other commands accept it.
 fn name_of(recorder: &Recorder<'_>, directory: &Path) -> String {
     let shown = if recorder.options.output.is_some() {
         directory
@@ -90,7 +92,7 @@ fn runs(count: u64) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{} runs", text::count(count)) }
 }
 
-/// A line that is written over, for whoever watches.
+/// A progress line on a terminal, which each update overwrites.
 struct Progress {
     runs: u64,
     is_terminal: bool,
@@ -113,7 +115,7 @@ impl Progress {
             return;
         }
         let rate = done as f64 / self.started.elapsed().as_secs_f64().max(0.001);
-        // Whether it can be seen does not matter to the runs.
+        // The runs go on even if the line cannot be written.
         let _ = write!(
             std::io::stderr(),
             "\r\x1b[Kretake: {done} of {} without a failure, {rate:.1} a second",

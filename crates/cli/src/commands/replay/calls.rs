@@ -1,4 +1,4 @@
-//! `retake replay --trace-calls`: with every system call.
+//! `retake replay --trace-calls`: prints every system call.
 
 use std::io::stderr;
 

@@ -1,8 +1,8 @@
-//! Folded stacks as a picture: a box for each function, as wide as it was seen often, on top of the
-//! one that called it.
+//! Draws folded stacks as a flame graph. Each function has a box above the box of its caller. The
+//! width of a box is proportional to the number of its samples.
 //!
-//! It is drawn here: inferno, the library for it, has a licence (CDDL) that asks more than retake's
-//! own licences, and the picture is only a rectangle and a text for each box.
+//! The code is our own, because the library for it, inferno, has a licence (CDDL) that demands more
+//! than retake's own licences. The picture needs only a rectangle and a text for each box.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,14 +10,14 @@ use std::fmt::Write;
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 18.0;
 const MARGIN: f64 = 10.0;
-/// Boxes narrower than this cannot be seen.
+/// The width below which a box is left out.
 const NARROWEST: f64 = 0.3;
-/// Of a letter, about.
+/// The approximate width of a letter.
 const LETTER: f64 = 7.0;
-/// Deeper stacks are cut.
+/// The depth at which stacks are cut.
 const MOST_ROWS: usize = 200;
 
-/// A function as it was called from one place, and what it called.
+/// A function called from one place, and the functions that it called.
 #[derive(Debug, Default)]
 struct Node {
     count: u64,
@@ -39,7 +39,7 @@ impl Node {
     }
 }
 
-/// A picture that any browser shows, with the numbers under the pointer.
+/// A picture in SVG, which shows the numbers under the pointer.
 pub fn svg(stacks: &str, title: &str) -> String {
     let mut root = Node::default();
     for (stack, count) in stacks.lines().filter_map(|line| line.rsplit_once(' ')) {
@@ -64,11 +64,11 @@ pub fn svg(stacks: &str, title: &str) -> String {
     svg + "</svg>\n"
 }
 
-/// Where a box is drawn.
+/// The position of a box.
 #[derive(Clone, Copy)]
 struct Place {
     left: f64,
-    /// Width of one sample.
+    /// The width of one sample.
     scale: f64,
     bottom: f64,
     all: u64,
@@ -108,7 +108,7 @@ impl Place {
     }
 }
 
-/// The same for the same name, so that pictures can be compared.
+/// The colour of a function. It depends only on the name, so that pictures can be compared.
 fn colour(name: &str) -> String {
     let hash = name
         .bytes()

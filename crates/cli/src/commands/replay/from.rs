@@ -1,4 +1,4 @@
-//! `retake replay --from`: which image replay begins at.
+//! `retake replay --from`: finds the image at which replay begins.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::failure::{Failure, Result};
 use crate::recordings;
 use crate::text;
 
-/// An image, as users name it.
+/// An image, as a user names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Its number in the list.
     Number(u64),
-    /// The last before this time since recording began.
+    /// The last image before this time since recording began.
     Time(Duration),
     Last,
 }
@@ -38,7 +38,7 @@ impl FromStr for Place {
     }
 }
 
-/// Opens the image that is meant. `process`: only of this one.
+/// Opens the image that `place` names. `process` restricts the choice to that process.
 pub fn open(
     recording: &Recording,
     place: &Place,

@@ -1,4 +1,4 @@
-//! `retake replay --profile`: where a process is most of the time.
+//! `retake replay --profile`: finds out where a process spends its time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::scratch::Scratch;
 use crate::text;
 
-/// Replays one process, looks at it again and again, and writes what was seen.
+/// Replays one process, samples its stacks, and writes them.
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let Some(path) = &options.profile else { return Ok(()) };
     let found = gdb::find(Path::new("gdb"))?;

@@ -1,4 +1,4 @@
-//! `retake replay --until`: a part of it.
+//! `retake replay --until`: replays a part of a recording.
 
 use std::io::{stderr, stdout};
 
@@ -11,7 +11,7 @@ use crate::failure::Result;
 use crate::scratch::Scratch;
 use crate::text::harmless;
 
-/// Replays one process up to a place, and says where that is.
+/// Replays one process up to a place, and says where it stands.
 pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     let target = debug::target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;

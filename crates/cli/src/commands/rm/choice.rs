@@ -1,4 +1,4 @@
-//! Which recordings are meant that are not named, and whether the user really wants that.
+//! Chooses the recordings that options describe, and asks the user to confirm.
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
@@ -11,10 +11,10 @@ use crate::failure::{Failure, Result};
 use crate::recordings;
 use crate::text;
 
-/// So many are named before the question.
+/// The number of recordings that are listed before the question.
 const NAMED: usize = 20;
 
-/// Those that the options mean, the oldest first.
+/// The recordings that the options describe, the oldest first.
 pub fn of(options: &Options) -> Result<Vec<Listing>> {
     let mut found = list(&Location::from_environment()?.recordings)?;
     found.sort_by_cached_key(recordings::began_unix_ms);
@@ -37,15 +37,15 @@ pub fn of(options: &Options) -> Result<Vec<Listing>> {
     Ok(found)
 }
 
-/// Their paths.
+/// The paths of the recordings.
 pub fn names(chosen: &[Listing]) -> Vec<OsString> {
     chosen.iter().map(|one| one.path.clone().into_os_string()).collect()
 }
 
-/// Says what would be removed, and asks.
+/// Lists what would be removed, and asks the user.
 ///
 /// # Errors
-/// Nobody is there to be asked.
+/// There is no terminal to ask on.
 pub fn is_confirmed(chosen: &[Listing], yes: bool) -> Result<bool> {
     if chosen.is_empty() {
         retake_kernel::tell!("nothing to remove");

@@ -12,27 +12,27 @@ use retake_trace::text::RESULT_COLUMN;
 use super::{refused, stat, summary};
 use crate::failure::{Failure, Result};
 
-/// How calls are seen.
+/// The method of seeing calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// By code of retake's own in each process: the fastest, nothing needs to stop
+    /// By retake's own code in each process: the fastest way, as nothing has to stop
     InProcess,
-    /// From outside, each thread stopping before and after each call: slow, and works where nothing
-    /// else does
+    /// From outside: each thread stops before and after each call. It is slow, but works where
+    /// nothing else does
     Ptrace,
     /// In the kernel; needs privilege
     Ebpf,
 }
 
-/// What else there is to be done with traces.
+/// Other commands about traces.
 #[derive(Debug, Subcommand)]
 pub(super) enum Other {
-    /// Show what a trace is about: calls, sizes, files, processes, over time
+    /// Summarise a trace: calls, sizes, files, processes, over time
     Stat(stat::Options),
 }
 
-/// As much of a buffer is read at least, where it may be a structure that is told field by field,
-/// or a listing whose entries are counted.
+/// The least number of bytes that are read of a buffer. It may contain a structure whose fields are
+/// shown, or a directory listing whose entries are counted.
 const LARGEST_STRUCTURE: usize = 4 << 10;
 
 /// Options of `retake trace`.
@@ -68,7 +68,7 @@ pub struct Options {
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// How to see the calls; without it, in-process, or with -p ebpf where that works and else
+    /// How to trace the calls. Without it, in-process; with -p, ebpf where that works, and else
     /// ptrace
     #[arg(long, value_enum, value_name = "METHOD")]
     pub(super) method: Option<Method>,
@@ -78,14 +78,14 @@ pub struct Options {
         conflicts_with_all = ["from", "command"])]
     pub(super) attach: Vec<ProcessList>,
 
-    /// Trace a recording, by name or path, or what is left of a trace that was cut off
+    /// Trace a recording, given by name or path, or the rest of a trace that was cut off
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["method", "command"])]
     pub(super) from: Option<OsString>,
 
     /// Which calls: names, or classes such as %file, %network, %process, %memory, %signal, %desc,
-    /// %ipc, %creds, %clock; `!` in front turns it round. Also signal=SET, status=SET (successful,
-    /// failed, unfinished), error=NAMES, and descriptor=KINDS for calls that take or make a
-    /// descriptor of a file, directory, device, pipe, socket, or anonymous
+    /// %ipc, %creds, %clock; `!` in front inverts the choice. Also signal=SET, status=SET
+    /// (successful, failed, unfinished), error=NAMES, and descriptor=KINDS for calls that take or
+    /// make a descriptor of a file, directory, device, pipe, socket, or anonymous
     #[arg(short = 'e', long = "expression", value_name = "EXPRESSION", allow_hyphen_values = true)]
     pub(super) expressions: Vec<String>,
 
@@ -105,7 +105,7 @@ pub struct Options {
     #[arg(long = "process", value_delimiter = ',', value_name = "PID")]
     pub(super) processes: Vec<u32>,
 
-    /// Keep the data of no buffer: paths and structures only
+    /// Keep no data of buffers, only paths and structures
     #[arg(long, conflicts_with = "data_limit")]
     pub(super) no_data: bool,
 
@@ -152,21 +152,21 @@ pub struct Options {
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 32)]
     pub(super) string_limit: usize,
 
-    /// No signals and no ends of processes
+    /// Leave out signals and ends of processes
     #[arg(short, long, action = ArgAction::Count)]
     pub(super) quiet: u8,
 
-    /// Follow threads and child processes: always done. With -o to a text file, each line then says
-    /// which thread it is of; -ff gives each thread a file of its own, with its number behind the
-    /// name
+    /// Follow threads and child processes: always done. With -o to a text file, each line then has
+    /// the number of its thread; -ff gives each thread its own file, with its number appended to
+    /// the name
     #[arg(short = 'f', long, action = ArgAction::Count)]
     pub(super) follow_forks: u8,
 
-    /// As -ff
+    /// The same as -ff
     #[arg(long, requires = "output")]
     pub(super) output_separately: bool,
 
-    /// With -o to a text file, leave what is in it and write behind that
+    /// With -o to a text file, append to it
     #[arg(short = 'A', long, requires = "output")]
     pub(super) output_append_mode: bool,
 
@@ -178,8 +178,7 @@ pub struct Options {
     #[command(flatten)]
     pub(super) refused: refused::Options,
 
-    /// At the end, write down what the tree at --tree looks like, for `retake reanimate
-    /// --verify-tree`
+    /// At the end, write a manifest of the tree at --tree, for `retake reanimate --verify-tree`
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(super) manifest: Option<PathBuf>,
 
@@ -197,7 +196,7 @@ pub struct Options {
     pub(super) command: Vec<OsString>,
 }
 
-/// Numbers with commas or spaces between them, as `pidof` prints them.
+/// Process numbers separated by commas or spaces, as `pidof` prints them.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessList(pub(super) Vec<i32>);
 
@@ -216,7 +215,7 @@ fn process_list(text: &str) -> std::result::Result<ProcessList, String> {
     if numbers.is_empty() { Err("which process?".to_owned()) } else { Ok(ProcessList(numbers)) }
 }
 
-/// Whether an expression is about how lines look, not which there are.
+/// Whether an expression changes the look of lines, and does not select calls.
 fn is_about_lines(expression: &str) -> bool {
     let known = [
         "abbrev=none",
@@ -257,7 +256,7 @@ impl Options {
         Ok(filter)
     }
 
-    /// The tree of the manifest, if there shall be one.
+    /// The tree that the manifest describes, if a manifest is wanted.
     pub(super) fn tree(&self) -> Result<Option<PathBuf>> {
         let given = self.tree.as_deref().unwrap_or(Path::new("."));
         let found = || {
@@ -267,8 +266,8 @@ impl Options {
         self.manifest.is_some().then(found).transpose()
     }
 
-    /// How much of each buffer is kept; `None` is all. Text shows no more than it is told to, but
-    /// structures in buffers are read whole.
+    /// The number of bytes that are kept of each buffer; `None` keeps all. Text shows no more than
+    /// the options allow, but needs whole structures.
     pub(super) fn kept_bytes(&self) -> Option<u64> {
         match (self.no_data, self.data_limit, self.trace_file()) {
             (true, _, _) => Some(0),
@@ -288,7 +287,7 @@ impl Options {
         self.expressions.iter().any(|given| given == expression)
     }
 
-    /// Of the program: ours, with what is to be changed.
+    /// The program's environment: ours, with the changes that the options make.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         for change in &self.environment {

@@ -1,4 +1,4 @@
-//! What strace has and this has not: said, with what would help instead.
+//! The options of strace that retake does not have. Using one fails with a suggestion.
 
 use clap::Args;
 
@@ -40,10 +40,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// Nothing that is not there was asked for.
+    /// Checks that no refused option is used.
     ///
     /// # Errors
-    /// It was.
+    /// A refused option is used.
     pub fn check(&self) -> Result<()> {
         match self.refusals().iter().find(|refusal| refusal.0) {
             Some((_, option, why, instead)) => {
@@ -54,7 +54,7 @@ impl Options {
         }
     }
 
-    /// Whether each was asked for, its name, why it is not there, and what to do instead.
+    /// For each option: whether it is used, its name, why it is refused, and what to do instead.
     fn refusals(&self) -> [(bool, &'static str, &'static str, &'static str); 10] {
         let has_style = self.const_print_style.as_ref().is_some_and(|style| style != "abbrev");
         [

@@ -1,4 +1,4 @@
-//! Where the calls that are traced come from: a program that is started, or processes that run.
+//! The source of the traced calls: a program to start, or running processes.
 
 use retake_trace::attach::{self, Whom};
 use retake_trace::ebpf;
@@ -41,7 +41,7 @@ impl Options {
         let attach: Vec<i32> = self.attach.iter().flat_map(|list| list.0.iter().copied()).collect();
         let method = self.method.unwrap_or_else(|| match attach.as_slice() {
             [] => Method::InProcess,
-            // Whatever is missing, ptrace does without it.
+            // ptrace always works, whatever eBPF lacks.
             _ if ebpf::check().is_ok() => Method::Ebpf,
             _ => Method::Ptrace,
         });

@@ -1,4 +1,4 @@
-//! `retake trace stat`: what a trace is about, as text, JSON or a page.
+//! `retake trace stat`: summarises a trace, as text, JSON or a page.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct Options {
     #[arg(short = 'S', long, value_enum, value_name = "ORDER", default_value = "time")]
     summary_sort_by: SummaryOrder,
 
-    /// Show so many files
+    /// Show COUNT files
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30)]
     files: usize,
 
@@ -45,7 +45,7 @@ pub struct Options {
     html: Option<PathBuf>,
 }
 
-/// Reads the trace and shows what it is about.
+/// Reads the trace and prints the summary.
 pub fn run(options: &Options) -> Result<()> {
     let report = read(options)?;
     if let Some(path) = &options.html {

@@ -1,4 +1,4 @@
-//! What `retake trace -c` and -C print at the end.
+//! The summary that `retake trace -c` and `-C` print at the end.
 
 use clap::{Args, ValueEnum};
 use retake_trace::summary::{COLUMNS, Column, Order};
@@ -23,14 +23,14 @@ pub struct Options {
     #[arg(short = 'U', long, value_enum, value_delimiter = ',', value_name = "COLUMNS")]
     summary_columns: Vec<SummaryColumn>,
 
-    /// Times of the summary from entry to return: always done, accepted for those who are used to
-    /// it
+    /// Times of the summary from entry to return. They always are; the option is accepted for
+    /// compatibility
     #[arg(short = 'w', long)]
     summary_wall_clock: bool,
 }
 
 impl Options {
-    /// Order and columns, if there shall be a summary.
+    /// The order and the columns, if a summary is wanted.
     pub fn wanted(&self) -> Option<(Order, Vec<Column>)> {
         (self.summary || self.summary_only).then(|| (self.summary_sort_by.into(), self.columns()))
     }
@@ -48,7 +48,7 @@ impl Options {
     }
 }
 
-/// In the words of strace, and ours.
+/// The sort orders, with strace's names and ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SummaryOrder {
     #[value(aliases = ["time-percent", "time-total", "total-time"])]

@@ -56,7 +56,7 @@ impl Options {
             _ => Hexadecimal::Always,
         };
         let unabbreviated = self.no_abbrev || self.says("abbrev=none");
-        // As in strace, lists are as long as strings.
+        // Lists are cut at as many elements as strings at bytes, as in strace.
         let element_count = if unabbreviated { usize::MAX } else { self.string_limit };
         let text = TextOptions {
             string_bytes: self.string_limit,
@@ -94,9 +94,9 @@ impl Options {
         }
     }
 
-    /// How the program is started.
+    /// The line for the start of the program.
     fn execution(&self) -> Execution {
-        // Names with a slash are taken as they are, others looked for.
+        // A name with a slash is shown as it is. Other names are searched in PATH.
         let found = find_program::find(&self.command, std::env::var_os("PATH").as_deref())
             .map(|found| found.program.into_os_string().into_vec());
         let program = match self.command.first() {
