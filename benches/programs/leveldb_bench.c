@@ -46,10 +46,10 @@ static void open_new(void)
     check(error);
 }
 
-/* Values are parts of this. */
+/* Values are parts of this text. */
 static char text[1 << 20];
 
-/* Half of every hundred bytes can be compressed away, as in db_bench. */
+/* Half of every hundred bytes is compressible, as in db_bench. */
 static void make_text(void)
 {
     for (size_t place = 0; place < sizeof text; place++)

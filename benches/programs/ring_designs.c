@@ -58,14 +58,14 @@ static uint64_t next_order(uint64_t number)
     case STAMP:
         return __rdtscp(&processor);
     case OBJECT:
-        /* As programs do: mostly objects of one's own, now and then one that all use. */
+        /* As in programs: mostly the thread's own objects, now and then a shared one. */
         return atomic_fetch_add_explicit(&objects[number % 16 == 0 ? 0 : number % OBJECTS].order, 1, memory_order_relaxed);
     default:
         return number;
     }
 }
 
-/* Whether there was room. The place of the consumer is read only when the ring seems full. */
+/* Returns whether there was room. Reads the consumer's place only when the ring seems full. */
 static int append(struct ring *ring, uint64_t order)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -109,7 +109,7 @@ static void *produce(void *argument)
     return NULL;
 }
 
-/* Lazy and in batches: it sleeps while the rings are nearly empty. */
+/* The consumer works in batches: it sleeps while the rings are nearly empty. */
 static void *drain(void *unused)
 {
     (void)unused;
