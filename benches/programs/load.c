@@ -1,11 +1,15 @@
-/* Drives a server over loopback TCP with one kind of request and says how it did.
+/* Drives a server over loopback TCP with one kind of request and prints how it performed.
  *
  *     load http|memcached|redis PORT CONNECTIONS SECONDS RATE
  *
- * RATE 0: every connection asks again as soon as it has its answer. Otherwise so many requests a second, evenly, whoever is free;
- * their time counts from when they should have been sent, so that a server that stalls cannot hide it. All answers are as long as
- * the first one. It prints `requests`, `seconds`, and `latency_us`, which 99.9 % of the answers kept to what was asked after the first quarter of a
- * second: what a server does for the first time takes longer, and so do the first wake-ups of a virtual processor that was idle. */
+ * RATE 0: each connection sends its next request as soon as it has its answer. Otherwise RATE is
+ * the number of requests a second, evenly spaced, on any free connection. Their time counts from
+ * when they should have been sent, so that a server that stalls cannot hide it. All answers are as
+ * long as the first one.
+ *
+ * It prints `requests`, `seconds`, and `latency_us`. 99.9 % of the answers were within this
+ * latency, not counting requests of the first quarter of a second: a server's first work takes
+ * longer, and so do the first wake-ups of a virtual processor that was idle. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

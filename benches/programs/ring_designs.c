@@ -1,13 +1,14 @@
-/* Ways for threads to log, in order and not, side by side, each with one thread that drains: how many events pass in a second.
+/* Compares ways for threads to log, ordered and unordered, each with one thread that drains: events
+ * a second.
  *
  *     lock      one queue for all, under a lock
  *     counter   a ring for each thread, ordered by one counter that all increment
  *     stamp     a ring for each thread, ordered by the time-stamp counter
- *     object    a ring for each thread, ordered by a counter in the object that the operation is about
- *     alone     a ring for each thread, not ordered: as where threads take turns, and the turns are logged
+ *     object    a ring for each thread, ordered by a counter in the object of the operation
+ *     alone     a ring for each thread, unordered: for threads that take turns, with logged turns
  *
- * ring_designs PRODUCERS SECONDS prints a line for each: its name, million events a second of all producers, and the share of
- * attempts that found their ring full. Events are 64 bytes. */
+ * ring_designs PRODUCERS SECONDS prints a line for each: its name, million events a second of all
+ * producers, and the share of attempts that found their ring full. Events are 64 bytes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
