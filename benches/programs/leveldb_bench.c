@@ -1,6 +1,6 @@
-/* Does what LevelDB's own db_bench does by default, in its order, through the C interface. It writes
- * entries of 100 bytes: all in order, a few synced to disk one by one, all at random, and again over
- * those. It reads them at random, twice, in order and in reverse, and again after
+/* Does what LevelDB's own db_bench does by default, in its order, through the C interface. It
+ * writes entries of 100 bytes: all in order, a few synced to disk one by one, all at random, and
+ * again over those. It reads them at random, twice, in order and in reverse, and again after
  * compaction. Last it writes a few large entries. (db_bench ends with its own checksums and
  * compression, which are not part of the interface.) The arguments are a new folder and the number
  * of entries. */
