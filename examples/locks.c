@@ -6,7 +6,7 @@ static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t second = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t both;
 
-/* Waits until the other thread has its lock, too: so it happens every time. */
+/* Waits until the other thread has its lock, too, so that the deadlock always happens. */
 static void *take_second(void *unused)
 {
 	(void)unused;

@@ -1,4 +1,5 @@
-/* Bodies that attract each other, by a tree of cells: threads build it together under locks, then each moves its bodies. */
+/* Bodies attract each other, by a tree of cells. Threads build the tree together under locks, then
+ * each moves its bodies. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static int new_cell(void)
     return number;
 }
 
-/* The child of a cube in which a place is; `middle` becomes the middle of that child. */
+/* Returns the child of a cube that contains a point. `middle` becomes the middle of that child. */
 static int octant(const double place[3], double middle[3], double half)
 {
     int child = 0;

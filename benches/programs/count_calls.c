@@ -1,14 +1,13 @@
-/* Runs `retake record` or `retake replay`, and counts the system calls that the supervisor makes,
- * and those that the program's processes make, or the runtime in them. Prints names and numbers.
+/* Runs `retake record` or `retake replay`, and counts the system calls of the supervisor and those
+ * of the program's processes, or of the runtime in them. Prints names and numbers.
  *
  *     count_calls RETAKE ARGUMENTS
  *
- * While recording, a filter (seccomp) tells each call of the whole tree to this process, which lets
- * all go on: the supervisor traces whoever executes a program, and nobody can be traced twice. While
- * replaying, it is the other way round: the supervisor has such a filter, of which there can be one,
- * and traces nobody; so this process does. A call that is dispatched to the runtime is not counted;
- * the one that the runtime makes for it is.
- */
+ * While recording, a filter (seccomp) reports each call of the whole tree to this process, which
+ * lets all of them go on: the supervisor traces processes that execute a program, and a process can
+ * have only one tracer. While replaying it is the other way round: the supervisor has such a
+ * filter, of which there can be only one, and traces no process, so this process does. A call that
+ * is dispatched to the runtime is not counted; the call that the runtime makes for it is. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -28,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How often these are made depends on how fast others are: nobody's work. */
+/* The number of these calls depends on how fast other processes are, so they count for none. */
 static const int waits[] = {
     SYS_futex,     SYS_sched_yield,     SYS_poll,  SYS_ppoll,  SYS_epoll_wait,     SYS_epoll_pwait,
     SYS_nanosleep, SYS_clock_nanosleep, SYS_wait4, SYS_waitid, SYS_restart_syscall,
@@ -57,7 +56,8 @@ static int is_wait(int number)
     return 0;
 }
 
-/* Until it executes another program, what the supervisor has forked is the supervisor too. */
+/* Until a process that the supervisor has forked executes another program, its calls count as the
+ * supervisor's. */
 static int who_is(pid_t thread)
 {
     char path[64], program[sizeof retake] = "";
@@ -67,7 +67,7 @@ static int who_is(pid_t thread)
     return strcmp(program, retake) == 0 ? SUPERVISOR : PROGRAM;
 }
 
-/* Installs the filter. The number of its listener, or -1. */
+/* Installs the filter. Returns the descriptor of its listener, or -1. */
 static int listen_here(void)
 {
     struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)};
@@ -77,8 +77,8 @@ static int listen_here(void)
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
 }
 
-/* Starts it under the filter. Until it executes the program it shares our descriptors, so the
- * listener is ours too. */
+/* Starts the command under the filter. Until it executes the program it shares our descriptors, so
+ * we have the listener, too. */
 static pid_t start(char **command, int *listener)
 {
     int access = PROT_READ | PROT_WRITE;
@@ -100,7 +100,7 @@ static pid_t start(char **command, int *listener)
     return child;
 }
 
-/* Lets all calls go on, and counts them, until nobody is left under the filter. */
+/* Lets all calls go on, and counts them, until no process is left under the filter. */
 static void listen_to_all(int listener)
 {
     for (;;) {
@@ -116,13 +116,13 @@ static void listen_to_all(int listener)
         calls[who_is((pid_t)told.pid)] += !is_wait(told.data.nr);
         struct seccomp_notif_resp answer = {.id = told.id};
         answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-        /* Who was killed meanwhile wants no answer. */
+        /* A process that was killed meanwhile needs no answer. */
         if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) != 0)
             require(errno == ENOENT, "answer");
     }
 }
 
-/* The page faults of a process that has ended, and of those it has waited for. */
+/* The page faults of an ended process and of those it has waited for. */
 static void print_faults(pid_t process)
 {
     char path[64], text[1024];
@@ -139,7 +139,7 @@ static void print_faults(pid_t process)
     printf("faults.supervisor %ld\nfaults.program %ld\n", own, others);
 }
 
-/* What was told of a process that has ended. */
+/* The result of waiting for an ended process. */
 struct end {
     int status;
     struct rusage usage;
@@ -170,7 +170,7 @@ static void count_entry(pid_t thread)
         calls[who_is(thread)] += !is_wait((int)info.entry.nr);
 }
 
-/* Counts until nobody is left. */
+/* Counts until no process is left. */
 static void trace_all(pid_t child, struct end *end)
 {
     struct rusage usage;
@@ -190,13 +190,13 @@ static void trace_all(pid_t child, struct end *end)
             count_entry(thread);
         if (event == PTRACE_EVENT_EXIT && thread == child)
             print_faults(child);
-        /* New ones begin with a stop of their own. */
+        /* New processes begin with a stop of their own. */
         long passed = event || signal == (SIGTRAP | 0x80) || signal == SIGSTOP ? 0 : signal;
         ptrace(PTRACE_SYSCALL, thread, NULL, passed);
     }
 }
 
-/* Runs it, and counts its calls and page faults. */
+/* Runs the command, and counts its calls and page faults. */
 static struct end run_listening(char **command, int output)
 {
     int listener;
@@ -224,7 +224,7 @@ static struct end run_traced(char **command, int output)
 int main(int argc, char **argv)
 {
     require(argc > 2 && realpath(argv[1], retake) != NULL, "count_calls RETAKE ARGUMENTS");
-    /* What the program prints is not what we print. */
+    /* The program's output is not part of ours. */
     int output = dup(STDOUT_FILENO);
     require(output >= 0 && freopen("/dev/null", "w", stdout) != NULL, "/dev/null");
     int is_replay = strcmp(argv[2], "replay") == 0;

@@ -1,12 +1,12 @@
 /* Runs `retake record` or `retake replay` of the program `counted`, and counts by single steps how
- * many instructions it executes from mark to mark. Prints a line for each stretch: name, number.
+ * many instructions it executes from mark to mark. Prints the name and the number for each stretch.
  *
  *     count_steps RETAKE record -o RECORDING -- ./counted
  *     count_steps RETAKE replay RECORDING
  *
- * A recorded process has a tracer only while it executes a program, a replayed one never. So the
- * counter comes later, when the program waits: recorded or replayed, it writes to a full pipe.
- */
+ * A recorded process has a tracer only while it executes a program, and a replayed one never has.
+ * So the counter attaches later, while the program waits: recorded or replayed, it writes to a full
+ * pipe. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ enum { CALL_OVER = -1, ALL_OVER = -2 };
 enum { NO_CALL = -1 };
 enum { PUSH_FLAGS = 0x9c, TRAP_FLAG = 0x100 };
 
-/* What the program says of itself. */
+/* The program's message about itself. */
 static char said[1024];
 static char *names[MOST_CALLS];
 static unsigned long long mark;
@@ -39,7 +39,7 @@ static void require(int is_good, const char *what)
     }
 }
 
-/* Whether the process waits in a write to its standard output, and that is our pipe. */
+/* Returns whether the process waits in a write to its standard output, and that is our pipe. */
 static int waits_at(pid_t process, ino_t pipe_number)
 {
     char path[64], call[32] = "";
@@ -56,7 +56,7 @@ static int waits_at(pid_t process, ino_t pipe_number)
     return is_read && strncmp(call, "1 0x1 ", 6) == 0;
 }
 
-/* The process that waits, once there is one. */
+/* Returns the process that waits, once there is one. */
 static pid_t find(pid_t retake, ino_t pipe_number)
 {
     for (int poll = 0; poll < MOST_POLLS; poll++) {
@@ -91,7 +91,7 @@ static pid_t start(char **command, int output)
     return retake;
 }
 
-/* Takes what the program has said apart: the address of its mark, and names. */
+/* Parses the program's message: the address of its mark, and names. */
 static void understand(void)
 {
     int count = 0;
@@ -102,8 +102,9 @@ static void understand(void)
     require(mark != 0 && count > 0, "what the program says");
 }
 
-/* One step, and the registers behind it. They are those of the step before. What `pushfq` stores has
- * the trap flag of ours, which the runtime would take for one that the program has set. */
+/* Makes one step, and reads the registers after it. At first `registers` holds those of the step
+ * before. The flags that `pushfq` stores contain our trap flag, which the runtime would take for
+ * the program's own. */
 static void step(pid_t process, struct user_regs_struct *registers)
 {
     int status;

@@ -1,10 +1,9 @@
-/* Makes each of some short system calls a few times between two marks, for `count_steps` to count
- * the instructions from one mark to the other. It first says where `mark` is and what the calls are
- * named, by a write that waits: the pipe is full until the counter has come.
+/* Makes several short system calls a few times each between two marks, so that `count_steps` can
+ * count the instructions between marks. It first writes the address of `mark` and the names of the
+ * calls. That write waits, because the pipe is full until the counter has attached.
  *
- * The calls are made without a C library, so that none is counted; only the clock is read through
- * one, which knows where the kernel's code for that is.
- */
+ * The calls are made without a C library, so that its instructions are not counted. Only the clock
+ * is read through a C library, which knows where the kernel's code for it is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -15,10 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first times make what later ones find; then an odd number, for it has a middle one. */
+/* The first rounds prepare what later ones find. Then an odd number of rounds, which has a middle.
+ */
 enum { WARM_TIMES = 200, COUNTED_TIMES = 21, PIECE = 64, FILE_BYTES = 65536 };
 
-/* What `mark` is told but the number of the call that comes: that it is over, that all are. */
+/* Arguments of `mark` besides the number of the next call: this call is over, all are over. */
 enum { CALL_OVER = -1, ALL_OVER = -2 };
 
 static int source, target;

@@ -1,4 +1,5 @@
-/* A fast Fourier transform of many points: rows, twiddle factors, transposition, rows; every thread has its rows. */
+/* A fast Fourier transform of many points: rows, twiddle factors, transposition, rows. Each thread
+ * has its own rows. */
 #include <complex.h>
 #include <math.h>
 

@@ -1,7 +1,7 @@
-/* Looks for a word in all files of a folder with several threads, each of which takes the next file from a common list:
+/* Searches all files of a folder for a word with several threads, each of which takes the next file
+ * from a common list:
  *
- *     file_scan THREADS WORD FOLDER
- */
+ *     file_scan THREADS WORD FOLDER */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static void collect(const char *folder)
         closedir(list);
 }
 
-/* A word that lies across two pieces is not found: that costs nothing here and is the same each time. */
+/* Misses a word that crosses two pieces: that costs nothing here and is the same each time. */
 static long scan(const char *path, char *buffer, long *bytes)
 {
     long found = 0;

@@ -1,4 +1,5 @@
-/* Processes one after the other, each with threads that do a little work under a lock: forks_of_threads PROCESSES THREADS. */
+/* Makes one process after the other, each with threads that do a little work under a lock:
+ * forks_of_threads PROCESSES THREADS. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

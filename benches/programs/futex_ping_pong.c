@@ -1,4 +1,5 @@
-/* Two threads hand a word to each other through futexes, as often as the argument says: what a hand-over costs. */
+/* Two threads pass a word to each other through futexes, as often as the argument says: the cost of
+ * a hand-over. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
@@ -12,7 +13,8 @@
 static _Atomic uint32_t turn;
 static long round_count;
 
-/* Waits for `mine` and hands over to `other`, every time with a real sleep unless the word has changed already. */
+/* Waits for `mine` and hands over to `other`. Really sleeps each time, unless the word has changed
+ * already. */
 static void play(uint32_t mine, uint32_t other)
 {
     for (long index = 0; index < round_count; index++) {

@@ -1,4 +1,5 @@
-/* Makes the small system call getppid as often as its argument says: what one recorded call costs. */
+/* Makes the small system call getppid as often as its argument says: the cost of one recorded call.
+ */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -71,7 +71,7 @@ static void grow_processes(void)
         require(process >= 0, "fork");
         if (process == 0) {
             close(gate[1]);
-            /* Ends when the parent has closed the other end: all are there. */
+            /* ends when the parent has closed the other end: all processes exist */
             require(read(gate[0], &none, 1) == 0, "read");
             call_often(SHARED_CALLS / size);
             _exit(0);

@@ -1,7 +1,9 @@
-/* What LevelDB's own db_bench does by default, in its order, through the library's C interface: entries of 100 bytes written in order, a few to the disk one
- * by one, all at random and once more over those; read at random, twice, in order and in reverse, and again when they are compacted; at last a few large
- * ones. (It ends with checksums and compression of its own, which are no part of the interface.) The arguments are a folder that is not there yet and the
- * number of entries. */
+/* Does what LevelDB's own db_bench does by default, in its order, through the C interface. It
+ * writes entries of 100 bytes: all in order, a few synced to disk one by one, all at random, and
+ * again over those. It reads them at random, twice, in order and in reverse, and again after
+ * compaction. Last it writes a few large entries. (db_bench ends with its own checksums and
+ * compression, which are not part of the interface.) The arguments are a new folder and the number
+ * of entries. */
 #include <leveldb/c.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -46,10 +48,10 @@ static void open_new(void)
     check(error);
 }
 
-/* Values are parts of this. */
+/* Values are parts of this text. */
 static char text[1 << 20];
 
-/* Half of every hundred bytes can be compressed away, as in db_bench. */
+/* Half of every hundred bytes is compressible, as in db_bench. */
 static void make_text(void)
 {
     for (size_t place = 0; place < sizeof text; place++)

@@ -1,11 +1,15 @@
-/* Drives a server over loopback TCP with one kind of request and says how it did.
+/* Drives a server over loopback TCP with one kind of request and prints how it performed.
  *
  *     load http|memcached|redis PORT CONNECTIONS SECONDS RATE
  *
- * RATE 0: every connection asks again as soon as it has its answer. Otherwise so many requests a second, evenly, whoever is free;
- * their time counts from when they should have been sent, so that a server that stalls cannot hide it. All answers are as long as
- * the first one. It prints `requests`, `seconds`, and `latency_us`, which 99.9 % of the answers kept to what was asked after the first quarter of a
- * second: what a server does for the first time takes longer, and so do the first wake-ups of a virtual processor that was idle. */
+ * RATE 0: each connection sends its next request as soon as it has its answer. Otherwise RATE is
+ * the number of requests a second, evenly spaced, on any free connection. Their time counts from
+ * when they should have been sent, so that a server that stalls cannot hide it. All answers are as
+ * long as the first one.
+ *
+ * It prints `requests`, `seconds`, and `latency_us`. 99.9 % of the answers were within this
+ * latency, not counting requests of the first quarter of a second: a server's first work takes
+ * longer, and so do the first wake-ups of a virtual processor that was idle. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -80,7 +84,7 @@ static void send_all(int descriptor, const char *text)
         fail("send");
 }
 
-/* Asks once and takes what comes until nothing has come for a while. The beginning may take longer. */
+/* Sends a request and reads until no data has come for a while. The first data may take longer. */
 static size_t ask_once(int descriptor, const char *text)
 {
     struct timeval long_patience = {.tv_sec = 10}, patience = {.tv_usec = 100000};
@@ -106,7 +110,7 @@ static void ask(struct connection *connection, int64_t due)
     send_all(connection->descriptor, request);
 }
 
-/* Takes what has come. Whether the answer is whole. */
+/* Reads what has arrived. Returns whether the answer is complete. */
 static int take(struct connection *connection)
 {
     char buffer[65536];
@@ -142,7 +146,7 @@ static void finish(struct connection *connection)
     answer_count++;
 }
 
-/* Sends what is due to connections that are free. */
+/* Sends due requests on connections that are free. */
 static void send_waiting(void)
 {
     for (int index = 0; index < connection_count && waiting_head < waiting_tail; index++)
@@ -150,7 +154,7 @@ static void send_waiting(void)
             ask(&connections[index], waiting[waiting_head++ % MOST_WAITING]);
 }
 
-/* Waits for answers, but not beyond `until`. */
+/* Waits for answers, at most until `until`. */
 static void receive(int64_t until, int ask_again)
 {
     struct epoll_event events[MOST_CONNECTIONS];
@@ -215,7 +219,7 @@ int main(int argc, char **argv)
     latencies = malloc(MOST_LATENCIES * sizeof *latencies);
     if (waiting == NULL || latencies == NULL)
         fail("malloc");
-    /* Else the kernel lets 50 microseconds pass before it wakes us. */
+    /* Otherwise the kernel waits another 50 microseconds before it wakes us. */
     prctl(PR_SET_TIMERSLACK, 1);
     int first = dial(port);
     if (protocol->prepare != NULL)

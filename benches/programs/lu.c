@@ -1,4 +1,5 @@
-/* LU decomposition of a matrix in blocks, without pivots: the diagonal block, its row and column, the rest; a barrier after each. */
+/* LU decomposition of a matrix in blocks, without pivots: the diagonal block, its row and column,
+ * the rest, with a barrier after each step. */
 #include "parallel.h"
 
 enum { SIZE = 1152, BLOCK = 32, BLOCKS = SIZE / BLOCK };

@@ -1,5 +1,5 @@
-/* A stencil over a grid, as models of currents have it: every thread relaxes its rows, and all meet after each sweep to agree on how
- * far they are. */
+/* A stencil over a grid, as in models of currents: every thread relaxes its rows, and all threads
+ * meet after each sweep to compare their progress. */
 #include <math.h>
 
 #include "parallel.h"
@@ -10,7 +10,7 @@ static double (*grid)[SIDE];
 static double changes[MOST_THREADS * 16];
 static double whole_change;
 
-/* The fields of one colour of a chess board depend on those of the other only. */
+/* The fields of one colour of a chess board depend only on those of the other. */
 static double sweep(long first, long end, int colour)
 {
     double change = 0;

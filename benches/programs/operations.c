@@ -1,8 +1,8 @@
-/* Does one kind of operation as often as the second argument says: what each costs is the difference between two counts, measured
- * from outside, so that a replay can be timed too. A third argument arms system-call dispatch with everything allowed.
+/* Does one kind of operation as often as the second argument says. The cost of one is the
+ * difference between two counts, measured from outside, so that a replay can be timed, too. A third
+ * argument arms system-call dispatch with all addresses allowed.
  *
- *     operations NAME COUNT [armed]
- */
+ *     operations NAME COUNT [armed] */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <fcntl.h>
@@ -132,7 +132,7 @@ static void do_read_piece(void)
 static void do_write_piece(void) { sink += (uint64_t)write(null, buffer, PIECE); }
 static void do_nothing(void) {}
 
-/* Fills the file that is read from: with bytes that cannot be compressed, or lines like those of a log. */
+/* Fills the file to read, with incompressible bytes or with lines like those of a log. */
 static void fill(int as_text)
 {
     uint64_t state = 88172645463325252ull;
@@ -184,7 +184,8 @@ static void set_up(const char *name)
         fill(strcmp(name, "payload-text") == 0);
 }
 
-/* Everything is in the range that is let through: what is left is what the kernel does at each entry. */
+/* All addresses are in the allowed range, so the cost is that of the kernel's check at each entry.
+ */
 static void arm(void)
 {
     require(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0ul, ~0ul, NULL) == 0, "prctl");

@@ -1,5 +1,6 @@
-/* What the parallel kernels share: their threads, a barrier, numbers by chance that are always the same, and a checksum. Each kernel
- * prints a figure that depends on all of its work, whatever the order in which its threads did it. */
+/* What the parallel kernels share: threads, a barrier, reproducible random numbers, and a checksum.
+ * Each kernel prints a figure that depends on all of its work, but not on the order in which its
+ * threads did it. */
 #ifndef PARALLEL_H
 #define PARALLEL_H
 
@@ -34,7 +35,7 @@ static inline double next_fraction(uint64_t *state)
     return (double)(next_number(state) >> 11) / 9007199254740992.0;
 }
 
-/* Memory that lasts until the program ends. */
+/* Allocates memory that lasts until the program ends. */
 static inline void *room_for(size_t count, size_t bytes)
 {
     void *room = calloc(count, bytes);
@@ -45,13 +46,14 @@ static inline void *room_for(size_t count, size_t bytes)
     return room;
 }
 
-/* Where the part of one thread begins; that of the next one is its end. */
+/* Returns where a thread's part begins. The part of the next thread begins at its end. */
 static inline long part_start(long whole, long thread)
 {
     return whole * thread / thread_count;
 }
 
-/* Runs `work` in all threads, with their numbers, and waits for them. The first argument is how many. */
+/* Runs `work` in all threads, with their numbers, and waits for them. The first argument is the
+ * number of threads. */
 static inline void run_threads(int argc, char **argv, void *(*work)(void *))
 {
     pthread_t threads[MOST_THREADS];

@@ -1,6 +1,6 @@
 #!/bin/bash
-# pgbench for `cargo xtask bench`: pgbench.sh PORT SECONDS RATE. Four clients; RATE 0 is as fast as they can. The times are those of every
-# single transaction, from when it should have begun.
+# pgbench for `cargo xtask bench`: pgbench.sh PORT SECONDS RATE. Four clients; with RATE 0 they run as fast as possible. The times are those of each
+# transaction, from when it should have begun.
 set -eu
 port=$1 seconds=$2 rate=$3
 folder=$(mktemp -d)

@@ -1,5 +1,5 @@
-/* Two threads add to one counter without a lock, and both say what they saw: only a replay prints the same twice. The argument is
- * the number of additions of each thread. */
+/* Two threads add to one counter without a lock, and both print what they saw: only a replay prints
+ * the same twice. The argument is the number of additions in each thread. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Tasks that make tasks: each thread has a queue under a lock, takes from its own end and steals from the other end of others', as
- * the light of a room is refined from patch to patch. Most of the time goes into small pieces of work and their locks. */
+/* Tasks that make tasks, as the light of a room is refined from patch to patch. Each thread has a
+ * queue under a lock, takes from its own end and steals from the other end of other threads'
+ * queues. Most of the time goes into small tasks and their locks. */
 #include <math.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* Radix sort in parallel: each thread counts its part, all agree on places, each moves its part; a barrier after each step. */
+/* A parallel radix sort: each thread counts its part, all agree on the places, each moves its part,
+ * with a barrier after each step. */
 #include "parallel.h"
 
 enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS, PASSES = 3, KEYS = 2000000, ROUNDS = 8 };
@@ -14,7 +15,7 @@ static void count_part(long thread, int shift)
         counts[thread][(keys[index] >> shift) & (BUCKETS - 1)]++;
 }
 
-/* Turns the counts of all threads into the places where each begins to write. */
+/* Turns the counts of all threads into the places where each thread begins to write. */
 static void place_all(void)
 {
     uint32_t place = 0;

@@ -1,13 +1,14 @@
-/* Ways for threads to log, in order and not, side by side, each with one thread that drains: how many events pass in a second.
+/* Compares ways for threads to log, ordered and unordered, each with one thread that drains: events
+ * a second.
  *
  *     lock      one queue for all, under a lock
  *     counter   a ring for each thread, ordered by one counter that all increment
  *     stamp     a ring for each thread, ordered by the time-stamp counter
- *     object    a ring for each thread, ordered by a counter in the object that the operation is about
- *     alone     a ring for each thread, not ordered: as where threads take turns, and the turns are logged
+ *     object    a ring for each thread, ordered by a counter in the object of the operation
+ *     alone     a ring for each thread, unordered: for threads that take turns, with logged turns
  *
- * ring_designs PRODUCERS SECONDS prints a line for each: its name, million events a second of all producers, and the share of
- * attempts that found their ring full. Events are 64 bytes. */
+ * ring_designs PRODUCERS SECONDS prints a line for each: its name, million events a second of all
+ * producers, and the share of attempts that found their ring full. Events are 64 bytes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,14 +59,14 @@ static uint64_t next_order(uint64_t number)
     case STAMP:
         return __rdtscp(&processor);
     case OBJECT:
-        /* As programs do: mostly objects of one's own, now and then one that all use. */
+        /* As in programs: mostly the thread's own objects, now and then a shared one. */
         return atomic_fetch_add_explicit(&objects[number % 16 == 0 ? 0 : number % OBJECTS].order, 1, memory_order_relaxed);
     default:
         return number;
     }
 }
 
-/* Whether there was room. The place of the consumer is read only when the ring seems full. */
+/* Returns whether there was room. Reads the consumer's place only when the ring seems full. */
 static int append(struct ring *ring, uint64_t order)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -109,7 +110,7 @@ static void *produce(void *argument)
     return NULL;
 }
 
-/* Lazy and in batches: it sleeps while the rings are nearly empty. */
+/* The consumer works in batches: it sleeps while the rings are nearly empty. */
 static void *drain(void *unused)
 {
     (void)unused;

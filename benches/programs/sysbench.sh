@@ -1,6 +1,6 @@
 #!/bin/bash
 # sysbench for `cargo xtask bench`. sysbench.sh WORK prepare: starts a server on WORK/first, fills its tables, stops it. sysbench.sh WORK
-# SECONDS RATE: four clients on WORK/socket; RATE 0 is as fast as they can.
+# SECONDS RATE: four clients on WORK/socket; with RATE 0 they run as fast as possible.
 set -eu
 work=$1
 options=(oltp_read_write --db-driver=mysql "--mysql-socket=$work/socket" --mysql-user=root --tables=2 --table-size=1000)

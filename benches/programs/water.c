@@ -1,4 +1,5 @@
-/* Molecules in a box that push each other: forces of all pairs, added up under a lock for each molecule, then moved. */
+/* Molecules in a box that repel each other: the forces of all pairs are added up under a lock for
+ * each molecule, then the molecules move. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static struct molecule *molecules;
 static double energy;
 static pthread_mutex_t energy_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What one molecule gets from another, and the potential. */
+/* Returns what one molecule gets from another, and the potential. */
 static double push(const struct molecule *to, const struct molecule *from, double force[3])
 {
     double way[3], square = 0.01;

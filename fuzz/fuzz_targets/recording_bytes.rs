@@ -1,4 +1,4 @@
-//! Any bytes as a recording: what a damaged disk or a careless hand makes of one.
+//! Any bytes as a recording, as left by a damaged disk or by accident.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

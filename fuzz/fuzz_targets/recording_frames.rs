@@ -1,4 +1,4 @@
-//! Any bytes as a recording whose checksums are right: what somebody makes who means harm.
+//! Any bytes as a recording with correct checksums, as an attacker would make it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

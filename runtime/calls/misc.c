@@ -118,7 +118,7 @@ static u32 is_apart(const struct context *context, i64 target)
 {
 	i64 group = target == 0 ? sys1(NR_getpgid, 0) : -target;
 	if (context->slot->pid_space.own)
-		return group != 0; /* the supervisor has no number here */
+		return group != 0; /* a group with a number here is not the supervisor's */
 	i64 supervisors = sys1(NR_getpgid, HEADER->supervisor_pid);
 	return supervisors > 0 && group != supervisors;
 }

@@ -19,8 +19,8 @@ static inline u32 orders_by_sections(void) { return HEADER->options & OPTION_SYN
 static inline u32 orders_by_choice(void) { return HEADER->options & OPTION_AUTO; }
 /* The next thread and the time of its turn are random (chaos.c). */
 static inline u32 orders_at_random(void) { return HEADER->chaos.seed != 0; }
-/* Neither of the two: the threads are free in their turns, so anything may be done that makes turns
- * cheaper. */
+/* The order is neither random nor by sections. Then turns may come in any order, so anything may be
+ * done that makes them cheaper. */
 static inline u32 orders_plainly(void) { return !orders_at_random() && !orders_by_sections(); }
 /* While recording the process has its domain; at replay each thread gets it from its stream. */
 static inline struct domain *domain_of(const struct context *context)

@@ -4,9 +4,9 @@
 #include "contract/context.h"
 #include "order/compare.h"
 
-/* Called for a call, by the runtime. `has_order`: the call is ordered with what other threads do.
- * Record, `may_be_parallel`: the call does not touch what the threads of the process share in the
- * runtime. */
+/* Called by the runtime at a system call. `has_order`: the call is ordered with what other threads
+ * do. Record, `may_be_parallel`: the call does not touch what the threads of the process share in
+ * the runtime. */
 void section_enter(struct context *context, u32 has_order, u32 may_be_parallel);
 /* Record: takes the baton for a call after all. */
 void section_take(struct context *context);

@@ -24,8 +24,8 @@
 
 /* The offset within the region's part of FORCE_PLACES, behind the scratch page. */
 #define TRACE_OFFSET PAGE_BYTES
-/* Afterwards a thread is stopped without a trace: its loop enters the runtime too often, or faults.
- */
+/* After this many failed attempts a thread is stopped without a trace: its loop enters the runtime
+ * too often, or faults. */
 #define MOST_CANCELLED 3
 #define ROUNDS_THAT_TELL 3
 /* Limits the questions to the supervisor. After a return no place is known to be good, but a step
@@ -218,8 +218,7 @@ static enum step stepped_after(struct context *context, struct registers *regs, 
 	return stop_here(context, regs, extended);
 }
 
-/* On the way from the runtime to the program. Returns 1 while the thread is still in the runtime.
- */
+/* On the way from the runtime to the program: returns 1 while the thread is in the runtime. */
 static u32 still_leaving(struct context *context, struct registers *regs)
 {
 	context->regs.eflags &= ~FLAG_TRAP;
@@ -236,7 +235,7 @@ static u32 goes_round(struct context *context)
 	const struct force *force = &context->force;
 	const struct registers *trace = trace_of(context), *last = &trace[force->steps - 1];
 	u32 rounds = 0;
-	/* The first step may have begun within an instruction. */
+	/* The first step may have begun in the middle of a run of instructions. */
 	if (knows_changes(context) || force->steps < 3 || last->rip != trace[1].rip)
 		return 0;
 	for (u32 i = 1; i < force->steps; i++)

@@ -128,7 +128,7 @@ u64 forced_vector_hash(u64 extended)
 	if (!extended || copy_user(area, (const void *)extended, bytes))
 		return 0;
 	memset((u8 *)area + 6, 0, 18);
-	/* Without the exception flags. The other half of this word is the mask. */
+	/* Clears the exception flags, and MXCSR_MASK in the other half of this word. */
 	area[MXCSR_OFFSET / 8] &= (u32)~EXCEPTION_FLAGS;
 	memset((u8 *)area + 416, 0, 160);
 	return hash_user(area, bytes, &faulted);

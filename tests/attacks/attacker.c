@@ -1,5 +1,5 @@
-/* attacker ATTACK PATH PID SEGMENT [fork|thread|exec]: does nothing while it is recorded. At replay it
- * makes a call that would touch what it is given, past the runtime. */
+/* attacker ATTACK PATH PID SEGMENT [fork|thread|exec]: does nothing while it is recorded. At replay
+ * it makes a call, past the runtime, that would touch what its arguments name. */
 #include "raw.h"
 #include <elf.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static void executes(void)
 	raw(SYS_execve, (long)arguments[0], (long)arguments, 0, 0, 0);
 }
 
-/* By the descriptor of what replayed processes may execute, with a path that leads elsewhere. */
+/* Uses the descriptor of what replayed processes may execute, with a path that leads elsewhere. */
 static void executes_beside(void)
 {
 	char *arguments[] = {"/bin/sh", "-c", "echo harm >\"$0\"", (char *)path, NULL};
@@ -68,7 +68,7 @@ static void executes_beside(void)
 		raw(SYS_execveat, descriptor, (long)"/bin/sh", (long)arguments, 0, AT_EMPTY_PATH);
 }
 
-/* Code of its own, and no interception of the calls that it makes. */
+/* Uses its own code, and turns off interception of its calls. */
 static void *own_code(const char *bytes)
 {
 	unsigned char *code = low + 0xf000;
@@ -87,7 +87,7 @@ static void by_interrupt(void)
 			 : "memory", "r8", "r9", "r10", "r11");
 }
 
-/* Where the kernel looks for the rest of it, its stack is in the lowest 4 GB. */
+/* The stack is in the lowest 4 GB, where the kernel looks for the other arguments. */
 static void by_sysenter(void)
 {
 	strcpy((char *)low, path);
@@ -98,7 +98,7 @@ static void by_sysenter(void)
 			 : "memory");
 }
 
-/* The kernel's own page at a fixed address. */
+/* Jumps into the kernel's own page at a fixed address. */
 static void by_vsyscall(void)
 {
 	((long (*)(void *, void *))0xffffffffff600000UL)(low, NULL);
@@ -114,7 +114,7 @@ static void by_itself(void)
 			 : "rcx", "r11", "memory");
 }
 
-/* Every instruction that makes a call, whatever follows it. */
+/* Tries every instruction that makes a call, whatever follows it. */
 static void by_all(void)
 {
 	for (unsigned char *at = RUNTIME_TEXT; at < RUNTIME_TEXT + RUNTIME_SEARCHED; at++) {
@@ -128,7 +128,7 @@ static void by_all(void)
 	}
 }
 
-/* The kernel goes where a frame says: to an instruction that makes a call. */
+/* Returns through a signal frame to an instruction that makes a call. */
 static void by_sigreturn(void)
 {
 	ucontext_t frame;
@@ -154,7 +154,8 @@ static void few_descriptors(void)
 		kills();
 }
 
-/* Says to the supervisor that others are processes of the replay, and does what is not recorded. */
+/* Tells the supervisor that other processes belong to the replay, and makes calls that are not
+ * recorded. */
 static void names_others(void)
 {
 	unsigned *word = (unsigned *)0x550020000000UL, own = (unsigned)raw(SYS_getpid, 0, 0, 0, 0, 0);
@@ -207,7 +208,7 @@ int main(int count, char **arguments)
 			attack(NULL);
 			_exit(0);
 		}
-		int status; /* replay waits for a child whose end the program is told */
+		int status; /* replay waits for a child whose end the program has seen */
 		wait(&status);
 	} else if (!strcmp(where, "thread")) {
 		pthread_create(&thread, NULL, attack, NULL);

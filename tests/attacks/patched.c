@@ -1,5 +1,5 @@
-/* patched PATH: harmless. Whoever puts a `syscall` where the two bytes behind the mark are has it
- * removed. */
+/* patched PATH: harmless, unless the two bytes behind the mark are replaced by a `syscall`: then it
+ * removes the file PATH. */
 #include <stdio.h>
 
 int main(int count, char **arguments)

@@ -28,5 +28,5 @@ static long raw(long number, long a, long b, long c, long d, long e)
 	return result;
 }
 
-/* Nobody answers a call from the recording that the runtime does not see. */
+/* Returns whether this is a replay: the recording answers no call that the runtime does not see. */
 static int is_replay(void) { return raw(SYS_getpid, 0, 0, 0, 0, 0) != getpid(); }

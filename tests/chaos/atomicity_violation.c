@@ -1,4 +1,4 @@
-// A balance is checked under a lock and changed under the lock, but not both under the same holding of it.
+// A balance is checked under a lock and changed under it, but the lock is released in between.
 // fails: status 1
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Double-checked initialisation that tells of the object before it is complete.
+// Double-checked initialisation that publishes the object before it is complete.
 // fails: status 1
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// No bug: its handler is told where each instruction is that faults, wherever the thread is stopped. Ends with status 1 if it is not.
+// No bug: its handler gets the address of each faulting instruction, wherever the thread is
+// stopped. Exits with status 1 if an address is wrong.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// A consumer that was woken takes an item without looking again: somebody else may have been faster.
+// A woken consumer takes an item without checking again: another thread may have taken it.
 // fails: status 1
 #include <pthread.h>
 #include <stdio.h>

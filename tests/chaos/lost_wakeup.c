@@ -1,4 +1,4 @@
-// The consumer looks whether there is work, and then waits to be told; told in between, it waits for ever.
+// The consumer checks for work and then waits; a wakeup in between is lost, and it waits for ever.
 // fails: never ends
 #include <pthread.h>
 #include <stdio.h>

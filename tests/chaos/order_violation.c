@@ -10,7 +10,7 @@ static struct { int *volatile buffer; } connection;
 static void *reader(void *unused)
 {
 	(void)unused;
-	usleep(1000); /* as a rule it has other things to do first */
+	usleep(1000); /* usually it is busy with other work first */
 	connection.buffer[0] = 42;
 	return NULL;
 }

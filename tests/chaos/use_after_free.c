@@ -1,4 +1,4 @@
-// A session is freed by whoever closes it, while another thread still counts in it.
+// One thread closes and frees a session while another thread still counts in it.
 // fails: status 1
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-# A tour of a program in gdb: `cargo xtask debugger` runs it on a recording and, for what each run does alike, on the program itself.
+# A tour of a program in gdb: `cargo xtask debugger` runs it on a recording and, where all runs behave alike, on the program itself.
 #
-# A program's file says with which of the functions below. What they see going forwards are facts: the program itself must show the same. What they
-# see going backwards must be what they saw going forwards, to the last byte of memory and registers.
+# A program's file names the functions below to run. What they see going forwards are facts: the program itself must show the same. What they
+# see going backwards must equal what they saw going forwards, to the last byte of memory and registers.
 import json
 import os
 import random
@@ -13,13 +13,13 @@ import gdb
 
 LIVE = "RETAKE_LIVE" in os.environ
 SEEKS = int(os.environ.get("RETAKE_SEEKS", "0"))
-# For another session, or from it: what was seen where.
+# The file that passes what was seen to another session, or from it.
 STATES = os.environ.get("RETAKE_STATES")
-# Places to seek are so many fewer than seeks: each is come to from several sides.
+# The seeks to each place, so that it is reached from several sides.
 VISITS = 4
 MOST_PLACES = 250
 STEPS_FROM_PLACE = 3
-# The runtime's own addresses, which no user is to see.
+# The runtime's own addresses, which must not show.
 HIDDEN = re.compile(r"\b0x0*55[0-4][0-9a-f]{9}\b")
 SYMBOL = re.compile(r" <[^<>]*>$", re.MULTILINE)
 checks, slowest, hit = 0, (0.0, "nothing"), None
@@ -162,7 +162,7 @@ def lines(command, count, function, visit=1, shown=()):
     for _ in range(count):
         run(command)
         fact(command, shown)
-    # Not to the first one: before it gdb has recorded nothing.
+    # Not to the first stop: gdb has recorded nothing before it.
     for _ in range(count - 1):
         before = None if LIVE else state()
         place = position()
@@ -187,7 +187,7 @@ def finishes(function, visit=1, value=True):
     run("reverse-finish")
     check(gdb.newest_frame().name() == caller, "reverse-finish of %s leads to %s" % (function, position()))
     run("stepi")
-    # A call by way of a table of addresses comes there first.
+    # A call through a table of addresses enters the table first.
     check(gdb.newest_frame().name() in (function, function + "@plt"), "behind reverse-finish of %s comes %s" % (function, position()))
 
 
@@ -231,7 +231,7 @@ def corrupted(expression, culprit, crash="crash"):
     run("seek " + crash)
     end = state()
     run("watch -location " + expression)
-    # The signal on the way is one more stop.
+    # The signal in between is one more stop.
     for _ in range(2):
         run("reverse-continue")
         if isinstance(hit, gdb.BreakpointEvent):
@@ -307,14 +307,14 @@ def seeks():
     seen, again = known_states(), 0
     for _ in range(SEEKS):
         run("seek " + chosen.choice(places))
-        # Behind the last event there are two places that go by its number.
+        # Two places have the number of the last event.
         when = ask("when")
         mark = when + (", the end" if ask("ends") == "yes" else "")
         for trail in list(range(STEPS_FROM_PLACE)) + list(reversed(range(STEPS_FROM_PLACE - 1))):
             now = state()
             again += (mark, trail) in seen
             check_same(seen.setdefault((mark, trail), now), now, "seek to %s and %d on" % (mark, trail))
-            # Behind the end there is nothing to come back from.
+            # Nothing comes after the end.
             if trail == STEPS_FROM_PLACE - 1 or now[0] != when or ask("ends") == "yes":
                 break
             run("stepi")

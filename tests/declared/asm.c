@@ -1,5 +1,6 @@
-/* Locks in inline assembly, of all shapes in which it is written: several instructions in a line, loops, jumps out of it, a section of its
- * own, a macro, what has no memory, and what cannot be ordered. */
+/* Locks in inline assembly, in all shapes in which it is written: several instructions in a line,
+ * loops, jumps out of it, a section of its own, a macro, code without memory, and code that cannot
+ * be ordered. */
 #include <pthread.h>
 #include <stdio.h>
 

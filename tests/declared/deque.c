@@ -1,5 +1,5 @@
-/* A work-stealing deque (Chase and Lev): its owner takes from one end, others steal from the other
- * one. Fences order what relaxed accesses do not. */
+/* A work-stealing deque (Chase and Lev): its owner takes from one end, other threads steal from the
+ * other. Fences order its relaxed accesses. */
 #include "order.h"
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* Read-copy-update by epochs: a writer replaces data, and overwrites the old ones once no reader
- * can have them. */
+/* Read-copy-update by epochs: a writer replaces data, and overwrites the old data once no reader
+ * can have it. */
 #include "order.h"
 #include <stdatomic.h>
 

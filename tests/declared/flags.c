@@ -1,4 +1,5 @@
-/* Two threads answer each other through variables that are volatile, and atomic by C11: nothing in the instructions says that they synchronise. */
+/* Two threads answer each other through variables that are volatile, or atomic by C11: nothing in
+ * the instructions shows that they synchronise. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* A handler interrupts a thread that waits in a function of the C library, and waits itself: for a
- * thread that needs what the function works on, and that makes calls. */
+/* A handler interrupts a thread that waits in a function of the C library, and waits itself for a
+ * thread that makes calls and needs the object of that function. */
 #include "order.h"
 #include <semaphore.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* A thread that computes without any call or atomic instruction is interrupted by a signal. */
+/* A signal interrupts a thread that computes without any call or atomic instruction. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

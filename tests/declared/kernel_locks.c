@@ -1,4 +1,4 @@
-/* Threads die while they own a mutex, to which the kernel writes then. */
+/* Threads die while they own a mutex, and the kernel writes to it then. */
 #define _GNU_SOURCE
 #include "order.h"
 #include <errno.h>

@@ -1,4 +1,5 @@
-// What C++20 offers to synchronise threads, and what is built of atomics alone: a queue, a deque from which others steal, hazard pointers.
+// The means of C++20 to synchronise threads, and structures made of atomics alone: a queue, a deque
+// with stealing, hazard pointers.
 #include <atomic>
 #include <barrier>
 #include <cstdio>
@@ -151,7 +152,7 @@ static unsigned long steals()
 	return sums[0] ^ sums[1] * 3 ^ sums[2] * 5;
 }
 
-// A stack; who reads a node says so in its hazard pointer first.
+// A stack: a reader of a node first puts the node into its hazard pointer.
 struct Node {
 	Node *next;
 	unsigned long value;

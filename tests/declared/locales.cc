@@ -1,4 +1,4 @@
-// Threads use a locale first that is not the classic one.
+// Threads are the first to use a locale other than the classic one.
 #include "order.h"
 #include <locale>
 #include <sstream>

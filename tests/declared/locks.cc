@@ -1,5 +1,6 @@
-// Spin locks of four kinds, a sequence lock, double-checked initialisation and a flag that is volatile: what is plain in them is declared by
-// the compiler.
+// Spin locks of four kinds, a sequence lock, double-checked initialisation and a volatile flag: the
+// compiler declares their plain
+// accesses.
 #include <atomic>
 #include <cstdio>
 #include <thread>

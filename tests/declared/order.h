@@ -1,5 +1,5 @@
-/* Threads that keep a hash of all they see, and a program that shows it: what it prints depends on
- * the order in which the threads ran. */
+/* Threads that keep a hash of all they see, and a program that prints it. The output depends on the
+ * order in which the threads ran. */
 #ifndef ORDER_H
 #define ORDER_H
 #include <pthread.h>
@@ -19,7 +19,7 @@ static inline uint64_t mixed(uint64_t hash, uint64_t value)
 
 static inline void see(int thread, uint64_t value) { seen[thread] = mixed(seen[thread], value); }
 
-/* The argument of `thread` is its number. */
+/* The argument of `thread` is the thread's number. */
 static inline void run_threads(int count, void *(*thread)(void *))
 {
 	pthread_t threads[MOST_THREADS];

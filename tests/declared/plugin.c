@@ -1,4 +1,4 @@
-/* Loads the library that is its argument, if there is one, while a thread of its own runs. */
+/* Loads the library named by its argument, if there is one, while another thread runs. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -9,7 +9,7 @@ static struct cell {
 } cells[CELLS];
 static atomic_long to_put, to_take, ended;
 
-/* The cell whose turn it is, once its sequence number is that of its place plus `ahead`; NULL: the
+/* Returns the cell whose turn it is, once its sequence number is its place plus `ahead`. NULL: the
  * queue is full, or empty. */
 static struct cell *claim(atomic_long *next, long ahead, long *place)
 {

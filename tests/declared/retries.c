@@ -1,5 +1,4 @@
-/* Threads count how often their compare-and-exchange fails, and remember what they found instead.
- */
+/* Threads count how often their compare-and-exchange fails, and remember the values they found. */
 #include "order.h"
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-/* Signals come to threads that make no call: they count and wait by atomic instructions. Handlers
- * count, too. In the end the threads are cancelled where they are. */
+/* Signals reach threads that make no calls: they count and wait by atomic instructions. Handlers
+ * count, too. In the end the threads are cancelled wherever they are. */
 #include "order.h"
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* Atomic and volatile variables of all sizes and kinds; accesses of different sizes to one word;
- * and variables of one thread, and on its stack, which others change. */
+/* Atomic and volatile variables of all sizes and kinds, accesses of different sizes to one word,
+ * and variables of one thread or on its stack that other threads change. */
 #include "order.h"
 #include <stdatomic.h>
 

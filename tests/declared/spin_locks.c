@@ -1,5 +1,5 @@
-/* Five threads on one of the C library's spin locks: they wait without the kernel's help, by plain
- * loads in the library. */
+/* Five threads on one of the C library's spin locks: they wait without the kernel, by plain loads
+ * in the library. */
 #include "order.h"
 
 enum { THREADS = 5, ROUNDS = 800 };

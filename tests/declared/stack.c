@@ -1,5 +1,5 @@
-/* A stack without locks, whose nodes are protected by hazard pointers: threads free what others
- * have allocated, once nobody looks at it. */
+/* A stack without locks, whose nodes are protected by hazard pointers: threads free nodes of other
+ * threads, once no thread reads them. */
 #include "order.h"
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* Threads that compute, and are cancelled where they are. */
+/* Threads that compute and are cancelled wherever they are. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-/* A thread computes while the first one sleeps now and then: it is stopped between its calls. The result is printed. With an
- * argument it computes until somebody ends it, and a word says that it has begun. */
+/* A thread computes while the first one sleeps now and then, so the thread is stopped between its
+ * calls. The result is printed. With an argument it computes until it is killed, and prints a word
+ * when it has begun. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

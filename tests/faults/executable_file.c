@@ -1,4 +1,4 @@
-// Executes what it has mapped twice from one file: to write to, and to be executed.
+// Maps a file twice, once writable and once executable, and executes it.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

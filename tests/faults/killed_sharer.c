@@ -1,4 +1,5 @@
-// Kills a process that shares all memory with this one, and waits until the kernel says so in that memory.
+// Kills a process that shares all memory with this one, and waits until the kernel reports its end
+// in that memory.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <sched.h>

@@ -1,4 +1,5 @@
-// Two files, whose numbers are alike in the last ten bits, are mapped and changed: each so often as the argument says.
+// Maps and changes two files whose inode numbers have the same last ten bits, as often as the
+// argument says.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void change(int file)
 	char *bytes = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (bytes == MAP_FAILED)
 		exit(1);
-	/* By its times, the file is another one now. */
+	/* Its times make it another file now. */
 	if (pwrite(file, "x", 1, 1) != 1)
 		exit(1);
 	printf("%d\n", ++*bytes);

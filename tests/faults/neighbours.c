@@ -1,6 +1,6 @@
-/* Threads that compute on stacks of their own making: right before memory that other processes
- * write, before a mapped file, at the very end of their mapping, and with a frame pointer that
- * points into memory of others. */
+/* Threads that compute on stacks they have made: right before memory that other processes write,
+ * before a mapped file, at the very end of their mapping, and with a frame pointer into memory of
+ * other processes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@ enum { STACK = 1 << 16, PAGE = 4096 };
 
 static unsigned long *shared;
 
-/* The loop keeps a pointer to the shared word where frame pointers are. */
+/* The loop keeps a pointer to the shared word where frame pointers usually are. */
 static unsigned long compute(unsigned long hash, unsigned long *pointer)
 {
 	for (long i = 0; i < 40000000; i++)
@@ -41,11 +41,11 @@ int main(void)
 		;
 	for (long i = 0; i < 3; i++) {
 		char *stack = mmap(NULL, STACK + PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
-		if (i == 0) /* the page behind the stack is written by the other process */
+		if (i == 0) /* the other process writes the page behind the stack */
 			mremap(shared, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, stack + STACK);
-		if (i == 1) /* it can only be read */
+		if (i == 1) /* the page is read-only */
 			mprotect(stack + STACK, PAGE, PROT_READ);
-		if (i == 2) /* there is none */
+		if (i == 2) /* there is no page */
 			munmap(stack + STACK, PAGE);
 		pthread_attr_init(&attributes);
 		pthread_attr_setstack(&attributes, stack, STACK);

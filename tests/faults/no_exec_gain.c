@@ -1,6 +1,6 @@
-/* Memory that can be written never becomes executable (prctl PR_SET_MDWE, which systemd's
- * MemoryDenyWriteExecute= sets): in this program, and, as it is inherited, in the one that it
- * executes. The clock is read through the vDSO in both. */
+/* Writable memory never becomes executable (prctl PR_SET_MDWE, which systemd's
+ * MemoryDenyWriteExecute= sets): in this program and in the one that it executes, which inherits
+ * it. Both read the clock through the vDSO. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

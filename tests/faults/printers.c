@@ -1,4 +1,4 @@
-/* Four threads that print in turns, under a lock, until somebody ends them. */
+/* Four threads print in turns, under a lock, until they are killed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// One thread hands numbers to another through a ring, with acquire and release: no data race, no instruction that locks.
+// One thread passes numbers to another through a ring, with acquire and release: no data race, and
+// no locked instruction.
 #include <atomic>
 #include <cstdio>
 #include <thread>
@@ -38,6 +39,6 @@ int main()
 		head.store(++at, std::memory_order_release);
 	}
 	producer.join();
-	// How often the ring was empty depends on who was faster.
+	// How often the ring was empty depends on which thread was faster.
 	std::printf("%lu %lu\n", hash, empty);
 }

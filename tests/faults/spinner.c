@@ -1,4 +1,4 @@
-/* A thread that spins until another one says that it shall stop. */
+/* A thread spins until another one tells it to stop. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* A wakeup is lost: the signal comes before the wait. */
+/* A lost wakeup: the signal comes before the wait. */
 #include <pthread.h>
 #include <unistd.h>
 

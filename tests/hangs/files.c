@@ -1,5 +1,5 @@
-/* Two processes take locks on two files in opposite orders: by flock, or with an argument by
- * fcntl, on open files: of locks of processes the kernel itself notices circles. */
+/* Two processes lock two files in opposite orders: by flock, or with an argument by fcntl, on open
+ * files. Among locks of processes the kernel itself detects deadlocks. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* One thread holds a read-write lock for reading and wants it for writing; the other one holds it
- * for reading, too, and wants a mutex that the first one has. */
+/* One thread holds a read-write lock for reading and wants it for writing. The other one also holds
+ * it for reading, and wants a mutex that the first one holds. */
 #include <pthread.h>
 #include <unistd.h>
 

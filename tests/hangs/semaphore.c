@@ -1,4 +1,4 @@
-/* A thread waits for a semaphore that nobody posts; the others wait for that thread. */
+/* A thread waits for a semaphore that no thread posts; the others wait for that thread. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Memory of many kinds, a timer, rounding of floating-point numbers: images are taken until the
- * file `enough` is there. */
+ * file `enough` exists. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fenv.h>
@@ -36,7 +36,7 @@ static void prepare_signals(void)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* A file of which a part is zeros in memory, and which is gone. */
+/* A deleted file, part of which is zeros in memory. */
 static char *private_file(void)
 {
 	static const char text[8] = "abcdefg";

@@ -1,5 +1,5 @@
 /* Threads that wait in many ways, compute, or live for a moment: images are taken until the file
- * `enough` is there. */
+ * `enough` exists. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static void *sleeps(void *argument)
 
 static void *ends_at_once(void *argument) { return argument; }
 
-/* When the first thread has ended, this one goes on. */
+/* This thread goes on after the first thread has ended. */
 static void *outlives(void *argument)
 {
 	pthread_join(*(pthread_t *)argument, NULL);

@@ -1,5 +1,5 @@
-/* Looks for traces of images that are taken of it, until the file `enough` is there: children,
- * their signals, descriptors, memory that is larger. */
+/* Looks for traces of images that are taken of it, until the file `enough` exists: children, their
+ * signals, descriptors, additional memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* Files that change while they are read.
  *
- * `races read ROUNDS SEED` makes a file anew each round, reads pieces of it and prints a hash of what it read, while
- * children of its own do to the file what may be done to one. `races write` does the same until it is ended: it is
- * started outside the recording. */
+ * `races read ROUNDS SEED` makes a new file each round, reads pieces of it and prints a hash of
+ * them, while its children do to the file anything that may be done to a file. `races write` does
+ * the same to the file until it is killed: it is started outside the recording. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -67,7 +67,7 @@ static void put(int file)
 	close(file);
 }
 
-/* One thing that may be done to a file, by its name. */
+/* Does one possible thing to a file, by its name. */
 static void attack(void)
 {
 	char other[32];
@@ -75,7 +75,8 @@ static void attack(void)
 	usleep(draw(3000));
 	switch (draw(8)) {
 	case 0:
-		/* What is mapped in the recording while strangers write to it cannot be stored. */
+		/* Files that processes outside the recording write to while they are mapped cannot
+		 * be stored. */
 		if (is_stranger && (file = open(NAME, O_RDWR)) >= 0)
 			store(file);
 		break;
@@ -112,7 +113,7 @@ static void attack(void)
 	}
 }
 
-/* What makes mappings faults, so that nobody else maps. */
+/* Makes mappings fail, so that no other code maps. */
 static void cut(void)
 {
 	usleep(draw(3000));
@@ -169,12 +170,12 @@ static void round_of(int number)
 		exit(2);
 	int file = open(NAME, O_RDONLY);
 	if (file < 0)
-		return; /* somebody was quick */
+		return; /* another process was faster */
 	sum = read_piece(file, sum);
 	pid_t child = 0;
 	switch (draw(4)) {
 	case 0: child = start(cut, 1); break;
-	case 1: break; /* only strangers */
+	case 1: break; /* only processes outside the recording */
 	default: child = start(attack, 1);
 	}
 	for (uint64_t i = 0, count = 4 + draw(30); i < count; i++)
@@ -193,7 +194,7 @@ int main(int count, char **words)
 	if (is_stranger)
 		for (pid_t parent = getppid(), child; getppid() == parent;) {
 			draw(2);
-			/* Who has mapped what is cut off dies of it. */
+			/* A process that has mapped the removed part dies of it. */
 			if ((child = start(attack, 4)) > 0)
 				waitpid(child, NULL, 0);
 		}

@@ -1,4 +1,4 @@
-// Two threads, each with the lock that the other wants. Says so, and never ends by itself.
+// Two threads, each with the lock that the other wants. Prints that, and never ends by itself.
 #include <pthread.h>
 #include <unistd.h>
 

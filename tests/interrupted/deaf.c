@@ -1,5 +1,5 @@
-/* Waits for a child that neither executes a program nor ends: the kernel heeds no signal with a
- * handler until it does. */
+/* Waits for a child that neither executes a program nor ends: until then the kernel delivers no
+ * signal with a handler. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// A server of four threads on a socket, which ends well when it is told to: SIGTERM, SIGINT or SIGHUP.
+// A server of four threads on a socket that exits normally on SIGTERM, SIGINT or SIGHUP.
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* One thread takes a lock over and over and makes no call; the other sleeps, and notes how far it has come. The output depends on each hand-over.
- * passing [exit | signals] */
+/* One thread takes a lock over and over and makes no call; the other sleeps, and notes how far the
+ * first has come. The output depends on each hand-over. Usage: passing [exit | signals]. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-// The alignment-check flag is the program's own: it is set over calls, faults, signals and instructions that are recorded, and stays set.
+// The alignment-check flag is the program's own: it stays set across calls, faults, signals and recorded instructions.
 // output: same
 // flags: -O1
 #include "check.h"
@@ -36,7 +36,7 @@ static void handler(int number, siginfo_t *info, void *context) {
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~ALIGNMENT;
 }
 
-// As above, but the flag is set again by the way back.
+// As above, but returning from the handler sets the flag again.
 static void keeping_handler(int number, siginfo_t *info, void *context) {
     CLEAR;
     (void)number, (void)info;
@@ -103,7 +103,7 @@ static void counter(void) {
     say("counter\n");
 }
 
-// A fault of the flag's own that nobody handles is the child's end.
+// A fault caused by the flag kills a child without a handler.
 static void unhandled(void) {
     pid_t child = fork();
     if (child == 0) {

@@ -12,7 +12,7 @@ __asm__(".text\n"
         ".skip 64, 0xcc\n"
         "only_call: syscall\n"
         "ret\n"
-        // Here a mov stands before the call, and one way in jumps over the mov.
+        // Here a mov stands before the call, and one path jumps over the mov.
         ".globl jump_to_middle\n"
         "jump_to_middle:\n"
         "mov %rdi, %rax\n"

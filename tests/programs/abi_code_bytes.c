@@ -1,4 +1,4 @@
-// The program reads its own code around a system call: what is not part of a call must be as in its file, though it looks like one.
+// The program reads its own code around a system call: bytes that only look like a call must be as in the file.
 #include "check.h"
 #include <sys/mman.h>
 

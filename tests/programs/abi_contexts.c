@@ -1,4 +1,4 @@
-// Coroutines by makecontext and swapcontext, each on a stack of its own, each making system calls.
+// Coroutines by makecontext and swapcontext, each with its own stack and its own system calls.
 #include "check.h"
 #include <sys/mman.h>
 #include <ucontext.h>

@@ -1,4 +1,4 @@
-// The arithmetic flags and the direction flag pass through a system call unchanged, and r11 shows them.
+// A system call leaves the arithmetic flags and the direction flag unchanged, and r11 shows them.
 // output: same
 #include "check.h"
 

@@ -1,4 +1,4 @@
-// System calls with the stack pointer at places that cannot be a stack: a page's first byte, zero, and unaligned.
+// System calls while the stack pointer is invalid as a stack: at a page's first byte, zero, and unaligned.
 // output: same
 #include "check.h"
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ int main(void) {
     char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(page != MAP_FAILED);
     memset(page, 0x5c, 4096);
-    // The kernel does not care about the stack pointer; nobody in between may either.
+    // The kernel ignores the stack pointer, and so must the runtime.
     CHECK(call_on((uintptr_t)page) == pid);
     CHECK(call_on(0) == pid);
     CHECK(call_on((uintptr_t)page + 1001) == pid);

@@ -1,4 +1,4 @@
-// Direction, nested-task and identification flags are the program's own: set over calls, counters and faults, they stay set, and handlers begin without the direction flag.
+// Direction, nested-task and identification flags are the program's own: they stay set across calls, counters and faults, and handlers begin without the direction flag.
 // output: same
 #include "check.h"
 #include <ucontext.h>
@@ -19,7 +19,7 @@ static void handler(int number, siginfo_t *info, void *context) {
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
 }
 
-// `opcode` with the flags; what they are behind it.
+// Executes `opcode` with these flags. Returns the flags after it.
 #define WITH(set, opcode)                                                                                       \
     ({                                                                                                          \
         uint64_t found;                                                                                         \

@@ -1,4 +1,4 @@
-// The 128 bytes below the stack pointer survive a system call, and nothing further below is needed either.
+// The 128 bytes below the stack pointer survive a system call, which needs no stack below them.
 // output: same
 #include "check.h"
 

@@ -1,4 +1,4 @@
-// What programs ask of the vDSO directly, by looking its functions up in the mapped image.
+// The vDSO's functions, which this program finds in the mapped image and calls directly.
 #include "check.h"
 #include <elf.h>
 #include <sys/auxv.h>
@@ -49,7 +49,7 @@ int main(void) {
     }
     unsigned processor = 77777;
     CHECK(get_processor(&processor, NULL, NULL) == 0 && processor != 77777);
-    // A wrong clock is answered by the kernel the vDSO falls back on.
+    // For an invalid clock the vDSO falls back on the kernel.
     CHECK(get_time(1000, &last) == -EINVAL);
     say("%ld.%09ld on %u\n", (long)last.tv_sec, last.tv_nsec, processor);
     return 0;

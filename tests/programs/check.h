@@ -1,4 +1,4 @@
-// What every test program shares: checks that name what failed, output without buffering, and a few helpers.
+// What all test programs share: checks that name what failed, output without buffering, and a few helpers.
 //
 // Nothing here keeps state, so a program's behaviour stays what its own lines say.
 #ifndef RETAKE_TEST_CHECK_H
@@ -73,7 +73,7 @@ static inline void expect_killed(pid_t child, int number) {
     CHECK(WTERMSIG(status) == number);
 }
 
-// Installs a three-argument handler with the given flags, and nothing masked beyond the signal itself.
+// Installs a three-argument handler with the given flags and an empty mask.
 static inline void handle(int number, void (*handler)(int, siginfo_t *, void *), int flags) {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO};
     CHECK(sigemptyset(&action.sa_mask) == 0);

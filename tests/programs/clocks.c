@@ -1,4 +1,4 @@
-// Clocks by the C library and by bare calls, with timers that interrupt, wrong arguments, and after the vDSO has moved and gone.
+// Clocks read by the C library and by bare calls: with timers that interrupt, with wrong arguments, and after the vDSO has moved or vanished.
 #include "check.h"
 
 #include <sys/mman.h>
@@ -51,7 +51,7 @@ static void while_interrupted(void) {
     CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
 }
 
-// Where the vDSO's code is; 0: nowhere.
+// The address of the vDSO's code; 0: unmapped.
 static unsigned long find(unsigned long *bytes) {
     char line[300];
     unsigned long start = 0, end = 0, found = 0;
@@ -86,5 +86,5 @@ int main(void) {
     while_interrupted();
     say("ticks %d\n", (int)ticks);
     without_vdso();
-    _exit(0); // not by way of what the C library might ask the vDSO
+    _exit(0); // without code of the C library that might call the vDSO
 }

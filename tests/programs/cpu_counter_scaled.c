@@ -1,4 +1,4 @@
-// A counter that traps, here in generated code, is answered from the clock: in twice the time it goes twice as far.
+// A counter that traps, here in generated code, is answered from the clock: in twice the time it advances twice as far.
 // modes: record replay slow
 #include "check.h"
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ static uint64_t nanoseconds(void) {
     return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* Counts in a microsecond, while so many pass at least. */
+/* The counter's ticks in a microsecond, measured over at least this time. */
 static double rate(uint64_t (*counter)(void), long microseconds) {
     uint64_t clock = nanoseconds(), count = counter();
     struct timespec pause = {0, microseconds * 1000};

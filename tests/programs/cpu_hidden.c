@@ -1,4 +1,4 @@
-// CPUID does not show what makes values that no recording holds: random numbers, the processor's number, transactions; nor shadow stacks, nor instructions that change %gs
+// CPUID does not show features whose results no recording holds: random numbers, the processor's number, transactions. Nor does it show shadow stacks and instructions that change %gs
 // (docs/LIMITS.md).
 // modes: record replay slow
 #include "check.h"

@@ -1,4 +1,4 @@
-// CPUID in line: the leaves must be the same within a run, and in every process of it.
+// CPUID inline: all leaves must be the same throughout a run and in all its processes.
 #include "check.h"
 
 static void identify(uint32_t leaf, uint32_t subleaf, uint32_t *out) {
@@ -24,7 +24,7 @@ static uint64_t all_leaves(void) {
     return hash;
 }
 
-// Programs go through the subleaves of a leaf until one says that it was the last.
+// Programs enumerate the subleaves of a leaf until one is marked as the last.
 static unsigned subleaves_of(uint32_t leaf, unsigned mask_of_eax, unsigned mask_of_ecx) {
     uint32_t out[4];
     identify(leaf & 0x80000000, 0, out);

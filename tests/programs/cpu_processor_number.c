@@ -1,4 +1,4 @@
-// RDPID, executed without asking CPUID: at replay the number is that of the recording.
+// RDPID, executed without checking CPUID: replay returns the recorded number.
 // flags: -O1
 // needs: rdpid
 #include "check.h"

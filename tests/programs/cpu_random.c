@@ -1,4 +1,4 @@
-// RDRAND and RDSEED, executed without asking CPUID: every size and register, with the carry flag; the values are those of the recording.
+// RDRAND and RDSEED, executed without checking CPUID: every size and register, with the carry flag. Replay returns the recorded values.
 // flags: -O1
 // needs: rdrand
 // calls: same

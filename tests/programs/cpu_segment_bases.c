@@ -1,4 +1,4 @@
-// The processor's base registers: %gs belongs to the runtime, so the kernel's offer of instructions for them is withdrawn, and who uses them anyway dies of SIGILL; %fs works as ever.
+// The processor's base registers: %gs belongs to the runtime, so the kernel's offer of instructions for them is hidden, and a program that uses them anyway dies of SIGILL; %fs works as usual.
 // modes: record replay slow
 // flags: -O1
 // stdout: ^segments$

@@ -1,4 +1,4 @@
-// SIGKILL sent to itself: nothing in the process gets a chance to act.
+// SIGKILL sent to itself: no code of the process runs afterwards.
 // signal: KILL
 // output: same
 // calls: varies

@@ -1,4 +1,4 @@
-// Processes that fail while they fail: abort in a handler, a fault in a fault's handler, and one that is not blocked, until the stack is full.
+// Processes that fail while they fail: abort in a handler, a fault in the handler of a fault, and one whose signal is not blocked, until the stack is full.
 // output: same
 // flags: -O1
 #include "check.h"

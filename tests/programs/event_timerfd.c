@@ -23,7 +23,7 @@ int main(void) {
     CHECK(poll(&set, 1, 3) >= 0);
     int blocking = timerfd_create(CLOCK_REALTIME, 0);
     setting.it_value.tv_sec = 1;
-    // A date long past expires at once.
+    // A date in the past expires at once.
     CHECK(timerfd_settime(blocking, TFD_TIMER_ABSTIME, &setting, NULL) == 0);
     CHECK(read(blocking, &expirations, 8) == 8 && expirations == 1);
     CHECK_FAILS(timerfd_create(99, 0), EINVAL);

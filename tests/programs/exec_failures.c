@@ -1,4 +1,4 @@
-// Failed execs leave the program as it was: memory, handlers, descriptors, and the next exec works.
+// A failed exec leaves the program as it was: memory, handlers, descriptors. The next exec works.
 // output: same
 #include "check.h"
 
@@ -29,7 +29,7 @@ int main(int count, char **arguments) {
     int script = open("script", O_WRONLY | O_CREAT, 0700);
     CHECK(script >= 0 && write(script, "#!/nonexistent\n", 15) == 15 && close(script) == 0);
     CHECK_FAILS(execv("./script", none), ENOENT);
-    // Something that begins like a program and is cut off.
+    // A truncated file that begins like a program.
     int cut = open("cut", O_WRONLY | O_CREAT, 0700);
     CHECK(cut >= 0 && write(cut, "\177ELF\2\1\1", 7) == 7 && close(cut) == 0);
     CHECK_FAILS(execv("./cut", none), ENOEXEC);

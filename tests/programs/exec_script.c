@@ -1,4 +1,4 @@
-// Running scripts: a shell, an interpreter that is this program itself, and a script without a first line.
+// Running scripts: by a shell, by an interpreter that is this program itself, and without a first line.
 // output: same
 // stdout: ^script got one$
 #include "check.h"

@@ -1,4 +1,4 @@
-// Signals that come while a program is being executed: handled, for later, ignored, deadly.
+// Signals that arrive during an exec: handled, blocked, ignored, deadly.
 // group: exec
 #include "check.h"
 
@@ -6,7 +6,7 @@ static volatile sig_atomic_t handled;
 
 static void handler(int number) { handled += number; }
 
-/* Before the fork, so that the child has it from its first moment. */
+/* Set before the fork, so that the child has it from the start. */
 static void prepare(int kind) {
     void (*const what[])(int) = {handler, handler, SIG_IGN, SIG_DFL};
     struct sigaction action = {.sa_handler = what[kind]};

@@ -1,4 +1,4 @@
-// Closing every descriptor above the console's, then working on: nothing of anybody else's may be missed or needed.
+// Closes every descriptor above the console's and works on: the program must neither miss nor need a descriptor of the runtime.
 #include "check.h"
 #include <sys/resource.h>
 #include <linux/close_range.h>
@@ -18,7 +18,7 @@ int main(void) {
     CHECK(read(3, &byte, 1) == 1 && byte == 0);
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    // The old way: close whatever number there might be.
+    // The old way: close every possible number.
     for (rlim_t number = 3; number < limit.rlim_cur && number < 5000; number++) {
         close(number);
     }

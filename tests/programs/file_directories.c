@@ -18,7 +18,7 @@ static int count_raw(long call) {
     }
     CHECK(bytes == 0);
     CHECK(lseek(directory, 0, SEEK_SET) == 0);
-    // Too small for even one entry.
+    // The buffer is too small for a single entry.
     CHECK_FAILS(syscall(call, directory, buffer, 3), EINVAL);
     return entries;
 }

@@ -1,4 +1,4 @@
-// A truncate waits until another process has given up its lease on the file. Both share memory, so they take turns.
+// A truncate waits until another process gives up its lease on the file. The two share memory, so they take turns.
 // output: same
 // calls: varies
 #include "check.h"

@@ -1,4 +1,4 @@
-// A child blocks in F_SETLKW until its parent lets the lock go.
+// A child blocks in F_SETLKW until its parent releases the lock.
 #include "check.h"
 
 static struct flock whole(short type) {

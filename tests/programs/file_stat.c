@@ -22,7 +22,7 @@ int main(void) {
     show("link", &of_link);
     CHECK(fstatat(AT_FDCWD, "link", &of_link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(of_link.st_mode));
     CHECK(fstatat(file, "", &by_file, AT_EMPTY_PATH) == 0 && by_file.st_ino == by_path.st_ino);
-    // The calls the C library no longer makes itself.
+    // Calls that the C library no longer makes itself.
     CHECK(syscall(SYS_stat, "data", &by_path) == 0 && syscall(SYS_fstat, file, &by_file) == 0);
     CHECK(syscall(SYS_lstat, "link", &of_link) == 0 && S_ISLNK(of_link.st_mode));
     CHECK(stat("/dev/null", &by_path) == 0 && S_ISCHR(by_path.st_mode));

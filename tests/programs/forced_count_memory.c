@@ -1,4 +1,4 @@
-// The count is in memory alone, far from the stack: no register ever differs between two rounds of the loop.
+// The count is only in memory, far from the stack: the registers are the same in all rounds of the loop.
 // group: forced
 // flags: -O2
 #include "check.h"

@@ -1,4 +1,4 @@
-// A handler and the loop it interrupts change the same variables, many times, without a system call between.
+// A handler and the loop that it interrupts often change the same variables, without a system call in between.
 // group: forced
 // flags: -O1
 #include "check.h"

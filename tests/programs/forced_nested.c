@@ -1,4 +1,4 @@
-// A handler that itself computes for long is interrupted by another signal.
+// Another signal interrupts a handler that computes for long.
 // group: forced
 // flags: -O1
 #include "check.h"
@@ -21,8 +21,8 @@ static void on_outer(int number UNUSED, siginfo_t *info UNUSED, void *context UN
 
 int main(void) {
     handle(SIGPROF, on_outer, 0);
-    // Both clocks count the time of the processor, so that the work stays the same on a busy machine.
-    // Without the mask both could be delivered at one point: the outer handler, on top, would wait for the inner one below it.
+    // Both clocks count processor time, so the work stays the same on a busy machine.
+    // Without the mask both could be delivered at one point. Then the outer handler, on top, would wait for the inner one below it.
     struct sigaction action = {.sa_sigaction = on_inner, .sa_flags = SA_SIGINFO};
     CHECK(sigemptyset(&action.sa_mask) == 0);
     CHECK(sigaddset(&action.sa_mask, SIGPROF) == 0);

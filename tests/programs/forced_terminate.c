@@ -1,4 +1,4 @@
-// A child that computes for ever is ended by signals whose default is to kill.
+// Signals whose default is to kill end a child that computes for ever.
 // group: forced
 // output: same
 // calls: varies
@@ -18,7 +18,7 @@ int main(void) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (child == 0) {
-            guard(); // should its parent fail
+            guard(); // in case its parent fails
             spin();
         }
         usleep(5000);

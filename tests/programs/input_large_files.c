@@ -1,4 +1,4 @@
-// Reads of a file that is large enough to be logged by reference: every call that reads, positions that others move,
+// Reads of a file that is large enough to be logged by reference: all calls that read, file positions that other processes move,
 // descriptors that change meanwhile, and writers between the reads.
 // flags: -pthread
 #include "check.h"
@@ -55,7 +55,7 @@ static void every_call(void) {
     int file = opened("a");
     for (int i = 0; i < 8; i++)
         by_position(file, PIECE - i, 1);
-    // Two names of one position.
+    // Two descriptors that share a position.
     int again = dup2(file, 50);
     for (int i = 0; i < 4; i++)
         by_position(i % 2 ? file : again, PIECE - 9, 1);
@@ -72,18 +72,18 @@ static void every_call(void) {
     offset = lseek(file, 0, SEEK_CUR);
     CHECK(preadv2(file, pieces, 4, -1, 0) == 30103);
     check_bytes(buffer, offset, 30103, 1);
-    // Up to the end, and beyond.
+    // Reads up to the end of the file, and beyond it.
     CHECK(pread(file, buffer, PIECE, WORDS * 8 - 20000) == 20000);
     check_bytes(buffer, WORDS * 8 - 20000, 20000, 1);
     CHECK(pread(file, buffer, PIECE, WORDS * 8) == 0);
-    // All at once, and what was never asked for before.
+    // Reads the whole file at once, and a part that was not read before.
     make("b", 2);
     char *all = malloc(WORDS * 8 + 1);
     int other = opened("b");
     CHECK(read(other, all, WORDS * 8 + 1) == WORDS * 8);
     check_bytes(all, 0, WORDS * 8, 2);
     free(all);
-    // A buffer of which the end cannot be written to.
+    // A buffer whose end cannot be written.
     char *short_one = mmap(NULL, 2 * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(short_one != MAP_FAILED && mprotect(short_one + PIECE, PIECE, PROT_READ) == 0);
     ssize_t got = pread(file, short_one, 2 * PIECE, 4096);
@@ -93,7 +93,7 @@ static void every_call(void) {
     CHECK(close(file) == 0 && close(other) == 0);
 }
 
-// One position, two processes.
+// Two processes share a position.
 static void with_a_child(void) {
     int file = opened("a"), ends[2];
     by_position(file, PIECE, 1);
@@ -115,7 +115,7 @@ static void with_a_child(void) {
     CHECK(close(file) == 0);
 }
 
-// The same, at the same time: nobody knows who gets which piece, but each is one of the file's.
+// The same in parallel: the order of the pieces is open, but each piece is from the file.
 static void beside_a_child(void) {
     int file = opened("a"), status;
     uint64_t pieces = 0;
@@ -132,7 +132,7 @@ static void beside_a_child(void) {
         }
         CHECK(lseek(file, 0, SEEK_SET) == 0);
     }
-    // What it got is in what it prints: replay compares that.
+    // The output shows what this process got, and replay compares the output.
     say("%s %lx\n", child ? "parent" : "child", pieces);
     if (child == 0)
         _exit(0);
@@ -151,7 +151,7 @@ static void *change(void *unused UNUSED) {
     return NULL;
 }
 
-// Another thread gives the descriptor one file and then another: each read is of one of them.
+// Another thread points the descriptor to one file and then to another: each read is from one of them.
 static void with_a_thread(void) {
     changing = opened("a");
     pthread_t thread;
@@ -171,7 +171,7 @@ static void with_a_thread(void) {
     say("%u %u %lx\n", counts[1], counts[2], order);
 }
 
-// Whoever writes is seen.
+// Reads see what a writer wrote.
 static void with_writers(void) {
     int file = opened("a");
     at_offset(file, 0, 1);
@@ -190,7 +190,7 @@ static void with_writers(void) {
     CHECK(munmap(shared, 4096) == 0);
     CHECK(truncate("a", WORDS * 4) == 0 && truncate("a", WORDS * 8) == 0);
     CHECK(pread(file, buffer, PIECE, WORDS * 4) == PIECE && buffer[0] == 0);
-    // Nobody has it open for writing now.
+    // From here on no process has the file open for writing.
     for (uint64_t i = 0; i < WORDS * 8 / PIECE * 3; i++)
         CHECK(pread(file, buffer, PIECE, i * PIECE % (WORDS * 8)) == PIECE);
     CHECK(close(open("a", O_RDONLY | O_TRUNC)) == 0);

@@ -1,13 +1,13 @@
-// Pages of text that belong to no function, with the bytes of calls in them: they can be read, look executable, and what is executed there is seen.
+// Pages of text outside all functions that contain the bytes of calls: they can be read, look executable, and calls executed there are intercepted.
 // group: intercept
 // output: same
 #include "check.h"
 #include <sys/prctl.h>
 
-// Two pages of data that happen to be code; neither has a symbol's type or size. The function before it makes a call, so that the file gets an image.
+// Two pages of data that happen to be code; neither has a symbol's type or size. The function before them makes a call, so the file gets an image.
 __asm__(".text\n.balign 4096\nblob: .fill 4096,1,0x1b\npush $110\npop %rax\nsyscall\nret\nrdtsc\nret\n.balign 4096,0x1b\n");
 extern const unsigned char blob[];
-static const unsigned char *volatile start = blob; // so that no call leads there that could be decoded
+static const unsigned char *volatile start = blob; // so that the patcher cannot decode a call to it
 
 static long blob_call(void) {
     return ((long (*)(void))(start + 4096))();

@@ -1,4 +1,4 @@
-// A program that reads its own code finds a jump before a system call, and a trap in its place (docs/LIMITS.md).
+// A program that reads its own code finds a jump before a system call, and a trap in place of the call (docs/LIMITS.md).
 // modes: record replay
 #include "check.h"
 

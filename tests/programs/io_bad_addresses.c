@@ -17,7 +17,7 @@ int main(void) {
     CHECK_FAILS(syscall(SYS_rt_sigaction, SIGUSR1, nowhere, NULL, 8), EFAULT);
     CHECK_FAILS(syscall(SYS_writev, file, nowhere, 2), EFAULT);
     CHECK_FAILS(syscall(SYS_getcwd, nowhere, 100), EFAULT);
-    // An address beyond what user space may have, and one that wraps around.
+    // An address above user space, and a buffer that wraps around.
     CHECK_FAILS(read(file, (char *)0xffff800000000000ul, 4), EFAULT);
     CHECK_FAILS(read(file, (char *)-2l, 4), EFAULT);
 
@@ -26,13 +26,13 @@ int main(void) {
     CHECK(lseek(file, 0, SEEK_SET) == 0);
     int ends[2];
     CHECK(pipe(ends) == 0);
-    // A path that runs off its page is bad; one that ends exactly there is good.
+    // A path that runs beyond its page fails; one that ends exactly there is good.
     memcpy(page + 4091, "data", 5);
     CHECK(access(page + 4091, F_OK) == 0);
     memset(page + 4000, 'a', 96);
     CHECK_FAILS(access(page + 4000, F_OK), EFAULT);
     struct iovec parts[2] = {{page, 4}, {nowhere, 4}};
-    // The part that can be written is written, and counts.
+    // The kernel writes the part that can be written, and counts it.
     ssize_t moved = writev(ends[1], parts, 2);
     CHECK(moved == 4 || (moved == -1 && errno == EFAULT));
     mprotect(page, 4096, PROT_READ);

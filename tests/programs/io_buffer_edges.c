@@ -1,4 +1,4 @@
-// Buffers and strings of all small sizes that end where memory does, buffers that are larger than what is staged, and some that cannot be read or written.
+// Buffers and strings of all small sizes that end where memory ends, buffers larger than the staging area, and buffers that cannot be read or written.
 #include "check.h"
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -6,7 +6,7 @@
 
 enum { PAGE = 4096, MOST = 200, LARGE = 300000 };
 
-static unsigned char *end; // behind it nothing is mapped
+static unsigned char *end; // nothing is mapped from here on
 static unsigned long sum;
 
 static void add(const unsigned char *bytes, size_t count) {

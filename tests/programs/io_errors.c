@@ -32,7 +32,7 @@ int main(void) {
     memset(name, 'n', sizeof name);
     name[300] = 0;
     CHECK_FAILS(open(name, O_RDONLY), ENAMETOOLONG);
-    // Numbers that no kernel has given to a call.
+    // Numbers that are no system calls.
     CHECK_FAILS(syscall(100000), ENOSYS);
     CHECK_FAILS(syscall(-5), ENOSYS);
     say("all refused\n");

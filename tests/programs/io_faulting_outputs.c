@@ -1,4 +1,4 @@
-// Calls that fail because their output runs into memory that is not there: what they wrote before counts.
+// Calls that fail because their output runs into unmapped memory: what they wrote before that counts.
 // output: same
 #include "check.h"
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Eight megabytes of random bytes in one buffer: longer than any ring or message is likely to be.
+// Eight megabytes of random bytes in one buffer: longer than any ring or message of the runtime.
 #include "check.h"
 
 enum { BYTES = 8 << 20 };

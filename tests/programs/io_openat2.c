@@ -23,7 +23,7 @@ int main(void) {
     CHECK_FAILS(openat(-7, "inner", O_RDONLY), EBADF);
 
     struct { struct open_how how; uint64_t later; } big = {.how = {.flags = O_RDONLY}, .later = 1};
-    // A longer structure is refused only where its unknown part is not zero.
+    // The kernel refuses a longer structure only if its unknown part is not zero.
     CHECK_FAILS(syscall(SYS_openat2, directory, "inner", &big, sizeof big), E2BIG);
     big.later = 0;
     CHECK(syscall(SYS_openat2, directory, "inner", &big, sizeof big) >= 0);

@@ -15,7 +15,7 @@ int main(void) {
     CHECK(lseek(file, 0, SEEK_SET) == 0);
     memset(buffer, 'x', sizeof buffer);
     CHECK(read(file, buffer, sizeof buffer) == 11);
-    // The bytes behind the end of a short read stay as they were.
+    // Bytes behind the end of a short read stay unchanged.
     CHECK(buffer[11] == 'x' && buffer[31] == 'x');
     CHECK(read(file, buffer, sizeof buffer) == 0);
     say("%.11s\n", buffer);

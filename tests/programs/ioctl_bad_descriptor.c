@@ -1,4 +1,4 @@
-// An ioctl on a descriptor that is not open says so, also one that no recording makes.
+// An ioctl on a closed descriptor fails with EBADF, even one that recordings refuse.
 // output: same
 #include "check.h"
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-// Network interfaces by ioctl: a list behind a pointer in the argument, then the flags and address of each.
+// Network interfaces by ioctl: a list behind a pointer in the argument, then the flags and the address of each interface.
 #include "check.h"
 #include <net/if.h>
 #include <netinet/in.h>

@@ -21,7 +21,7 @@ int main(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        // The kernel takes this one back when the child is gone.
+        // The kernel undoes this one when the child is gone.
         struct sembuf undone = {2, 5, SEM_UNDO};
         struct sembuf give = {1, 1, 0};
         CHECK(semop(id, &undone, 1) == 0 && semop(id, &give, 1) == 0);

@@ -1,4 +1,4 @@
-// A System V segment is gone from memory after shmdt: touching it faults, even where it lay in two parts.
+// After shmdt a System V segment is unmapped: touching it faults, even where it lay in two parts.
 // output: same
 #include "check.h"
 #include <setjmp.h>

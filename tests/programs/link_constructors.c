@@ -1,4 +1,4 @@
-// Constructors and destructors around main, in their order, with output in each.
+// Constructors and destructors around main run in their order, and each prints.
 // output: same
 // stdout: ^early\nlate\nmain\nfarewell\n$
 #include "check.h"

@@ -1,4 +1,4 @@
-// Registers at a program's first instruction: the kernel clears them, and so must whoever started it.
+// Registers at a program's first instruction: the kernel clears them, and so must the runtime.
 // flags: -nostdlib -static -ffreestanding -fno-stack-protector -mno-sse
 // status: 0
 // output: same
@@ -19,7 +19,7 @@ __attribute__((noreturn, used)) static void begin(void) {
             wrong = index + 1;
         }
     }
-    // Of the flags only the interrupt flag and the bit that is always one are set.
+    // Of the flags, only the interrupt flag and the bit that is always one are set.
     if ((found[15] & 0xcd5) != 0) {
         wrong = 16;
     }

@@ -1,4 +1,4 @@
-// madvise: DONTNEED zeroes at once, FREE may do so any time, and children see what they are told to.
+// madvise: DONTNEED zeroes at once, FREE may do so at any time, and DONTFORK and WIPEONFORK change what children see.
 #include "check.h"
 #include <sys/mman.h>
 
@@ -9,7 +9,7 @@ int main(void) {
     CHECK(madvise(area + 4096, 4096, MADV_DONTNEED) == 0);
     CHECK(area[4095] == 'x' && area[4096] == 0 && area[8191] == 0 && area[8192] == 'x');
     CHECK(madvise(area, 2 * 4096, MADV_FREE) == 0);
-    // Whether the page was already taken away is up to the kernel; printing it demands that replay agrees.
+    // The kernel decides whether the page is gone already. The program prints it, so replay must agree.
     say("after MADV_FREE %02x\n", area[10]);
     CHECK(madvise(area, 8 * 4096, MADV_WILLNEED) == 0 && madvise(area, 8 * 4096, MADV_SEQUENTIAL) == 0);
     CHECK(madvise(area + 3 * 4096, 4096, MADV_WIPEONFORK) == 0 && madvise(area + 4 * 4096, 4096, MADV_DONTFORK) == 0);
@@ -26,7 +26,7 @@ int main(void) {
     char *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     CHECK(mapped != MAP_FAILED);
     mapped[0] = 'F';
-    // A private file page goes back to the file's content.
+    // A page of a private file mapping has the file's content again.
     CHECK(madvise(mapped, 4096, MADV_DONTNEED) == 0 && memcmp(mapped, "file", 4) == 0);
     CHECK_FAILS(madvise(area + 1, 4096, MADV_DONTNEED), EINVAL);
     return 0;

@@ -16,7 +16,7 @@ int main(void) {
     CHECK(mmap(again, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
     char *populated = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     CHECK(populated != MAP_FAILED && populated[bytes - 1] == 0);
-    // Programs like to reserve a terabyte and use a page of it.
+    // Programs often reserve a terabyte and use one page of it.
     char *huge = mmap(NULL, 1ul << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(huge != MAP_FAILED && mprotect(huge + (1ul << 39), 4096, PROT_READ | PROT_WRITE) == 0);
     huge[1ul << 39] = 5;

@@ -11,10 +11,10 @@ int main(void) {
     }
     CHECK(brk(start) == 0 && sbrk(0) == start);
     CHECK(sbrk(100000) == start);
-    // Whole pages that were given back come back as zeros.
+    // Whole pages that were released come back as zeros.
     CHECK(start[50000] == 0);
     CHECK(syscall(SYS_brk, 0) == (long)start + 100000);
-    // A break that cannot be is answered with the one there is.
+    // For an impossible break the kernel returns the current one.
     CHECK(syscall(SYS_brk, 1) == (long)start + 100000);
     void *blocks[200];
     for (int index = 0; index < 200; index++) {

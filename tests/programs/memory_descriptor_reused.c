@@ -1,4 +1,4 @@
-// A descriptor that led to an ordinary file leads to a mapped one, in every way that there is: writes through it show in the mapping.
+// A descriptor of an ordinary file comes to lead to a mapped file, in every possible way: writes through it show in the mapping.
 // group: memory
 // output: same
 // flags: -pthread
@@ -17,7 +17,7 @@ static int open_mapped(void) {
     return file;
 }
 
-// `other` leads to a file that nobody maps, and has been written to.
+// `other` leads to an unmapped file, and has been written to.
 static void use_other(void) {
     int file = open("other", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     CHECK(file >= 0);
@@ -32,7 +32,7 @@ static void write_mapped(char mark) {
     CHECK(close(other) == 0);
 }
 
-// Its own table of descriptors: what is closed and opened here is not known to the other thread.
+// The thread has its own table of descriptors: the other thread does not know what is closed and opened here.
 static void *apart(void *unused UNUSED) {
     CHECK(unshare(CLONE_FILES) == 0);
     use_other();
@@ -67,7 +67,7 @@ int main(void) {
     CHECK(close_range((unsigned)other, ~0U, CLOSE_RANGE_UNSHARE) == 0 && dup(mapped) == other);
     write_mapped('e');
 
-    // The file itself is mapped only now.
+    // The file is mapped only now.
     use_other();
     int again = open("other", O_RDWR);
     CHECK(again >= 0);

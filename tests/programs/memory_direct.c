@@ -1,4 +1,4 @@
-// A file that was opened to be read past the cache is mapped, too.
+// Maps a file that was opened for reading past the cache.
 #include "check.h"
 #include <sys/mman.h>
 

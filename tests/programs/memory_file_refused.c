@@ -1,4 +1,4 @@
-// What is mapped of a file that was opened only to read stays shared and cannot be made writable; files that were not opened to read cannot be mapped.
+// A shared mapping of a file opened for reading stays shared and cannot be made writable; a file that is not open for reading cannot be mapped.
 // output: same
 #include "check.h"
 #include <sys/mman.h>
@@ -12,7 +12,7 @@ static void protection_refused(int prepared) {
     CHECK(shown != MAP_FAILED);
     CHECK_FAILS(mprotect(shown, BYTES, PROT_READ | PROT_WRITE), EACCES);
     CHECK_FAILS(mprotect(shown + 4096, 4096, PROT_WRITE), EACCES);
-    // It still shows what is written to the file.
+    // The mapping still shows writes to the file.
     CHECK(pwrite(prepared, "fresh", 5, 4096) == 5);
     CHECK(memcmp(shown + 4096, "fresh", 5) == 0);
     CHECK(munmap(shown, BYTES) == 0 && close(reader) == 0);

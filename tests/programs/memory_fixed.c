@@ -1,4 +1,4 @@
-// MAP_FIXED replaces what is mapped, with the file's or with empty pages; the middle of a mapping may be replaced.
+// MAP_FIXED replaces a mapping by a file or by empty pages; it may replace the middle of a mapping.
 #include "check.h"
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-// MADV_FREE acts as MADV_DONTNEED: the kernel would take the pages when it likes, which nothing could repeat (docs/LIMITS.md).
+// MADV_FREE acts as MADV_DONTNEED: the kernel would take the pages at any time, which replay could not repeat (docs/LIMITS.md).
 // modes: record replay slow
 // group: memory
 #include "check.h"

@@ -21,7 +21,7 @@ int main(void) {
         CHECK(call() == getpid());
         write_call(code, SYS_getppid);
         CHECK(call() == getppid());
-        // Nothing may have been left behind in the bytes the program wrote.
+        // The bytes that the program wrote must be unchanged.
         CHECK(code[0] == 0xb8 && code[5] == 0x0f && code[6] == 0x05);
     }
     // The careful way: write, then make executable.
@@ -30,7 +30,7 @@ int main(void) {
     write_call(strict + 100, SYS_getuid);
     CHECK(mprotect(strict, 4096, PROT_READ | PROT_EXEC) == 0);
     CHECK(((call_function)(void *)(strict + 100))() == getuid());
-    // Reading a call as data and running it elsewhere.
+    // Reads a call as data and runs the copy elsewhere.
     memcpy(code + 200, strict + 100, sizeof template);
     CHECK(((call_function)(void *)(code + 200))() == getuid());
     say("code at %p and %p\n", (void *)code, (void *)strict);

@@ -23,7 +23,7 @@ int main(void) {
         blocks++;
     }
     CHECK(blocks > 5 && blocks < 30);
-    // How many fitted depends on what else is mapped; all the same it must be replayed.
+    // How many blocks fit depends on all other mappings, and replay must repeat it.
     say("%d blocks of 10 MB\n", blocks);
     return 0;
 }

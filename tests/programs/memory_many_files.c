@@ -1,4 +1,4 @@
-// Maps more small files than the list of files has place for: each shows what it should, and a child sees them too.
+// Maps more small files than the list of files holds: each mapping shows the right content, also in a child.
 // group: memory
 // output: same
 #include "check.h"

@@ -1,4 +1,4 @@
-// Maps more files shared than a list of a few dozen has place for, and files that lie where others were: each shows what it should.
+// Maps more files shared than a list of a few dozen holds, and files that reuse inodes: each mapping shows the right content.
 // group: memory
 // output: same
 #include "check.h"
@@ -36,7 +36,7 @@ int main(void) {
         write_file(name, index);
         shown[index] = map_file(name, index % 2 ? PROT_READ : PROT_READ | PROT_WRITE);
     }
-    // The same inode again and again on most file systems; the next file is another one.
+    // Most file systems reuse the same inode each time; the next file is another one.
     for (unsigned round = 0; round < ROUNDS; round++) {
         write_file("again", round);
         unsigned char *place = map_file("again", PROT_READ | PROT_WRITE);

@@ -1,4 +1,4 @@
-// Locking memory copies pages of private mappings without changing them: what a memory hash says must not depend on it.
+// Locking memory copies pages of private mappings without changing them: the memory hash must not depend on it.
 // output: same
 #include "check.h"
 #include <sys/mman.h>

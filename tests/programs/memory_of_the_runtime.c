@@ -1,4 +1,4 @@
-// Memory where the runtime lies: whoever wishes for it gets other memory, and whoever demands it gets an error (docs/LIMITS.md).
+// Memory where the runtime lies: a program that hints at it gets other memory, and one that demands it gets an error (docs/LIMITS.md).
 // modes: record replay slow trace
 // group: memory
 #include "check.h"
@@ -43,7 +43,7 @@ static void segments(uintptr_t address) {
 
 int main(void) {
     guard();
-    // Its text, a place in its midst where nothing is yet, and both ends, half inside.
+    // Addresses of the runtime's text, of a free place within its range, and of both ends, half inside.
     const uintptr_t places[] = {START, 0x552800000000, 0x553000000000, START - BYTES / 2, END - BYTES / 2};
     for (unsigned index = 0; index < sizeof places / sizeof places[0]; index++) {
         wished_for(places[index]);

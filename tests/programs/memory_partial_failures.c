@@ -1,4 +1,4 @@
-// Calls that fail but have changed a part: advice and protection over a hole, advice up to a locked page.
+// Calls that fail after a part of their work: advice and protection across a hole, advice up to a locked page.
 // output: same
 #include "check.h"
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-// A private mapping shows what happens to its file, as far as the page was not written to: size, data, and faults beyond the end.
+// A private mapping shows changes to its file where the program has not written: its size, its data, and faults beyond its end.
 // output: same
 #include "check.h"
 #include <setjmp.h>
@@ -23,11 +23,11 @@ static void look(int file) {
     CHECK(pwrite(file, "first", 5, 0) == 5 && pwrite(file, "second", 6, 4096) == 6);
     char *text = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     CHECK(text != MAP_FAILED && strcmp(text, "first") == 0 && strcmp(text + 4096, "second") == 0);
-    text[4096] = 'S'; // a page of our own now
+    text[4096] = 'S'; // a private page now
     CHECK(pwrite(file, "FIRST", 5, 0) == 5 && pwrite(file, "......", 6, 4096) == 6);
     say("%s %s\n", text, text + 4096);
     CHECK(ftruncate(file, 4096) == 0);
-    CHECK(!faults(text) && faults(text + 4096)); // our own page is gone with the file's
+    CHECK(!faults(text) && faults(text + 4096)); // the private page is gone with the file's
     CHECK(ftruncate(file, 2 * 4096) == 0 && !faults(text + 4096) && text[4096] == 0);
     CHECK(munmap(text, 2 * 4096) == 0 && close(file) == 0);
 }

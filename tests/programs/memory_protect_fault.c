@@ -28,7 +28,7 @@ int main(void) {
     volatile char *place = area;
     *place = 9;
     CHECK(faults == 17 && area[0] == 9);
-    // The kernel itself does not call the handler: its access just fails.
+    // In the kernel no handler runs: its access just fails.
     CHECK(mprotect(area, 4096, PROT_NONE) == 0);
     CHECK_FAILS(access(area, F_OK), EFAULT);
     CHECK(faults == 17);

@@ -1,4 +1,4 @@
-// Moving and resizing what the kernel has made one mapping of: parts of one file that were mapped one by one.
+// Moves and resizes what the kernel has merged into one mapping: parts of one file that were mapped one by one.
 // output: same
 #include "check.h"
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Maps a file that changes, thousands of times: the list of files has place for fewer states of it.
+// Maps a changing file thousands of times: the list of files holds fewer states of it.
 // group: memory
 // output: same
 #include "check.h"

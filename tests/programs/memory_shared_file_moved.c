@@ -1,4 +1,4 @@
-// A file mapped shared that is changed by calls whose data do not come from the program's memory, by names, and at its end: all show in the mapping.
+// A file mapped shared is changed by calls whose data are not from the program's memory, by path, and at its end: all changes show in the mapping.
 #include "check.h"
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -17,7 +17,7 @@ static void show(const char *what) {
     say("%s %u\n", what, hash);
 }
 
-// Different in each run: only the recording knows it.
+// Differs in each run: only the recording has it.
 static int random_file(void) {
     char data[4 * BYTES];
     int random = open("/dev/urandom", O_RDONLY), file = open("source", O_RDWR | O_CREAT | O_TRUNC, 0600);

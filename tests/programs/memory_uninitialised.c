@@ -1,4 +1,4 @@
-// Stack contents nobody wrote: whatever the loader, the library and system calls left there must come out the same in replay.
+// Uninitialised stack contents: whatever the loader, the library and system calls left there must be the same at replay.
 // flags: -Wno-uninitialized
 #include "check.h"
 #include <time.h>

@@ -1,4 +1,4 @@
-// Standard output and error reached by other ways than descriptors 1 and 2: replay must print that too, and nothing else.
+// Standard output and error reached through descriptors other than 1 and 2: replay must print that, too, and nothing else.
 #include "check.h"
 #include <sys/socket.h>
 

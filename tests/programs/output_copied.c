@@ -1,5 +1,5 @@
 // Data that the kernel copies to the standard output past the program would be missing at replay: such calls fail (docs/LIMITS.md), and the
-// usual way does.
+// usual way works.
 // modes: record replay slow
 // stdout: ^read and written$
 #include "check.h"
@@ -18,7 +18,7 @@ static void nothing_goes_to(int output) {
 
 int main(void) {
     guard();
-    // Opened anew, it is not opened to append, which would keep the kernel from all of these.
+    // A new descriptor without O_APPEND, which would make the kernel refuse all of these calls.
     int output = open("/proc/self/fd/1", O_WRONLY), errors = open("/proc/self/fd/2", O_WRONLY);
     CHECK(output >= 0 && errors >= 0);
     nothing_goes_to(output);

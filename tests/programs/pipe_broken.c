@@ -1,4 +1,4 @@
-// Writing to a pipe nobody reads: EPIPE when SIGPIPE is ignored, a handler's run, or death.
+// Writing to a pipe without a reader: EPIPE when SIGPIPE is ignored, else a handler runs, or the process dies.
 #include "check.h"
 
 static volatile sig_atomic_t caught;

@@ -29,7 +29,7 @@ int main(void) {
     CHECK_FAILS(epoll_wait(poller, ready, 0, 0), EINVAL);
     int file = file_with("data", "regular files cannot be polled");
     CHECK_FAILS(epoll_ctl(poller, EPOLL_CTL_ADD, file, &event), EPERM);
-    // The old call, whose size means nothing.
+    // The old call, whose size argument has no meaning.
     CHECK(epoll_create(1) >= 0);
     say("poller %d\n", poller);
     return 0;

@@ -1,4 +1,4 @@
-// A small event loop: eight children write at times of their own, one epoll loop reads them all. The order is recorded.
+// A small event loop: eight children write at different times, one epoll loop reads them all. The order is recorded.
 #include "check.h"
 #include <sys/epoll.h>
 #include <time.h>

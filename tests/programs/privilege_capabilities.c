@@ -1,4 +1,4 @@
-// Capabilities as the oldest and the newest version of the call tell them: the oldest writes one set, right up to memory that is not there.
+// Capabilities by the oldest and the newest version of the call: the oldest writes one set, here right up to unmapped memory.
 // output: same
 #include "check.h"
 #include <linux/capability.h>

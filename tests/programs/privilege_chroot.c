@@ -1,4 +1,4 @@
-// chroot into an empty folder: nothing of the outside can be reached, and the program goes on.
+// chroot into an empty folder: nothing outside can be reached, and the program goes on.
 // needs: root
 #include "check.h"
 

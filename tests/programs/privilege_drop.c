@@ -1,4 +1,4 @@
-// Giving up root for good, then forking and executing as nobody.
+// Gives up root for good, then forks and executes as the user nobody.
 // needs: root
 // flags: -static
 #include "check.h"
@@ -23,7 +23,7 @@ int main(int count, char **arguments) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        // By descriptor: the folder of the program may be closed to nobody.
+        // By descriptor, as the user nobody may not reach the program's folder.
         fexecve(self, (char *[]){"self", "running", NULL}, (char *[]){NULL});
         _exit(errno);
     }

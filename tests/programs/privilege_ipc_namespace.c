@@ -1,4 +1,4 @@
-// Namespaces made and entered at once, with a program in them: what sandboxes do. System V objects stay those of before (docs/LIMITS.md).
+// Makes and enters namespaces at once and runs a program in them, as sandboxes do. System V objects stay the old ones (docs/LIMITS.md).
 // needs: userns
 #include "check.h"
 #include <sched.h>
@@ -10,7 +10,7 @@ static int open_namespace(const char *name) {
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* All of them by one clone, as bubblewrap does it. */
+/* All namespaces by one clone, as in bubblewrap. */
 static void cloned(void) {
     long flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET | SIGCHLD;
     pid_t child = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);

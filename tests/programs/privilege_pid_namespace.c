@@ -1,4 +1,4 @@
-// A process that is number one in a namespace of its own, with children and threads of its own, and dies with it.
+// A process that is number one in its own PID namespace, with children and threads, all of which die with it.
 // needs: userns
 // flags: -pthread
 #include "check.h"
@@ -12,7 +12,7 @@ static void *thread(void *number)
     return NULL;
 }
 
-/* Numbers two and three: a process, and its thread. */
+/* Numbers two and three: a process and its thread. */
 static void with_a_thread(void) {
     long number = 3;
     pthread_t other;
@@ -21,7 +21,7 @@ static void with_a_thread(void) {
     _exit(7);
 }
 
-/* The kernel spares number one what would end others; not its children. */
+/* The kernel spares number one, but not its children, from signals that would kill them. */
 static void spared(void) {
     int status;
     CHECK(kill(1, SIGTERM) == 0 && raise(SIGUSR1) == 0 && kill(1, SIGKILL) == 0);
@@ -59,7 +59,7 @@ static void first(void) {
         pause();
     }
     usleep(2000);
-    // When number one ends, everybody in the namespace is killed.
+    // When number one ends, the kernel kills all processes of the namespace.
     _exit(15);
 }
 

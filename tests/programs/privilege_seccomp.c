@@ -1,4 +1,4 @@
-// A filter of the program's own: one call is refused with an error of its choice, all others go on.
+// A filter of the program: it refuses one call with an error of its choice and allows all others.
 #include "check.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

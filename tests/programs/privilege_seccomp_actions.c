@@ -1,4 +1,4 @@
-// What filters can do with a call: trap, kill the process, refuse with the caller's number, allow; the strictest of several decides.
+// The actions of filters: trap, kill the process, refuse with the caller's number, allow. The strictest of several filters decides.
 // output: same
 // calls: varies
 #include "check.h"
@@ -42,7 +42,7 @@ static void trap(void) {
     _exit(0);
 }
 
-// The second filter computes with arguments and memory; it may not weaken the first.
+// The second filter computes with arguments and memory; it cannot weaken the first.
 static void arithmetic(void) {
     FILTER(LOAD(nr), SKIP_UNLESS(SYS_getpriority, 1), ANSWER(SECCOMP_RET_ERRNO | 11), ANSWER(SECCOMP_RET_ALLOW));
     FILTER(LOAD(nr), SKIP_UNLESS(SYS_alarm, 8), LOAD(args[0]), BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, 3), BPF_STMT(BPF_ST, 5),
@@ -68,7 +68,7 @@ static void strict(void) {
     syscall(SYS_exit, 1);
 }
 
-// Time comes from the vDSO, which is no system call: a filter that forbids the call must not break it.
+// The vDSO reads the clock without a system call: a filter that forbids the call must not break it.
 static void vdso(void) {
     FILTER(LOAD(nr), SKIP_UNLESS(SYS_clock_gettime, 1), ANSWER(SECCOMP_RET_KILL_PROCESS), ANSWER(SECCOMP_RET_ALLOW));
     struct timespec now;

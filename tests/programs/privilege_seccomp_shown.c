@@ -1,4 +1,4 @@
-// The program's filters are shown where the kernel shows them: in /proc and by prctl, also in a thread that gets them from another one, with no_new_privs. Strict mode leaves the time-stamp counter alone (docs/LIMITS.md).
+// The program's filters show where the kernel shows them: in /proc and by prctl, also in a thread that gets them from another one, with no_new_privs. Strict mode does not affect the time-stamp counter (docs/LIMITS.md).
 // modes: record replay slow
 // stdout: ^counted$
 // flags: -pthread

@@ -1,4 +1,4 @@
-// Filters are the thread's own, go to its children and over exec, and with TSYNC to its siblings.
+// Filters belong to a thread and pass to its children, across exec, and with TSYNC to its siblings.
 // flags: -pthread
 #include "check.h"
 #include <linux/filter.h>
@@ -71,7 +71,7 @@ int main(int count, char **arguments) {
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     CHECK(getpgrp() > 0);
-    CHECK(install(SYS_getuid, 23, SECCOMP_FILTER_FLAG_TSYNC) > 1); // the sibling has one that we have not: its number
+    CHECK(install(SYS_getuid, 23, SECCOMP_FILTER_FLAG_TSYNC) > 1); // the sibling's number, as it has a filter that this thread lacks
     CHECK_FAILS(install(SYS_getuid, 23, SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH), ESRCH);
     pthread_barrier_wait(&barrier);
     CHECK(pthread_join(thread, NULL) == 0);

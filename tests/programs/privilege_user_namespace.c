@@ -1,4 +1,4 @@
-// A user namespace of one's own: another identity, all capabilities, mapped users.
+// A new user namespace: another identity, all capabilities, mapped users.
 // needs: userns
 #include "check.h"
 #include <sched.h>

@@ -1,4 +1,4 @@
-// /proc/self/fd lists just the descriptors the program opened itself.
+// /proc/self/fd lists only the descriptors that the program opened itself.
 #include "check.h"
 #include <dirent.h>
 

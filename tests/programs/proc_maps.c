@@ -1,4 +1,4 @@
-// /proc/self/maps: the program, its heap and its stack are there, and what is mapped appears and disappears.
+// /proc/self/maps shows the program, its heap and its stack, and mappings that appear and disappear.
 #include "check.h"
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@ static size_t load(const char *path) {
     while ((got = read(file, text + length, sizeof text - 1 - length)) > 0) {
         length += got;
     }
-    // It is open only to read.
+    // The file is open for reading only.
     CHECK((fcntl(file, F_GETFL) & O_ACCMODE) == O_RDONLY);
     CHECK_FAILS(write(file, "x", 1), EBADF);
     CHECK(got == 0 && close(file) == 0);
@@ -28,7 +28,7 @@ static int has_start(const void *address) {
     return found && (found == text || found[-1] == '\n');
 }
 
-// Every text has a name, and is one line: the pieces of which it consists while it is recorded are not to be seen.
+// Each text has a name and is one line: the pieces it has while it is recorded must not show.
 static void check_texts(void) {
     unsigned long before = 0;
     for (char *line = text; *line; line = strchr(line, '\n') + 1) {

@@ -1,4 +1,4 @@
-// Writing and reading the own memory through /proc/self/mem and process_vm_readv, read-only pages included, and through its other names.
+// Writes and reads the process's own memory through /proc/self/mem and process_vm_readv, including read-only pages, and through other names of the file.
 #include "check.h"
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -26,7 +26,7 @@ int main(void) {
     CHECK(process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == 6);
     __asm__ volatile("" ::: "memory");
     CHECK(strcmp(target, "vm!!!!") == 0);
-    // Also by its number, and at the file's own place.
+    // The same by process number, and at the file's current position.
     char name[64];
     snprintf(name, sizeof name, "/proc/%d/task/%d/mem", getpid(), getpid());
     int numbered = open(name, O_WRONLY);

@@ -21,7 +21,7 @@ static long field(const char *name) {
 int main(void) {
     load("/proc/self/status");
     CHECK(field("\nPid:\t") == getpid() && field("\nPPid:\t") == getppid());
-    // A debugger would show here: programs that refuse to run under one must not notice us.
+    // A debugger would show here: programs that refuse to run under one must not notice the recorder.
     CHECK(field("\nTracerPid:\t") == 0);
     CHECK(field("\nThreads:\t") == 1);
     CHECK(field("\nSeccomp:\t") == 0);

@@ -18,7 +18,7 @@ int main(void) {
     }
     expect_exit(child, 0);
     fflush(stdout);
-    // What follows belongs to the parent alone.
+    // Only the parent comes here.
     say("once\n");
     return 0;
 }

@@ -1,4 +1,4 @@
-// The raw clone call without CLONE_VM: numbers stored for parent and child, other exit signals, a stack of its own.
+// The raw clone call without CLONE_VM: numbers stored for parent and child, other exit signals, a separate stack.
 #include "check.h"
 #include <sched.h>
 
@@ -26,7 +26,7 @@ int main(void) {
     child = clone(answer, stack + 65536, SIGCHLD, &value);
     CHECK(child > 0);
     expect_exit(child, 41);
-    // Without an exit signal only a wait that asks for clones sees the child.
+    // Without an exit signal, only a wait for clones sees the child.
     child = clone(answer, stack + 65536, 0, &value);
     CHECK(child > 0);
     CHECK_FAILS(waitpid(child, NULL, 0), ECHILD);

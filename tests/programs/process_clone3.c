@@ -1,4 +1,4 @@
-// clone3 with a pidfd, with CLONE_PARENT, and with arguments it refuses.
+// clone3 with a pidfd, with CLONE_PARENT, and with invalid arguments.
 #include "check.h"
 #include <linux/sched.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ int main(void) {
     arguments = (struct clone_args){.flags = CLONE_SIGHAND, .exit_signal = SIGCHLD};
     CHECK_FAILS(syscall(SYS_clone3, &arguments, sizeof arguments), EINVAL);
     CHECK_FAILS(syscall(SYS_clone3, &arguments, 8), EINVAL);
-    // The child's handlers are all put back to the default.
+    // CLONE_CLEAR_SIGHAND resets the child's handlers to the default.
     signal(SIGUSR1, SIG_IGN);
     arguments = (struct clone_args){.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
     signal(SIGUSR2, (void (*)(int))_exit);

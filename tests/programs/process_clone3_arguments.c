@@ -1,4 +1,4 @@
-// clone3 refuses what the kernel refuses, takes a longer structure that ends in zeros, and chooses numbers for children that share memory.
+// clone3 refuses what the kernel refuses, accepts a longer structure that ends in zeros, and sets the numbers of children that share memory.
 // output: same
 #include "check.h"
 #include <linux/sched.h>
@@ -25,7 +25,7 @@ static void fields(void) {
     refused((struct clone_args){.exit_signal = SIGCHLD, .stack = place, .stack_size = ~0ul});
     refused((struct clone_args){.exit_signal = 65});
     refused((struct clone_args){.exit_signal = 0x100 | SIGCHLD});
-    // In the flags of clone this signal would be CLONE_VM and CLONE_VFORK.
+    // Among the flags of clone this signal would be CLONE_VM and CLONE_VFORK.
     refused((struct clone_args){.flags = CLONE_VM | CLONE_VFORK, .exit_signal = 0x4100});
     refused((struct clone_args){.flags = 1ul << 40, .exit_signal = SIGCHLD});
     refused((struct clone_args){.flags = SIGCHLD});
@@ -54,7 +54,7 @@ static void sizes(void) {
     expect_exit((pid_t)clone3(arguments, 64), 21);
 }
 
-// A child with memory in common, whose number is chosen: it ends at once.
+// A child that shares memory, with a chosen number: it ends at once.
 static long sharing(const struct clone_args *arguments) {
     long child = SYS_clone3;
     __asm__ volatile("syscall; test %%rax, %%rax; jnz 1f; mov $60, %%eax; mov $21, %%edi; syscall; 1:"

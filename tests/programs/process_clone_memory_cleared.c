@@ -1,4 +1,4 @@
-// Processes that share all memory: the kernel clears the word that says that one lives, whatever way it ends, and whoever waits for that goes on. The others go on, too, when the first one ends.
+// Processes that share all memory: when one ends in any way, the kernel clears the word that says that it lives, and waiting processes go on. The others also go on when the first process ends.
 // output: same
 // modes: record replay slow
 #define _GNU_SOURCE
@@ -38,7 +38,7 @@ static void is_cleared(enum way way, int status) {
             CHECK(errno == EAGAIN || errno == EINTR);
         }
     }
-    word = 5; // nobody clears it again
+    word = 5; // not cleared again
     CHECK(waitpid(child, &found, 0) == child);
     CHECK((found & ~0x80) == status && word == 5);
 }

@@ -1,4 +1,4 @@
-// Processes that share all memory and are no threads: one that only computes does not keep the other from going on, also when it is killed.
+// Processes that share all memory but are no threads: one that only computes does not block the other, even when it is killed.
 // output: same
 #include "check.h"
 #include <sched.h>

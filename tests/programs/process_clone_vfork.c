@@ -1,4 +1,4 @@
-// A parent that waits for its child by CLONE_VFORK alone, without sharing memory but in a mapping, where both count.
+// A parent that waits for its child by CLONE_VFORK alone: they share only a mapping, in which both count.
 // output: same
 #include "check.h"
 #include <sched.h>

@@ -1,4 +1,4 @@
-// A daemon: two forks, a new session, no console, closed descriptors; a pipe tells that it got there.
+// A daemon: two forks, a new session, no console, closed descriptors. A pipe reports its start.
 #include "check.h"
 
 static void become_daemon(int report) {

@@ -1,4 +1,4 @@
-// Children that die of each signal whose default is death; the parent sees which one it was.
+// Children die of each signal whose default is death; the parent sees which one it was.
 #include "check.h"
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-// Exit statuses: every way out, and what the parent sees of it.
+// Exit statuses: every way to exit, and the status that the parent sees.
 // output: same
 #include "check.h"
 

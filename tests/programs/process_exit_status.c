@@ -1,4 +1,4 @@
-// The program's own status is what the tools around it must give back.
+// Tools around the program must return its exit status.
 // status: 42
 // output: same
 // stdout: ^leaving with 42$

@@ -34,7 +34,7 @@ int main(void) {
         }
         close(alive[1]);
         expect_killed(leader, SIGKILL);
-        // Whoever lives holds the other end.
+        // Living processes hold the other end.
         CHECK(read(alive[0], &byte, 1) == 0);
         close(alive[0]);
     }

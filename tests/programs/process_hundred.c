@@ -1,4 +1,4 @@
-// A hundred children at once, each with its own code; the order in which they end is anybody's guess.
+// A hundred children at once, each with its own exit code; they end in any order.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// A child that computes and never calls the kernel is killed by its parent.
+// A parent kills a child that computes and never calls the kernel.
 #include "check.h"
 
 int main(void) {

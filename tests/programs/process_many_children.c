@@ -1,4 +1,4 @@
-// More children, one after the other, than there is room for at once in a session.
+// More children, one after the other, than a session can hold at once.
 #include "check.h"
 #include <sys/wait.h>
 

@@ -1,4 +1,4 @@
-// An orphan gets a new parent and goes on; a pipe tells when it is done.
+// An orphan gets a new parent and goes on; a pipe reports its end.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// Four children write to the console as they like: replay must show the same interleaving.
+// Four children write to the console without order: replay must show the same interleaving.
 #include "check.h"
 
 int main(void) {

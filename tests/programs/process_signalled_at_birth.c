@@ -1,4 +1,4 @@
-// A child that gets a signal before it has done anything dies of it, also of one that faults raise.
+// A signal kills a child before its first instruction, also a signal that faults raise.
 // output: same
 // calls: varies
 #include "check.h"

@@ -10,12 +10,12 @@ int main(void) {
     CHECK(child >= 0);
     if (child == 0) {
         alarm(10);
-        // In a group of its own, below a parent of the same session, SIGTSTP surely stops it.
+        // The child is in its own group, below a parent of the same session, so SIGTSTP surely stops it.
         CHECK(setpgid(0, 0) == 0);
         CHECK(write(ticks[1], "1", 1) == 1);
         raise(SIGSTOP);
         CHECK(write(ticks[1], "2", 1) == 1);
-        // Stopping again at once would wipe out the news that it had gone on.
+        // Another stop at once would discard the report that it had continued.
         char order;
         CHECK(read(orders[0], &order, 1) == 1);
         raise(SIGTSTP);

@@ -1,4 +1,4 @@
-// vfork: the parent stands still until its child has become another program or has ended.
+// vfork: the parent stands still until its child has executed another program or has ended.
 // output: same
 #include "check.h"
 
@@ -25,7 +25,7 @@ int main(int count, char **arguments) {
     expect_exit(child, 4);
     child = vfork();
     if (child == 0) {
-        // An exec that fails leaves the child in its parent's memory.
+        // After a failed exec the child is still in its parent's memory.
         execl("/nonexistent", "x", NULL);
         shared = errno;
         _exit(5);

@@ -26,7 +26,7 @@ int main(void) {
     CHECK(write(gate[1], "x", 1) == 1);
     CHECK(waitid(P_PID, first, &info, WEXITED | WNOWAIT) == 0);
     CHECK(info.si_signo == SIGCHLD && info.si_code == CLD_EXITED && info.si_pid == first && info.si_status == 1);
-    // It was left unreaped, so it can be waited for again.
+    // It was not reaped, so it can be waited for again.
     CHECK(kill(first, 0) == 0);
     struct rusage usage;
     CHECK(wait4(first, &status, 0, &usage) == first && WEXITSTATUS(status) == 1);

@@ -10,7 +10,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-// Of kernels that the headers may not know.
+// Numbers of calls that the headers may lack.
 enum {
     CALL_IO_URING_SETUP = 425,
     CALL_IO_URING_ENTER = 426,
@@ -23,7 +23,7 @@ enum {
 
 static char page[4096] __attribute__((aligned(4096)));
 
-/* Of both the kernel writes the results into memory without a call. */
+/* The kernel writes the results of both into memory without a call. */
 static void asynchronous(void) {
     unsigned long context = 0;
     CHECK_FAILS(syscall(CALL_IO_URING_SETUP, 4, page), ENOSYS);
@@ -43,7 +43,7 @@ static void memory_of_the_kernel(void) {
     CHECK_FAILS(syscall(CALL_MEMFD_SECRET, 0), ENOSYS);
 }
 
-/* Neither of a child, nor by the parent, who is ours as well. */
+/* Neither a child nor the parent, which is recorded, too, may be written to. */
 static void tracing(void) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -87,7 +87,7 @@ static void rights_and_segments(void) {
     CHECK_FAILS(syscall(SYS_remap_file_pages, page, sizeof page, 0, 0, 0), EINVAL);
 }
 
-/* Commands whose structures point to more memory. This machine has what they are for. */
+/* Commands whose structures point to further memory, for hardware that this machine has. */
 static void commands(void) {
     uint64_t scan[12] = {sizeof scan, 0, (uintptr_t)page, (uintptr_t)page + sizeof page};
     struct { char name[16]; void *data; } interface = {"lo", (uint32_t[]){0xa /* ETHTOOL_GLINK */, 0}};

@@ -1,4 +1,4 @@
-// A ring of packets to be sent is refused as by a kernel without it; so is mapping what the kernel writes to when it likes.
+// A ring of packets to send is refused as by a kernel without it, and so are mappings to which the kernel writes at any time.
 // needs: userns
 // modes: record replay slow
 // stdout: ^refused$

@@ -1,4 +1,4 @@
-// A listener for seccomp notifications is refused, so nobody answers: the call that a filter hands over fails (docs/LIMITS.md).
+// A listener for seccomp notifications is refused, so a call that a filter passes to it fails (docs/LIMITS.md).
 // modes: record replay slow trace
 #include "check.h"
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-// Processes that share memory make threads: a lock in that memory is contended by all threads of all of them, and they race beside it.
+// Processes that share memory make threads: all their threads contend for a lock in that memory, and race beside it.
 // flags: -pthread -O0
 // group: sharing
 #include "check.h"

@@ -1,4 +1,4 @@
-// As browsers do it: processes with threads exchange a descriptor of memory, and one maps it only to read what the other writes meanwhile.
+// As in browsers, processes with threads exchange a descriptor of memory, and one maps it read-only while the other writes it.
 // flags: -pthread -O0
 // group: sharing
 #include "check.h"

@@ -1,4 +1,4 @@
-// A process that stops itself does not keep the others waiting that share memory with it, by whatever call it does so.
+// A process that stops itself, by any call, does not block the others that share memory with it.
 // output: same
 // calls: varies
 #include "check.h"
@@ -36,7 +36,7 @@ static void stopped(void (*stop)(int), int number) {
         _exit(*shared);
     }
     CHECK(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status) && WSTOPSIG(status) == number);
-    // It does not run now.
+    // It is stopped now.
     *shared = 3;
     CHECK(kill(child, SIGCONT) == 0);
     expect_exit(child, 3);

@@ -1,4 +1,4 @@
-// A process that has threads already maps memory and shares it with children: all of them race for it, and those threads for their own.
+// A process that already has threads maps memory and shares it with children: all of them race for it, and the threads also for private memory.
 // flags: -pthread -O0
 // group: sharing
 #include "check.h"

@@ -19,7 +19,7 @@ int main(void) {
         while (rung < round) {
             spins++;
         }
-        // Where it was interrupted is printed: replay must interrupt at the very same instruction.
+        // Prints where it was interrupted: replay must interrupt at the same instruction.
         say("after %lu spins\n", spins - previous);
         previous = spins;
     }

@@ -1,4 +1,4 @@
-// A handler for a signal sent to itself runs before kill returns, with the right information.
+// A handler for a signal that the process sends itself runs before kill returns, with the right information.
 #include "check.h"
 
 static volatile sig_atomic_t count;

@@ -1,4 +1,4 @@
-// A handler changes the vector, mask and floating-point registers and the control words in its frame; the interrupted code finds them changed. What a frame leaves out is initial afterwards.
+// A handler changes the vector, mask and floating-point registers and the control words in its frame, and the interrupted code has the changed values. Components that the frame leaves out are initial afterwards.
 // needs: avx512f
 // output: same
 // flags: -O1
@@ -37,7 +37,7 @@ static void change(int number, siginfo_t *info, void *context) {
     }
 }
 
-// Without the vector components, which are then initial.
+// Without the vector components, which are initial afterwards.
 static void leave_out(int number, siginfo_t *info, void *context) {
     (void)number, (void)info;
     char *area = (char *)((ucontext_t *)context)->uc_mcontext.fpregs;

@@ -1,4 +1,4 @@
-// SIGCHLD: a handler that reaps everything there is, with children that end in any order.
+// SIGCHLD: a handler that reaps all ended children, which end in any order.
 #include "check.h"
 
 enum { CHILDREN = 20 };
@@ -32,7 +32,7 @@ int main(void) {
     }
     CHECK_FAILS(wait(NULL), ECHILD);
     say("%d calls of the handler\n", (int)calls);
-    // Children of a parent that does not care vanish by themselves.
+    // The kernel reaps the children of a parent that ignores SIGCHLD.
     signal(SIGCHLD, SIG_IGN);
     pid_t child = fork();
     CHECK(child >= 0);

@@ -1,4 +1,4 @@
-// A handler entered at a system call sees its number, result and place, and may change the result.
+// A handler entered at a system call sees its number, result and address, and may change the result.
 #include "check.h"
 #include <ucontext.h>
 

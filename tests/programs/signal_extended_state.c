@@ -1,4 +1,4 @@
-// A signal frame has the state components and the size that the kernel's own frames have, whatever the processor offers beyond.
+// A signal frame has the state components and the size of the kernel's own frames, whatever else the processor offers.
 // output: same
 // stdout: ^features 0x[0-9a-f]*, [0-9]* bytes$
 #include "check.h"

@@ -1,4 +1,4 @@
-// SA_NODEFER lets a handler be interrupted by its own signal; SA_RESETHAND works once; sa_mask holds others off.
+// SA_NODEFER lets a handler's own signal interrupt it; SA_RESETHAND works once; sa_mask blocks other signals.
 // output: same
 #include "check.h"
 
@@ -19,7 +19,7 @@ static void on_signal(int number, siginfo_t *info UNUSED, void *context UNUSED) 
 static void on_masked(int number UNUSED, siginfo_t *info UNUSED, void *context UNUSED) {
     int before = deepest;
     raise(SIGUSR1);
-    // Held off by this handler's mask.
+    // This handler's mask blocks it.
     CHECK(deepest == before);
 }
 

@@ -1,4 +1,4 @@
-// A handler that forks and waits, interrupting a read that goes on afterwards.
+// A handler that forks and waits interrupts a read, which is restarted afterwards.
 #include "check.h"
 
 static volatile pid_t grandchild;

@@ -1,4 +1,4 @@
-// What the kernel does where it can neither build a signal frame nor take one down: SIGSEGV, on the alternate stack if there is a handler, and death if there is none.
+// Where the kernel can neither build a signal frame nor return from one: SIGSEGV, on the alternate stack if there is a handler, and death if there is none.
 // output: same
 // flags: -O1
 #include "check.h"
@@ -22,7 +22,7 @@ static void with_handler(void) {
     handle(SIGSEGV, on_segfault, SA_ONSTACK);
 }
 
-// A stack pointer that leads nowhere, and then an instruction that has a handler there.
+// An invalid stack pointer, and then an instruction that faults and has a handler.
 static void lose_stack(void) {
     signal(SIGILL, on_illegal);
     __asm__ volatile("mov $0x1000, %%rsp\n ud2" ::: "memory");
@@ -72,7 +72,7 @@ static void blocked(void) {
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-// So deep that its own frames leave the alternate stack, below which there is memory.
+// So deep that its frames leave the alternate stack, below which memory is mapped.
 static void nest(int number) {
     (void)number;
     raise(SIGUSR1);

@@ -1,4 +1,4 @@
-// A handler on a stack of its own returns three times through one frame: its context was taken, and is set again.
+// A handler on its own stack returns three times through one frame: its context was saved, and is set again.
 // output: same
 // flags: -O1
 #include "check.h"
@@ -18,7 +18,7 @@ int main(void) {
     CHECK(sigaltstack(&alternate, NULL) == 0);
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    // In line: a function would return by an address that a later call has overwritten.
+    // Inline, as a function would return to an address that a later call has overwritten.
     long number = SYS_kill, pid = getpid();
     __asm__ volatile("syscall" : "+a"(number) : "D"(pid), "S"(SIGUSR1) : "rcx", "r11", "memory");
     getppid();

@@ -1,4 +1,4 @@
-// `int $0x80` in a 64-bit program is refused: it faults, as where the kernel has no 32-bit programs, and executes no call of another number.
+// `int $0x80` in a 64-bit program is refused: it faults, as in a kernel without 32-bit programs, and makes no call of another number.
 // modes: record replay slow
 // stdout: ^refused$
 // flags: -O1

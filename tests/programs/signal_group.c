@@ -1,4 +1,4 @@
-// Signals to the whole group of processes, of which the recorder may be one, are nobody's end but the program's.
+// Signals to the whole process group, of which the recorder may be a member, end no process but the program's.
 // output: same
 #include "check.h"
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// A handler begins with 1 in %xmm15, and all other vector registers at zero (docs/LIMITS.md): XSAVEC would else store more or less at replay.
+// A handler begins with 1 in %xmm15 and zero in all other vector registers (docs/LIMITS.md): otherwise XSAVEC would store more or less at replay.
 // modes: record replay slow
 #include "check.h"
 

@@ -1,4 +1,4 @@
-// Ignored signals interrupt nothing: reads and sleeps go on as if they had not come.
+// Ignored signals interrupt nothing: reads and sleeps continue undisturbed.
 #include "check.h"
 #include <sys/time.h>
 #include <time.h>

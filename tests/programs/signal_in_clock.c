@@ -1,5 +1,5 @@
-// Signals that come while a program does nothing but read the clock, through the vDSO where there is one: each call they come before is made
-// after them.
+// Signals arrive while a program only reads the clock, through the vDSO if there is one: each call that a signal precedes is made
+// after the signal.
 #include "check.h"
 #include <sys/time.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-// Calls interrupted by a handler: EINTR without SA_RESTART, and for some calls always.
+// Calls that a handler interrupts: EINTR without SA_RESTART, and for some calls always.
 #include "check.h"
 #include <linux/futex.h>
 #include <poll.h>
@@ -12,7 +12,7 @@ static void on_alarm(int number UNUSED, siginfo_t *info UNUSED, void *context UN
 }
 
 static void arm(void) {
-    // A period, so that a tick before the call is not the last.
+    // Periodic, so that a tick before the call is not the last.
     struct itimerval timer = {.it_interval = {0, 3000}, .it_value = {0, 3000}};
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }

@@ -1,4 +1,4 @@
-// A signal kills a process whose other threads wait in reads: what they were about to get is in their buffers, or not, as the kernel likes.
+// A signal kills a process whose other threads wait in reads: the kernel may or may not have written their buffers already.
 // flags: -pthread
 // signal: TERM
 // group: signals
@@ -8,7 +8,7 @@
 enum { THREADS = 3, PIECE_BYTES = 1 << 16, ROUNDS = 200, LAST_WORDS = 50, BALLAST_BYTES = 8 << 20 };
 
 static int pipes[THREADS][2];
-// Whoever looks at all memory takes some time until it comes to the buffers.
+// Hashing all memory takes some time until it reaches the buffers.
 static struct { char ballast[BALLAST_BYTES], buffers[THREADS][PIECE_BYTES]; } memory;
 
 static void *take(void *argument) {

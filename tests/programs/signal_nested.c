@@ -1,4 +1,4 @@
-// Handlers within handlers: each runs on top of the other, and masks come back in order.
+// Nested handlers: each runs on top of the other, and the masks are restored in order.
 // output: same
 #include "check.h"
 
@@ -24,7 +24,7 @@ static void on_deepest(int number UNUSED, siginfo_t *info UNUSED, void *context 
 
 static void on_outer(int number UNUSED, siginfo_t *info UNUSED, void *context UNUSED) {
     note("[outer ");
-    // Its own signal is blocked while it runs, and comes once more afterwards.
+    // Its own signal is blocked while it runs, and arrives once more afterwards.
     if (length < 10) {
         raise(SIGUSR1);
     }

@@ -1,4 +1,4 @@
-// Pending signals: real-time ones queue and come in order, others are merged; all come at once when unblocked.
+// Pending signals: real-time signals are queued and arrive in order, others are merged; all arrive at once when unblocked.
 // output: same
 #include "check.h"
 

@@ -1,4 +1,4 @@
-// SIGSYS belongs to the program too: handlers, masks, waiting, and killing by it.
+// The program can use SIGSYS: handlers, masks, waiting, and dying by it.
 #include "check.h"
 
 static volatile sig_atomic_t calls;

@@ -1,4 +1,4 @@
-// A program that sets the trap flag learns of each of its instructions, and of a system call as of one: by its own handler, which finds the place of each.
+// A program that sets the trap flag sees a step for each of its instructions, and one for a system call: its handler gets the address of each.
 // output: same
 // modes: native record replay slow
 // flags: -O1
@@ -42,14 +42,14 @@ int main(void) {
     handle(SIGTRAP, handler, 0);
     STEPPED("nop\n nop\n inc %%rax\n nop");
     report("plain", base);
-    // The trap behind `syscall` comes after the instruction that follows it.
+    // The trap after `syscall` comes behind the instruction that follows it.
     STEPPED("mov $110, %%eax\n syscall\n nop\n nop");
     report("call", base);
     STEPPED("mov $110, %%eax\n syscall\n mov $110, %%eax\n syscall\n nop");
     report("calls", base);
     STEPPED("xor %%ecx, %%ecx\n1: inc %%ecx\n cmp $3, %%ecx\n jne 1b");
     report("loop", base);
-    // How many steps a counter takes is not said, but they end behind it.
+    // The number of steps for a counter is open, but they end behind it.
     STEPPED("nop\n nop\n nop\n nop\n rdtsc\n nop\n nop\n nop\n nop");
     CHECK(steps >= 2);
     steps = 0;

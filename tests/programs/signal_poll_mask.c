@@ -1,4 +1,4 @@
-// ppoll, pselect and epoll_pwait open the mask while they wait, and only then.
+// ppoll, pselect and epoll_pwait change the mask only while they wait.
 #include "check.h"
 #include <poll.h>
 #include <sys/epoll.h>
@@ -28,7 +28,7 @@ int main(void) {
     struct epoll_event event;
     CHECK_FAILS(epoll_pwait(poller, &event, 1, -1, &open_mask), EINTR);
     CHECK(got == 3 && raise(SIGUSR1) == 0);
-    // Something is ready: the call succeeds, and the signal stays pending.
+    // A descriptor is ready: the call succeeds, and the signal stays pending.
     int ends[2];
     CHECK(pipe(ends) == 0 && write(ends[1], "x", 1) == 1);
     struct pollfd set = {ends[0], POLLIN, 0};

@@ -1,4 +1,4 @@
-// sigqueue hands a value over, from a child and from the process itself.
+// sigqueue passes a value, from a child and from the process itself.
 #include "check.h"
 
 // Volatile: the compiler assumes that calls like raise and kill run none of this file's functions.
@@ -27,7 +27,7 @@ int main(void) {
         usleep(100);
     }
     CHECK(seen.si_pid == child && seen.si_value.sival_int == -5);
-    // The raw call with a code of one's own.
+    // The raw call with a code of the program's choice.
     siginfo_t own = {.si_signo = SIGRTMIN, .si_code = -60};
     own.si_value.sival_int = 9;
     CHECK(syscall(SYS_rt_sigqueueinfo, getpid(), SIGRTMIN, &own) == 0 && got == 3 && seen.si_code == -60);

@@ -1,5 +1,5 @@
-// A call that a handler interrupts is made again, at its own instruction and not by way of what leads to it; and calls go on being recorded
-// after handlers that return, that nest and that are left by a jump.
+// A call that a handler interrupts is made again at its own instruction, not through the code before it. Calls are still recorded
+// after handlers that return, that nest, and that are left by a jump.
 #include "check.h"
 #include <setjmp.h>
 #include <signal.h>

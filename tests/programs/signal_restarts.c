@@ -1,4 +1,4 @@
-// Calls that go on after a handler with SA_RESTART: read, wait and flock; sleeps, poll and timed futex waits do not.
+// Calls that are restarted after a handler with SA_RESTART: read, wait and flock; sleeps, poll and timed futex waits are not.
 #include "check.h"
 #include <linux/futex.h>
 #include <poll.h>

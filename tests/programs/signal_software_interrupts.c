@@ -1,4 +1,4 @@
-// Interrupts, undefined and privileged instructions of the program's own raise what they raise natively: signal, code, address, and where the program stands.
+// Interrupts, undefined and privileged instructions of the program raise the same as natively: signal, code, fault address, and the program's address.
 // output: same
 // flags: -O1
 #include "check.h"
@@ -43,7 +43,7 @@ __attribute__((noinline)) static void interrupts(void) {
     TRY("int $0xf9", "int $0xf9\n nop");
 }
 
-// Apart: a function with such bytes is not taken for code.
+// Separate, because a function with such bytes is not taken for code.
 __attribute__((noinline)) static void undefined(void) {
     TRY("int1", ".byte 0xf1");
     TRY("into", ".byte 0xce");

@@ -1,5 +1,5 @@
-// A handler sees which parts of the processor's state are in use, as the dynamic linker does when it saves them on the stack. Whether other signals
-// came meanwhile, for later, must not show at replay.
+// A handler reads which parts of the processor's state are in use, as the dynamic linker does when it saves them on the stack. Whether other
+// signals were deferred meanwhile must not show at replay.
 // group: signals
 #include "check.h"
 #include <cpuid.h>

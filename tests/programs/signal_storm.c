@@ -1,4 +1,4 @@
-// Two children send a thousand signals to a parent that reads and writes; nothing is lost but what may be merged.
+// Two children send a thousand signals to a parent that reads and writes; only signals that may be merged are lost.
 #include "check.h"
 
 static volatile sig_atomic_t usual;

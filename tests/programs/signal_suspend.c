@@ -20,7 +20,7 @@ int main(void) {
     sigaddset(&wait_mask, SIGHUP);
     handle(SIGUSR1, on_signal, 0);
     CHECK(sigprocmask(SIG_SETMASK, &blocked, NULL) == 0);
-    // One that is pending already, and one that comes while waiting.
+    // One signal is pending already, another arrives during the wait.
     for (int round = 0; round < 2; round++) {
         pid_t parent = getpid();
         pid_t child = fork();

@@ -1,4 +1,4 @@
-// Frames that a handler has damaged: unknown bits of mxcsr are refused; without its marks the extended state is what FXSAVE knows; a null pointer to it means that all is initial.
+// Frames that a handler has damaged: unknown bits of mxcsr are refused; without its magic numbers the extended state is what FXSAVE saves; a null pointer to it means the initial state.
 // output: same
 // flags: -O1
 // needs: avx2

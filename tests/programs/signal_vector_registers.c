@@ -1,4 +1,4 @@
-// Handlers may use every floating-point and vector register; the interrupted code finds its own unchanged.
+// Handlers may use all floating-point and vector registers; those of the interrupted code stay unchanged.
 // needs: avx2
 // output: same
 #include "check.h"

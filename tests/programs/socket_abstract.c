@@ -8,7 +8,7 @@ int main(void) {
     guard();
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int receiver = socket(AF_UNIX, SOCK_DGRAM, 0);
-    // Binding the family alone asks for a name that is free.
+    // Binding with the family alone requests a free name.
     CHECK(bind(receiver, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0);
     socklen_t length = sizeof address;
     CHECK(getsockname(receiver, (struct sockaddr *)&address, &length) == 0);

@@ -1,4 +1,4 @@
-// A socketpair that fails has written the descriptors it had in mind.
+// A failing socketpair has already written the descriptors that it reserved.
 #include "check.h"
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-// Options of sockets that the kernel answers with more than the bytes that were named: filters are counted in steps.
+// Socket options for which the kernel writes more than the given number of bytes: filters are counted in steps.
 // output: same
 #include "check.h"
 #include <linux/filter.h>

@@ -26,7 +26,7 @@ int main(void) {
     socklen_t length = sizeof read_back;
     CHECK(getsockopt(made, SOL_SOCKET, SO_LINGER, &read_back, &length) == 0 && length == sizeof linger);
     CHECK(read_back.value.l_linger == 7 && read_back.rest[0] == 0x33);
-    // One byte asked for, one byte written.
+    // A buffer of one byte gets one byte.
     length = 1;
     int narrow = 0x44444444;
     CHECK(getsockopt(made, SOL_SOCKET, SO_TYPE, &narrow, &length) == 0 && length == 1);

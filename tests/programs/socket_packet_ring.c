@@ -1,4 +1,4 @@
-// Packets that the kernel puts into memory which the program shares with it, in all three forms of such a ring.
+// The kernel puts packets into memory that it shares with the program, in all three versions of such a ring.
 // needs: userns
 // modes: native record replay slow
 // stdout: ^1: 40 packets .*\n2: 40 packets .*\n3: 40 packets
@@ -27,7 +27,7 @@ static void bring_up_loopback(void) {
     CHECK(ioctl(descriptor, SIOCSIFFLAGS, &request) == 0 && close(descriptor) == 0);
 }
 
-// Only what goes out: each packet is seen twice on the loopback interface.
+// Only outgoing packets: each packet appears twice on the loopback interface.
 static void take(const char *packet, unsigned bytes, const struct sockaddr_ll *from) {
     if (from->sll_pkttype == PACKET_OUTGOING && ntohs(from->sll_protocol) == ETH_P_IP && bytes > 42) {
         seen = seen * 31 + digest(packet + 42, bytes - 42);

@@ -30,7 +30,7 @@ int main(void) {
 
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
     CHECK(send(ends[0], "packet", 6, 0) == 6);
-    // What does not fit of a packet is gone, and MSG_TRUNC tells how much there was.
+    // The rest of a packet that does not fit is lost, and MSG_TRUNC returns the full length.
     CHECK(recv(ends[1], text, 3, MSG_TRUNC) == 6);
     CHECK_FAILS(recv(ends[1], text, 20, MSG_DONTWAIT), EAGAIN);
     say("child %d\n", child);

@@ -1,4 +1,4 @@
-// Descriptors and credentials that travel over a socket to a child.
+// Descriptors and credentials are sent over a socket to a child.
 #include "check.h"
 #include <sys/socket.h>
 

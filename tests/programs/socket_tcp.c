@@ -1,4 +1,4 @@
-// TCP over the loopback: a port the kernel picks, a child as the client, and 200 KB through it.
+// TCP over the loopback: a port chosen by the kernel, a child as the client, and 200 KB through it.
 #include "check.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-// TCP over IPv6 with a connection that is not waited for: EINPROGRESS, poll, SO_ERROR; and one that is refused.
+// TCP over IPv6 with a non-blocking connect: EINPROGRESS, poll, SO_ERROR; and a refused connection.
 // needs: ipv6
 #include "check.h"
 #include <netinet/in.h>

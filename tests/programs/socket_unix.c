@@ -30,7 +30,7 @@ int main(void) {
     length = sizeof peer;
     CHECK(getsockname(connection, (struct sockaddr *)&peer, &length) == 0);
     CHECK(length == 2 + strlen("socket") + 1 && strcmp(peer.sun_path, "socket") == 0);
-    // A short buffer is filled in part; the length says what it would have been.
+    // A short buffer is filled in part; the returned length is the full one.
     length = 4;
     memset(&peer, 0x55, sizeof peer);
     CHECK(getsockname(connection, (struct sockaddr *)&peer, &length) == 0 && length == 9);

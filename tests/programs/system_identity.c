@@ -1,4 +1,4 @@
-// Users, groups, sessions and capabilities: asking, and setting to what they are already.
+// Users, groups, sessions and capabilities: reading them, and setting them to their current values.
 #include "check.h"
 #include <grp.h>
 #include <linux/capability.h>

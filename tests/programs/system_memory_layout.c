@@ -1,4 +1,4 @@
-// What a program is told about its layout, and may change of it (PR_SET_MM).
+// The program reads its layout, and changes what the kernel lets it change (PR_SET_MM).
 // output: same
 #include "check.h"
 #include <linux/prctl.h>

@@ -23,7 +23,7 @@ int main(void) {
     CHECK_FAILS(prctl(9999), EINVAL);
     unsigned long base = 0;
     CHECK(syscall(SYS_arch_prctl, ARCH_GET_FS, &base) == 0 && base != 0);
-    // The program may use the other segment register for itself only as far as it asks for it.
+    // The program gets the other segment register only as far as it asks for it.
     CHECK(syscall(SYS_arch_prctl, ARCH_SET_FS, base) == 0);
     say("thread area at %lx\n", base);
     return 0;

@@ -1,4 +1,4 @@
-// What a program finds when it starts: arguments, environment, auxiliary vector, addresses chosen at random.
+// The state at the start of a program: arguments, environment, auxiliary vector, random addresses.
 // args: one "two" three
 #include "check.h"
 #include <sys/auxv.h>

@@ -1,4 +1,4 @@
-// Threads that take turns often, and ask all the time where they, and others, may run: wherever the process may, until somebody says otherwise. What
+// Threads take turns often, and keep asking where they and others may run: wherever the process may, until a thread sets an affinity. Programs that
 // they start may run there, too.
 #include "check.h"
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Phases kept apart by a barrier: nobody enters one before all have left the last.
+// Phases separated by a barrier: no thread enters one before all have left the last.
 // flags: -pthread
 // group: threads
 #include "check.h"

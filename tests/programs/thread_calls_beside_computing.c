@@ -1,4 +1,4 @@
-// Threads make thousands of short calls that could wait while another one computes and makes none: they must not wait a whole slice after each of them.
+// Threads make thousands of short calls that could wait, while another one computes and makes none: they must not wait a whole time slice after each call.
 // flags: -pthread
 // group: threads
 #include "check.h"

@@ -34,7 +34,7 @@ int main(void) {
         void *result;
         CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
     }
-    // One that was cancelled before it began may have nothing to clean up.
+    // A thread that was cancelled before it began may have nothing to clean up.
     CHECK(cleaned <= 30 && cleaned % 3 == 0);
     say("all cancelled\n");
     return 0;

@@ -41,7 +41,7 @@ static void *consume(void *argument UNUSED) {
         seen = seen * 31 + item;
         pthread_cond_signal(&not_full);
     }
-    // Whoever takes the last item wakes the other consumer.
+    // The consumer that takes the last item wakes the other one.
     pthread_cond_broadcast(&not_empty);
     pthread_mutex_unlock(&mutex);
     say("consumer saw %016lx\n", (unsigned long)seen);

@@ -1,4 +1,4 @@
-// A thread with descriptors of its own closes and opens what others print to; what each prints is the same at replay.
+// A thread with its own table of descriptors closes and opens descriptors that others print to; the output of each is the same at replay.
 // output: same
 // flags: -pthread
 #include "check.h"

@@ -1,4 +1,4 @@
-// A thread that is not the first executes another program: all others vanish, the process keeps its number.
+// A thread other than the first executes another program: all others vanish, and the process keeps its number.
 // flags: -pthread
 // group: threads
 #include "check.h"

@@ -1,4 +1,4 @@
-// Threads that are at work when another one executes a program, in memory that other processes share and wait for.
+// A thread executes a program while others work, in memory that other processes share and wait for.
 // flags: -pthread
 // group: threads
 #include "check.h"

@@ -1,4 +1,4 @@
-// A thread tries to execute what the kernel takes for a program only at first, while others run.
+// A thread executes a file that the kernel accepts at first and then rejects, while other threads run.
 // flags: -pthread
 // group: threads
 #include "check.h"

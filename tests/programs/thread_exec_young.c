@@ -1,4 +1,4 @@
-// Programs that execute the next one when their threads have hardly begun, or not yet.
+// Programs execute the next one when their threads have just begun, or have not begun yet.
 // flags: -pthread
 // group: threads
 // output: same

@@ -1,4 +1,4 @@
-// A process ends while threads of it print: what came out is what replay prints.
+// A process ends while its threads print: replay prints the output that came out.
 // modes: record replay slow
 // flags: -pthread
 #include "check.h"

@@ -32,7 +32,7 @@ int main(void) {
     for (int index = 0; index < 4; index++) {
         CHECK(pthread_create(&threads[index], NULL, work, NULL) == 0);
     }
-    // Two are woken and two are moved, however late they come to wait.
+    // Two threads are woken and two are moved, however late they begin to wait.
     long done = 0;
     while (done < 2) {
         done += futex(&first_word, FUTEX_WAKE, (int)(2 - done), 0, NULL);

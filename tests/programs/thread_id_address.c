@@ -1,4 +1,4 @@
-// The word that the kernel clears when a thread ends: asked for, set anew, and cleared for pthread_join.
+// The word that the kernel clears when a thread ends: queried, set anew, and cleared for pthread_join.
 // flags: -pthread
 #include "check.h"
 #include <pthread.h>

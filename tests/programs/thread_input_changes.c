@@ -1,4 +1,4 @@
-// What a call was given is changed by another thread while the call waits.
+// Another thread changes the input of a call while the call waits.
 // flags: -pthread
 // output: same
 #include "check.h"

@@ -1,4 +1,4 @@
-// Four threads count under a mutex; the history of who had it is printed.
+// Four threads count under a mutex, and the order of its owners is printed.
 // flags: -pthread
 // group: threads
 #include "check.h"

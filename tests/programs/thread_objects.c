@@ -1,4 +1,4 @@
-// Two threads that keep the state of their loops in objects: wherever one of them is stopped, registers and stack are the same in every round.
+// Two threads keep the state of their loops in objects: wherever one of them is stopped, registers and stack are the same in every round.
 // group: forced
 // flags: -O2 -pthread
 #include "check.h"
@@ -43,8 +43,8 @@ int main(void) {
         CHECK(cursors[index] != NULL);
         CHECK(pthread_create(&threads[index], NULL, work, cursors[index]) == 0);
     }
-    // What the others have done when this one is awake is different every time, and must be the same again at replay.
-    // It may even be less than before: whoever was stopped between its load and its store loses what the other did.
+    // What the other threads have done when this one wakes up differs in each run, and must be the same at replay.
+    // It may even be less than before: a thread stopped between its load and its store loses the other's increments.
     for (int look = 0; look < 20; look++) {
         usleep(1000);
         say("%ld %ld %ld\n", racy, cursors[0]->position, cursors[1]->position);

@@ -1,4 +1,4 @@
-// Mutexes with priority inheritance: contended, with a time limit, interrupted by a signal, tried, and left behind by an owner that dies.
+// Mutexes with priority inheritance: contended, with a time limit, interrupted by a signal, by trylock, and left behind by an owner that dies.
 // flags: -pthread
 // group: threads
 #include "check.h"

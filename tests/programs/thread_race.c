@@ -1,4 +1,4 @@
-// A data race on purpose: increments are lost as the scheduler likes, and replay must lose the same ones.
+// A data race on purpose: the scheduler's timing loses increments, and replay must lose the same ones.
 // flags: -pthread -O0
 // group: threads
 #include "check.h"

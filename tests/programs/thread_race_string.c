@@ -1,4 +1,4 @@
-// Threads copy over the same bytes with repeated string instructions, and look at what the others left.
+// Threads copy over the same bytes with repeated string instructions, and read what the others left.
 // flags: -pthread -O0
 // group: threads
 #include "check.h"

@@ -1,4 +1,4 @@
-// A descriptor whose reads never wait is made one that waits, by a process that has it too. Whoever reads then waits for the thread that writes, which has
+// Another process that shares a non-blocking descriptor makes it blocking. A thread that reads then waits for the thread that writes, which has
 // waited for its turn all the time.
 #include "check.h"
 #include <fcntl.h>
@@ -9,7 +9,7 @@ enum { ROUNDS = 5, POLLED = 100, WAITED_FOR = 5 };
 
 static int data[2], to_child[2], from_child[2];
 
-// So short are the turns that both threads are kept on one core; and whoever wakes there waits for the one that reads.
+// The turns are so short that both threads are kept on one core, where a woken thread waits for the reading one.
 static void *write_all(void *unused) {
     (void)unused;
     struct timespec pause = {.tv_nsec = 20000};

@@ -1,4 +1,4 @@
-// A thread that dies with a robust lock hands it on; in the same process, and to another process through shared memory.
+// A thread that dies with a robust lock passes it on; in the same process, and to another process through shared memory.
 // flags: -pthread
 // output: same
 #include "check.h"

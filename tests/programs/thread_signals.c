@@ -1,4 +1,4 @@
-// Signals sent to one thread reach that one; those sent to the process reach one that lets them in.
+// A signal sent to a thread reaches that thread; one sent to the process reaches a thread that does not block it.
 // flags: -pthread
 // group: threads
 #include "check.h"

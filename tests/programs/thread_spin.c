@@ -1,4 +1,4 @@
-// A thread spins on a variable without ever calling the kernel until another one sets it.
+// A thread spins on a variable without calling the kernel until another thread sets it.
 // flags: -pthread
 // group: threads
 #include "check.h"

@@ -10,7 +10,7 @@ enum { THREADS = 3, ROUNDS = 8000, LOOKS = 40000, PAUSE_MS = 300 };
 static volatile int inside;
 static volatile int disturbed;
 
-/* Whoever computes at the same time writes its own number into `inside`. */
+/* A thread that computes writes its own number into `inside`. */
 static void *compute(void *number) {
     int mine = (int)(intptr_t)number;
     for (int round = 0; round < ROUNDS; round++) {
@@ -48,7 +48,7 @@ static long milliseconds(void) {
 
 int main(void) {
     run(compute);
-    // A turn ends within a round now and then.
+    // From time to time a turn ends within a round.
     say("%d of %d rounds were disturbed\n", disturbed, THREADS * ROUNDS);
     CHECK(disturbed < THREADS * ROUNDS / 20);
     long start = milliseconds();

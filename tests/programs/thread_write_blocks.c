@@ -1,5 +1,5 @@
-// A descriptor that was opened as a regular file leads to a pipe, since a process that shares the table of descriptors has put it there. Whoever writes waits
-// for the thread that reads, which has waited for its turn all the time.
+// A descriptor that was opened as a regular file leads to a pipe, since a process that shares the table of descriptors has put it there. A thread that
+// writes waits for the reading thread, which has waited for its turn all the time.
 #include "check.h"
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Clocks through the C library, which asks the vDSO: values are printed, and may not go backwards.
+// Clocks read by the C library through the vDSO: the values are printed, and must not go backwards.
 #include "check.h"
 #include <sys/time.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-// The same clocks by real system calls, past the vDSO.
+// The same clocks read by system calls, without the vDSO.
 #include "check.h"
 #include <sched.h>
 #include <sys/time.h>
@@ -9,14 +9,14 @@ int main(void) {
     struct timespec library;
     CHECK(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &stamp) == 0);
     CHECK(clock_gettime(CLOCK_MONOTONIC, &library) == 0);
-    // Both ways must tell the same time.
+    // Both ways must return the same time.
     CHECK(library.tv_sec - stamp.tv_sec <= 5 && library.tv_sec >= stamp.tv_sec);
     say("%ld.%09ld\n", (long)stamp.tv_sec, stamp.tv_nsec);
     struct timeval now;
     struct timezone zone;
     CHECK(syscall(SYS_gettimeofday, &now, &zone) == 0);
     long seconds = 0;
-    CHECK(syscall(SYS_time, &seconds) == seconds && seconds + 1 >= now.tv_sec); /* it has the second of the last tick */
+    CHECK(syscall(SYS_time, &seconds) == seconds && seconds + 1 >= now.tv_sec); /* the time of the last tick */
     say("%ld.%06ld %ld\n", (long)now.tv_sec, (long)now.tv_usec, seconds);
     CHECK(syscall(SYS_clock_getres, CLOCK_REALTIME, NULL) == 0);
     CHECK(syscall(SYS_clock_getres, CLOCK_REALTIME, &stamp) == 0 && stamp.tv_sec == 0);

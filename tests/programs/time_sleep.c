@@ -1,4 +1,4 @@
-// Sleeping: the time must really pass while recording.
+// Sleeping: the time must really pass during recording.
 #include "check.h"
 #include <time.h>
 

@@ -19,7 +19,7 @@ int main(void) {
     CHECK(found.ws_row == 40 && found.ws_col == 100);
     CHECK(write(master, "typ\x7f" "ed\n", 7) == 7);
     char text[40] = {0};
-    // The line editor has rubbed out one letter.
+    // The line editor has deleted one letter.
     CHECK(read(slave, text, sizeof text) == 5 && memcmp(text, "tyed\n", 5) == 0);
     struct termios modes;
     CHECK(tcgetattr(slave, &modes) == 0 && (modes.c_lflag & ICANON));

@@ -1,4 +1,4 @@
-/* Tickets drawn by atomic instructions, without a lock: who drew which is printed. */
+/* Tickets drawn by atomic instructions, without a lock. The owners are printed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* Threads that synchronise by system calls alone. What one writes to memory before it calls the
- * kernel another one reads after a call that tells it so: by a pipe, a socket, or an event counter.
- * Some threads end at once. At each of these calls a thread could be cancelled: the C library looks
- * whether it is. Prints what depends on the order of them all. */
+/* Threads that synchronise by system calls alone. One thread writes to memory before a call, and
+ * another reads it after a call that tells it so: by a pipe, a socket, or an event counter. Some
+ * threads exit at once. Each of these calls is a cancellation point, where the C library checks for
+ * a cancellation. The output depends on the order of all threads. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>

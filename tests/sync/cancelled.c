@@ -1,6 +1,6 @@
-/* Threads that are cancelled: while they read, wait for a semaphore or on a condition, where they
- * test for it, and while they may not be. Others make calls at which they could be. Prints what
- * each had done by then, which depends on the order of them all. */
+/* Threads that are cancelled: while they read, wait for a semaphore or on a condition, at a test
+ * for cancellation, and while cancellation is disabled. Others make calls that are cancellation
+ * points. Prints what each had done by then, which depends on the order of all threads. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -101,7 +101,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Calls at which it could be cancelled, and what the others wait for. */
+/* Calls that are cancellation points, and what the other threads wait for. */
 static void *keep_busy(void *argument)
 {
     for (int i = 0; !over(0); i++) {

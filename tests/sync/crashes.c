@@ -1,4 +1,4 @@
-/* Threads that add under a lock, one of which crashes after a while. */
+/* Threads add under a lock, and one of them crashes after a while. */
 #include <pthread.h>
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
-/* Threads that open, read and close files all the time, and get each other's descriptors: the kernel
- * gives the lowest that is free. Some are copies of the output. Prints what depends on the order of
- * them all. */
+/* Threads open, read and close files all the time, and get each other's descriptors, as the kernel
+ * assigns the lowest free number. Some are copies of the output. The output depends on the order of
+ * all threads. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Threads use atomic instructions and locks; in the middle of that one of them shares memory with a
- * child, which uses it, too. */
+/* Threads use atomic instructions and locks. Meanwhile one of them shares memory with a child,
+ * which uses it, too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
-/* The process ends while others still compute and wait: one spins without end, one waits for a mutex
- * that is never given back, one for a condition that nobody signals; what it did before is seen. */
+/* The process ends while other threads still compute and wait: one spins without end, one waits for
+ * a mutex that is never released, one for a condition that is never signalled. What it did before
+ * can be seen. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

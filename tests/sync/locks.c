@@ -1,4 +1,4 @@
-/* Everything that POSIX threads synchronise with. What is printed depends on who came when. */
+/* All synchronisation of POSIX threads. The output depends on the order in which threads came. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Threads that make long calls which need no turn, beside threads whose long calls keep others from
- * having one. Prints what depends on the order of them all. */
+/* Threads make long calls that need no turn, beside threads whose long calls keep others from a
+ * turn. The output depends on the order of all threads. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void note(uint64_t what)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The kernel clears it all, while others wait to change the process's memory. */
+/* The kernel clears all of it, while others wait to change the process's memory. */
 static void *map(void *argument)
 {
     for (int i = 0; i < MAPPED; i++) {

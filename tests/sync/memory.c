@@ -1,4 +1,5 @@
-/* Memory from the C library that one thread gets and another gives back, files and output meanwhile, and threads that come and go. */
+/* One thread allocates memory from the C library and another frees it, with files and output
+ * meanwhile, and threads that begin and end. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Four threads use every kind of object that the C library orders by itself: mutexes side by side,
- * attempts to take them, read-write locks, semaphores, barriers, waits on a condition that time
- * out. What they saw is printed: another order would show. */
+ * trylock, read-write locks, semaphores, barriers, condition waits that time out. They print what
+ * they saw: another order would show. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* One thread counts, another looks on without asking: no policy but the serial one can replay what it sees. */
+/* One thread counts, another reads the counter without synchronisation: only the serial policy can
+ * replay what it sees. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@ int main(void)
     while (!counted)
         seen = (seen ^ counter) * 0x9e3779b97f4a7c15;
     pthread_join(thread, NULL);
-    /* Always as many digits: to print fewer takes another way through the library, and then an earlier call differs than the one that writes them. */
+    /* Always prints as many digits: fewer would take another path through the library, and then an
+     * earlier call than the writing one would differ. */
     printf("%llx\n", (unsigned long long)(seen | 1ull << 63));
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Two threads that answer each other through plain memory, without a call: at once where they run
- * side by side, a time slice for each answer where they take turns. */
+/* Two threads answer each other through plain memory, without a call. In parallel an answer comes
+ * at once; in turns each answer takes a time slice. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Accounts whose balances are written over by a name that is too long; then it crashes. */
+/* A name that is too long overwrites the balances of accounts. Then the program crashes. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

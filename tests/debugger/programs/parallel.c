@@ -1,5 +1,5 @@
-/* Four threads that run side by side, and synchronise by a mutex, a condition, an atomic counter, a
- * compare-and-exchange and a barrier: nothing of it races. */
+/* Four threads run in parallel and synchronise by a mutex, a condition, an atomic counter, a
+ * compare-and-exchange and a barrier. There are no data races. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

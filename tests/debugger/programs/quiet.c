@@ -1,4 +1,4 @@
-/* Computes for long without an event. Its argument is the number of rounds, in millions. */
+/* Computes for long without an event. The argument is the number of rounds, in millions. */
 #include <stdlib.h>
 #include <unistd.h>
 

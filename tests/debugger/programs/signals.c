@@ -1,4 +1,4 @@
-/* A thousand signals: most it sends itself, some come from a timer while it computes. */
+/* A thousand signals: the process sends most to itself, a timer the rest while it computes. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

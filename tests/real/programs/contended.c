@@ -1,4 +1,5 @@
-/* Four threads take turns by a condition variable, contend for a lock, and race on memory beside it. What they leave depends on every hand-over. */
+/* Four threads take turns by a condition variable, contend for a lock, and race on memory beside
+ * it. Their result depends on every hand-over. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Named pipes that several processes open and write to in turn, and descriptors handed to a server that serves the last client first: what is read, and
- * which file gets what, follows from an order that no descriptor alone shows. */
+/* Named pipes that several processes open and write to in turn, and descriptors passed to a server
+ * that serves the last client first. What is read, and which file gets what, depends on an order
+ * that no single descriptor shows. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 
 enum { ROUNDS = 40, WRITERS = 3, CLIENTS = 4 };
 
-/* Whose turn it is, handed around through a ring of pipes. */
+/* The turn, passed around through a ring of pipes. */
 static int ring[WRITERS][2];
 
 static void await(int writer)
@@ -28,7 +29,7 @@ static void pass(int writer)
 	assert(write(ring[(writer + 1) % WRITERS][1], "t", 1) == 1);
 }
 
-/* In half of the rounds the pipe is opened anew, so that now and then nobody can write. */
+/* Half of the rounds open the pipe anew, so that now and then it has no writer. */
 static void write_in_turn(int writer)
 {
 	int kept = -1;

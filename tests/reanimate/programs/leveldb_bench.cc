@@ -1,4 +1,4 @@
-// Fills a LevelDB data base in random order, overwrites part of it, reads it back in order and at random.
+// Fills a LevelDB database in random order, overwrites part of it, and reads it in order and at random.
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* 64 threads: each writes a file of its own, parts of one shared file, and makes and removes names. */
+/* 64 threads: each writes its own file and parts of a shared file, and makes and removes names. */
 #include <assert.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Stores through mappings, each followed by one of the ways in which a mapping ends or somebody else sees what was stored. */
+/* Stores through mappings. Each is followed by one of the ways in which a mapping ends or another
+ * process sees the store. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +23,7 @@ static void check(int is_good, const char *what)
     }
 }
 
-/* A new file, mapped, with a store in it. */
+/* Maps a new file and stores into it. */
 static char *map(const char *name)
 {
     file = open(name, O_CREAT | O_RDWR, 0600);

@@ -1,4 +1,5 @@
-/* Writes files through mappings only: with and without msync, from a child, over a mapping that is then enlarged, by a process that is killed. */
+/* Writes files through mappings only: with and without msync, from a child, over a mapping that is
+ * then enlarged, by a process that is killed. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <fcntl.h>

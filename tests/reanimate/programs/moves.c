@@ -1,4 +1,5 @@
-/* Data that the kernel moves: copy_file_range, sendfile, splice, tee, vmsplice; out of a file that was there, through pipes, from a socket. */
+/* Data that the kernel moves: copy_file_range, sendfile, splice, tee, vmsplice; from an existing
+ * file, through pipes, from a socket. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <fcntl.h>
