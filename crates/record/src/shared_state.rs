@@ -247,7 +247,7 @@ impl Recorder {
                 if let Some(keeper) = &self.keeper {
                     keeper.wait_for_room();
                 }
-                self.space.append(&*self.log, stream, piece, &mut state.scan)?;
+                state.scan.append(&self.space, &*self.log, stream, piece)?;
             }
         }
         slot.consumer.tail.store(tail + count as u64, SeqCst);
@@ -273,7 +273,7 @@ impl Recorder {
         let slot = &self.header().slots[index];
         slot.consumer.base.fetch_sub(bytes.len() as u64, SeqCst);
         let stream = StreamId(slot.stream.load(Relaxed));
-        self.space.append(&*self.log, stream, bytes, &mut state.scan)
+        state.scan.append(&self.space, &*self.log, stream, bytes)
     }
 
     /// As [`Recorder::append_own`], for a stopped thread that will go on. Puts the events into the

@@ -1,10 +1,7 @@
 //! A full disk stops the program, not the recording. Whatever must be written waits until there is
 //! room again, unless the user prefers to end the program or asks the recorder to end.
 
-use crate::event_log::EventLog;
-use crate::stream_scan::StreamScan;
 use retake_kernel::signals;
-use retake_recording::StreamId;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -86,24 +83,6 @@ impl Space {
                 }
             }
         }
-    }
-
-    /// Appends the next bytes of a stream. After a failure the stream is cut: nothing may follow
-    /// what is missing.
-    ///
-    /// # Errors
-    /// As for [`Space::wait`].
-    pub fn append(
-        &self,
-        log: &dyn EventLog,
-        stream: StreamId,
-        bytes: &[u8],
-        scan: &mut StreamScan,
-    ) -> retake_recording::Result<()> {
-        let events = scan.feed(bytes);
-        let stored = self.wait(|| log.append(stream, bytes, events));
-        scan.is_cut = stored.is_err();
-        stored
     }
 
     fn gives_up(&self, error: &impl Fails) -> bool {

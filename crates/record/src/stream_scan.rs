@@ -2,12 +2,14 @@
 //! start, and how many there are of each kind. Where streams may be dropped later, also what ties
 //! the stream to the rest of the recording.
 
+use crate::event_log::EventLog;
+use crate::space::Space;
 use crate::thread_account::EventCounts;
 use retake_contract::events::event as layout;
 use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
 use retake_model::table::number;
 use retake_model::{ContentId, Event, EventKind, Ranges, contents_of, parse_event};
-use retake_recording::ChunkEvents;
+use retake_recording::{ChunkEvents, StreamId};
 use std::collections::BTreeSet;
 
 /// The examined part of an event's header.
@@ -72,6 +74,24 @@ impl StreamScan {
     /// Whether the stream so far ends within an event.
     pub fn is_within_event(&self) -> bool {
         self.remaining != 0
+    }
+
+    /// Appends the next bytes of the stream. After a failure the stream is cut: nothing may follow
+    /// what is missing.
+    ///
+    /// # Errors
+    /// As for [`Space::wait`].
+    pub fn append(
+        &mut self,
+        space: &Space,
+        log: &dyn EventLog,
+        stream: StreamId,
+        bytes: &[u8],
+    ) -> retake_recording::Result<()> {
+        let events = self.feed(bytes);
+        let stored = space.wait(|| log.append(stream, bytes, events));
+        self.is_cut = stored.is_err();
+        stored
     }
 
     /// Returns the findings and the length of the stream.
