@@ -98,8 +98,8 @@ u32 handle_exit(struct call *call)
 	struct process *process = context->process;
 	u32 is_last = process->thread_count <= 1;
 	if (answers())
-		debug_event(is_last ? DEBUG_EXIT : DEBUG_THREAD_EXIT,
-			(u32)call->arguments[0] & 0xff);
+		debug_event(
+			is_last ? DEBUG_EXIT : DEBUG_THREAD_EXIT, (u32)call->arguments[0] & 0xff);
 	if (is_last)
 		look_end(context);
 	observed_end(context);

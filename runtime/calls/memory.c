@@ -187,8 +187,7 @@ static u64 make_private(const struct process *process, u64 start, u64 bytes)
 	u64 end = PAGE_CEIL(start + bytes), count = 0;
 	for (u64 page = PAGE_FLOOR(start); page < end; page += PAGE_BYTES) {
 		u8 copy[PAGE_BYTES];
-		if (!holds_image(process, page) ||
-			copy_user(copy, (const void *)page, PAGE_BYTES))
+		if (!holds_image(process, page) || copy_user(copy, (const void *)page, PAGE_BYTES))
 			continue;
 		sys6(NR_mmap, page, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);

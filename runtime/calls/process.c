@@ -418,8 +418,8 @@ static i64 clone3_read(const struct call *call, u64 fields[11])
 		return -EINVAL;
 	for (u64 at = CLONE3_BYTES; at < bytes; at += sizeof word) {
 		word = 0;
-		if (copy_user(&word, (const void *)(address + at),
-			    minimum(bytes - at, sizeof word)))
+		if (copy_user(
+			    &word, (const void *)(address + at), minimum(bytes - at, sizeof word)))
 			return -EFAULT;
 		if (word)
 			return -E2BIG;

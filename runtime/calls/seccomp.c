@@ -40,7 +40,7 @@ enum { FLAG_TSYNC = 1, FLAG_LOG = 2, FLAG_SPEC_ALLOW = 4, FLAG_TSYNC_ESRCH = 16 
 #define LOG 0x7ffc0000u
 #define ALLOW 0x7fff0000u
 #define ARCHITECTURE 0xc000003eu /* AUDIT_ARCH_X86_64 */
-#define PATH_STEPS 32768u /* the kernel's limit for a chain; each filter counts four more */
+#define PATH_STEPS 32768u	 /* the kernel's limit for a chain; each filter counts four more */
 #define FILTER_OVERHEAD 4u
 #define CAPABILITY_SYS_ADMIN 21
 #define PR_GET_NO_NEW_PRIVS 39

@@ -243,8 +243,7 @@ static inline __attribute__((always_inline)) i64 other_window_with(u64 number, c
 static u32 record_call(struct call *call)
 {
 	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
-	    looked = traces() && look_needed(call),
-	    closes = descriptors && closing_begin(call);
+	    looked = traces() && look_needed(call), closes = descriptors && closing_begin(call);
 	prepare_record(call);
 	if (UNLIKELY(reads_files(call->number)) && logs())
 		return record_reading(call);

@@ -139,8 +139,8 @@ static u32 ends_with(const char *text, u64 length, const char *end)
 static i64 only_to_read(i64 file)
 {
 	char path[32];
-	i64 reader = sys4(NR_openat, -100L /* AT_FDCWD */, descriptor_link(path, (u32)file),
-		O_CLOEXEC, 0);
+	i64 reader = sys4(
+		NR_openat, -100L /* AT_FDCWD */, descriptor_link(path, (u32)file), O_CLOEXEC, 0);
 	if (reader < 0)
 		return file;
 	sys1(NR_close, file);

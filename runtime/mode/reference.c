@@ -80,8 +80,8 @@ void open_past_lease(struct call *call)
 static u32 identify(u64 descriptor, struct file *file)
 {
 	u64 stat[18];
-	if (sys2(NR_fstat, (u32)descriptor, stat) ||
-		((u32)stat[3] & MODE_KIND) != MODE_REGULAR || stat[6] < LEASED_LEAST_BYTES)
+	if (sys2(NR_fstat, (u32)descriptor, stat) || ((u32)stat[3] & MODE_KIND) != MODE_REGULAR ||
+		stat[6] < LEASED_LEAST_BYTES)
 		return 0;
 	*file = (struct file){stat[0], stat[1], stat[6]};
 	return 1;

@@ -66,8 +66,7 @@ void referred_read(struct context *context, const struct item *item)
 	if (descriptor < 0)
 		diverge(context, WHY_MAPPING, address, (u64)descriptor);
 	while (left) {
-		i64 done = is_debugged() ? 0
-					 : sys4(NR_pread64, descriptor, address, left, offset);
+		i64 done = is_debugged() ? 0 : sys4(NR_pread64, descriptor, address, left, offset);
 		if (done <= 0) {
 			done = (i64)minimum(left, PIECE_BYTES);
 			if (!copy_piece((u64)descriptor, address, (u64)done, offset))
