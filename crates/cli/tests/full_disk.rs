@@ -154,7 +154,7 @@ fn a_disk_that_was_full_leaves_what_replays() {
     let script = format!(
         r#""$0" record true
         cat /dev/zero > disk/filler 2> /dev/null
-        truncate -s -1M disk/filler
+        truncate -s -6M disk/filler
         "$0" record sh -c "trap '' TERM; exec {program}" > out 2> errors &
         i=0
         while ! grep -q 'stopped until there is space' errors; do
