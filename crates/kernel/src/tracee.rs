@@ -85,10 +85,16 @@ impl Attached {
                 continue;
             }
             let stopped = Stopped { tid: pid };
-            return match status >> 16 {
-                libc::PTRACE_EVENT_EXEC => Event::Exec(stopped),
-                libc::PTRACE_EVENT_STOP => Event::GroupStop(stopped),
-                _ => Event::Signal(stopped, libc::WSTOPSIG(status)),
+            return match (status >> 16, libc::WSTOPSIG(status)) {
+                (libc::PTRACE_EVENT_EXEC, _) => Event::Exec(stopped),
+                (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => {
+                    // The job-control stop has ended. A thread that was killed meanwhile reports
+                    // its end.
+                    let _ = stopped.resume(0);
+                    continue;
+                }
+                (libc::PTRACE_EVENT_STOP, _) => Event::GroupStop(stopped),
+                (_, signal) => Event::Signal(stopped, signal),
             };
         }
     }
@@ -177,5 +183,38 @@ impl Stopped {
         // SAFETY: no memory of ours.
         check(unsafe { libc::ptrace(libc::PTRACE_DETACH, self.tid, 0, 0) })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_stopped_tracee_goes_on_after_sigcont() {
+        let script = "read line; kill -STOP $$; exit 7";
+        let mut child =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id() as i32;
+        let mut attached = Attached::seize(pid).unwrap();
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let mut stops = 0;
+        let status = loop {
+            attached = match attached.wait() {
+                Event::GroupStop(stopped) => {
+                    stops += 1;
+                    assert_eq!(stops, 1, "it stops once");
+                    let attached = stopped.listen().unwrap();
+                    crate::process::kill(pid, libc::SIGCONT);
+                    attached
+                }
+                Event::Signal(stopped, signal) => stopped.resume(signal).unwrap(),
+                Event::Exec(stopped) => stopped.resume(0).unwrap(),
+                Event::Gone(status) => break status,
+            };
+        };
+        assert_eq!((status, stops), (Some(7 << 8), 1));
     }
 }

@@ -452,4 +452,46 @@ mod tests {
             assert!(digits::deserialize(&serde_json::json!(text)).is_err(), "{text}");
         }
     }
+
+    /// The slots that are ready, the last one first.
+    fn ready(header: &Header) -> Vec<usize> {
+        let mut next = header.ready_top.load(Relaxed) as u32;
+        let mut all = Vec::new();
+        while let Some(index) = (next as usize).checked_sub(1) {
+            all.push(index);
+            next = header.slots[index].next_ready.load(Relaxed);
+        }
+        all
+    }
+
+    #[test]
+    fn slots_are_claimed_below_the_limit_and_not_from_others() {
+        let shared = shared::HeaderSegment::create(shared::MODE_REPLAY, 0).unwrap();
+        let header = shared.get();
+        let of = |indices: &[usize]| Threads {
+            all: indices.iter().map(|&index| thread(index)).collect(),
+            turns: SharedTurns(None),
+        };
+        header.slot_limit.store(8, Relaxed);
+        assert!(!of(&[1, 8]).claim_slots(header, 70), "beyond the limit");
+        assert_eq!((header.slots_used.load(Relaxed), ready(header)), (0, vec![]));
+
+        assert!(of(&[1, 4]).claim_slots(header, 70));
+        assert_eq!(header.slots_used.load(Relaxed), 5);
+        let mut others = ready(header);
+        others.sort_unstable();
+        assert_eq!(others, [0, 2, 3], "slots that were never used are for others");
+        for index in [1, 4] {
+            let slot = &header.slots[index];
+            assert_eq!(
+                (slot.pid.load(Relaxed), slot.state.load(Relaxed)),
+                (70, shared::SLOT_CLAIMED)
+            );
+        }
+
+        assert!(!of(&[4]).claim_slots(header, 71), "another process has it");
+        assert!(of(&[7]).claim_slots(header, 71), "the last one below the limit");
+        assert_eq!(header.slots_used.load(Relaxed), 8);
+        assert!(of(&[1, 4]).claim_slots(header, 70), "its own");
+    }
 }
