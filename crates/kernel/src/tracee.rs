@@ -215,6 +215,7 @@ mod tests {
                 Event::Gone(status) => break status,
             };
         };
+        let _ = child.wait(); // the loop above has its status already
         assert_eq!((status, stops), (Some(7 << 8), 1));
     }
 }
