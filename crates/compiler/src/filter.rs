@@ -179,14 +179,13 @@ impl Filter {
     }
 
     fn warn(&mut self, what: &str, statement: &str) {
+        use std::io::Write as _;
         self.is_beyond_us = true;
         let line =
             if self.in_inline { format!(" (line {})", self.source_line) } else { String::new() };
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!(
-                "retake: warning: {what} cannot be recorded as an operation: {statement}{line}\n"
-            ),
+        let _ = writeln!(
+            std::io::stderr(),
+            "retake: warning: {what} cannot be recorded as an operation: {statement}{line}"
         );
     }
 

@@ -32,7 +32,7 @@ const SEGMENTS: usize = 64;
 /// A disturbance and its moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Disturbance {
-    pub after_ms: u64,
+    after_ms: u64,
     what: What,
 }
 
@@ -62,6 +62,11 @@ impl Disturbance {
         };
         Self { after_ms, what }
     }
+
+    /// Returns its moment, from the start of the recorder on.
+    pub fn moment(&self) -> Duration {
+        Duration::from_millis(self.after_ms)
+    }
 }
 
 impl fmt::Display for Disturbance {
@@ -81,7 +86,6 @@ impl fmt::Display for Disturbance {
 /// What the disturbances of a run have changed so far.
 #[derive(Debug)]
 pub struct Surroundings {
-    recorder: Pid,
     /// A file on the small disk.
     filler: PathBuf,
     /// The numbers of the segments that this took.
@@ -108,31 +112,19 @@ impl Surroundings {
             return Err("a tmpfs cannot be mounted".into());
         }
         fs::write("/proc/sys/kernel/shmmni", SEGMENTS.to_string())?;
-        let recorder = rustix::process::getpid();
         let filler = disk.join("filler");
-        Ok(Self {
-            recorder,
-            filler,
-            segments: Vec::new(),
-            may_lack_end: false,
-            is_unguarded: false,
-        })
+        Ok(Self { filler, segments: Vec::new(), may_lack_end: false, is_unguarded: false })
     }
 
-    /// Says which process is the recorder.
-    pub fn started(&mut self, recorder: Pid) {
-        self.recorder = recorder;
-    }
-
-    /// Does it.
-    pub fn disturb(&mut self, disturbance: &Disturbance) {
+    /// Disturbs a run, with the process that records.
+    pub fn disturb(&mut self, disturbance: &Disturbance, recorder: Pid) {
         match disturbance.what {
-            What::Recorder(signal) => self.send(self.recorder, signal),
+            What::Recorder(signal) => self.send(recorder, recorder, signal),
             What::Member(signal, number) => {
                 let mut members = members::all();
-                members.retain(|member| *member != self.recorder);
+                members.retain(|member| *member != recorder);
                 if !members.is_empty() {
-                    self.send(members[number % members.len()], signal);
+                    self.send(members[number % members.len()], recorder, signal);
                 }
             }
             What::FillDisk => {
@@ -157,11 +149,11 @@ impl Surroundings {
         }
     }
 
-    fn send(&mut self, member: Pid, signal: usize) {
+    fn send(&mut self, member: Pid, recorder: Pid, signal: usize) {
         let signal = SIGNALS[signal].1;
         if signal == Signal::KILL {
             // The guardian has the command line of the recorder.
-            let guards = members::command_line(member) == members::command_line(self.recorder);
+            let guards = members::command_line(member) == members::command_line(recorder);
             if guards && self.is_unguarded {
                 return;
             }
@@ -190,9 +182,4 @@ impl Surroundings {
             drop(Command::new("ipcrm").args(["-m", &number]).status());
         }
     }
-}
-
-/// The moment of a disturbance.
-pub fn moment(disturbance: &Disturbance) -> Duration {
-    Duration::from_millis(disturbance.after_ms)
 }

@@ -15,11 +15,15 @@ pub struct Ended(BTreeMap<i32, WaitStatus>);
 
 impl Ended {
     /// How a child ended, if it has.
-    pub fn of(&mut self, child: u32) -> Option<WaitStatus> {
+    fn of(&mut self, child: u32) -> Option<WaitStatus> {
+        self.reap();
+        self.0.get(&(child as i32)).copied()
+    }
+
+    fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             self.0.insert(pid.as_raw_nonzero().get(), status);
         }
-        self.0.get(&(child as i32)).copied()
     }
 
     /// Waits for a child, but no longer than `limit`.
@@ -38,7 +42,7 @@ impl Ended {
     pub fn wait_for_all(&mut self, limit: Duration) -> Vec<Pid> {
         let start = Instant::now();
         loop {
-            self.of(0);
+            self.reap();
             let left = all();
             if left.is_empty() || start.elapsed() >= limit {
                 return left;
@@ -67,8 +71,12 @@ pub fn send(member: Pid, signal: Signal) {
 }
 
 fn state(pid: i32) -> Option<char> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(") ")?.1.chars().next()
+    state_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Returns the state letter in the text of a `stat` file.
+fn state_in(stat: &str) -> Option<char> {
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// The arguments of a process, with spaces between them; empty if it has ended.
@@ -84,8 +92,7 @@ pub fn describe(member: Pid) -> String {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return text };
     for thread in threads.flatten() {
         let file = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-        let stat = file("stat");
-        let state = stat.rsplit_once(") ").map_or("?", |(_, rest)| &rest[..1]);
+        let state = state_in(&file("stat")).unwrap_or('?');
         let (wchan, call) = (file("wchan"), file("syscall"));
         text += &format!("\n    {state} {wchan} {}", call.trim_end());
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitStatus};
 use serde::{Deserialize, Serialize};
 
-use super::disturbance::{self, Disturbance, Surroundings};
+use super::disturbance::{Disturbance, Surroundings};
 use super::members::{self, Ended};
 use super::programs::Program;
 use crate::bench::Result;
@@ -53,7 +53,7 @@ impl Trial {
         let program = random.pick(programs);
         let count = random.below(MOST_DISTURBANCES).unwrap_or_default() + 1;
         let mut disturbances: Vec<_> = (0..count).map(|_| Disturbance::draw(&mut random)).collect();
-        disturbances.sort_by_key(|disturbance| disturbance.after_ms);
+        disturbances.sort_by_key(Disturbance::moment);
         Self {
             program: program.name.clone(),
             command: program.command.clone(),
@@ -106,11 +106,9 @@ impl Trial {
         let start = Instant::now();
         let recorder = command.spawn()?.id();
         let pid = Pid::from_raw(recorder as i32).ok_or("no process")?;
-        surroundings.started(pid);
         for disturbance in &self.disturbances {
-            let moment = disturbance::moment(disturbance);
-            std::thread::sleep(moment.saturating_sub(start.elapsed()));
-            surroundings.disturb(disturbance);
+            std::thread::sleep(disturbance.moment().saturating_sub(start.elapsed()));
+            surroundings.disturb(disturbance, pid);
         }
         surroundings.relieve();
         if let Some(status) = ended.wait(recorder, ALLOWED) {
