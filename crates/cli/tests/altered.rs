@@ -11,7 +11,7 @@ use std::path::Path;
 use cli_support::Place;
 use retake_contract::context::forced_body;
 use retake_contract::events::{
-    EVENT_CALL, EVENT_EXIT, EVENT_FORCED, EVENT_HASH, ITEM_INPUT, event, item,
+    EVENT_CALL, EVENT_EXIT, EVENT_FORCED, EVENT_HASH, EVENT_TURN, ITEM_INPUT, event, item,
 };
 use retake_model::table::number;
 use retake_recording::{ChunkEvents, Codec, Recording, RecordingWriter, StreamId};
@@ -61,6 +61,20 @@ int main(void)
     for (volatile long rounds = 0; !rung; rounds++) { }
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     printf("mxcsr %x\n", mxcsr);
+    return 0;
+}"#;
+
+/// Waits for a second thread, and prints.
+const JOINS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static void *nothing(void *unused) { return unused; }
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, nothing, NULL);
+    pthread_join(thread, NULL);
+    write(1, "joined", 6);
     return 0;
 }"#;
 
@@ -114,7 +128,7 @@ impl Original {
         let place = Place::new(test);
         fs::write(place.work("p.c"), program).unwrap();
         let compiled = std::process::Command::new(compiler())
-            .arg("-o")
+            .args(["-pthread", "-o"])
             .arg(place.work("p"))
             .arg(place.work("p.c"))
             .status()
@@ -247,4 +261,16 @@ fn the_exceptions_of_a_stop_are_those_that_were_recorded() {
         forced,
         event::LAYOUT_BYTES + forced_body::EXCEPTIONS,
     );
+}
+
+/// The first thread waits for a turn that comes after one that no thread has.
+#[test]
+fn a_turn_that_no_thread_has_is_told() {
+    let original = Original::of("altered-turn", JOINS, "joined");
+    let mut events = original.events.clone();
+    let last = events.iter_mut().rfind(|event| event[event::KIND] == EVENT_TURN).unwrap();
+    let turn: &mut [u8; 8] = last[event::VALUE..].first_chunk_mut().unwrap();
+    *turn = (u64::from_le_bytes(*turn) + 1).to_le_bytes();
+    let (status, told) = original.replay(&events, &[]);
+    assert!(status == Some(120) && told.contains("differs   order of turns"), "{status:?} {told}");
 }

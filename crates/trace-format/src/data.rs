@@ -300,6 +300,8 @@ mod tests {
         let ledger = Arc::new(Ledger::default());
         let shared = ledger.enter(extent(3, ExtentBuffers::default()), 0);
         for mut data in [TraceData::from(VALUE), first(&shared)] {
+            data.truncate(VALUE.len() + 1);
+            assert_eq!(data, VALUE);
             data.truncate(4);
             assert_eq!(data, b"some");
             data.to_mut().push(b'!');

@@ -4,7 +4,7 @@
 use super::cli_support::Place;
 use super::cli_support::traces::{calls, compile, methods, name, noise, records, whole};
 use super::in_every_way;
-use retake_trace_format::{MappedPages, TraceRecord, TracedCall};
+use retake_trace_format::{BufferDirection, MappedPages, TraceRecord, TracedCall};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
@@ -37,6 +37,44 @@ int main(void) {
                 .any(|record| matches!(record, TraceRecord::MappedPages(pages) if is_it(pages))),
             "{file}"
         );
+    }
+}
+
+/// `madvise` takes pages away. What the program stored there until then is seen. eBPF sees the call
+/// when it returns, so it sees only what is still in the file.
+#[test]
+fn pages_are_looked_at_before_they_are_given_up() {
+    let place = Place::new("trace-advised");
+    let source = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    int file = open("file", O_CREAT | O_RDWR | O_TRUNC, 0600);
+    if (ftruncate(file, 4096)) return 1;
+    char *bytes = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    bytes[5] = 'x';
+    if (madvise(bytes, 4096, MADV_REMOVE) || bytes[5]) return 2;
+    bytes[6] = 'y';
+    if (madvise(bytes, 4096, MADV_DONTNEED)) return 3;
+    ftruncate(file, 0);
+    return 0;
+}
+"#;
+    compile(&place, source);
+    for file in in_every_way(&place, &[], "out.ds", &["./program"]) {
+        let records = whole(&place, &file);
+        for (at, stored) in [(5, b'x'), (6, b'y')] {
+            if stored == b'x' && file.starts_with("ebpf") {
+                continue;
+            }
+            assert!(
+                records.iter().any(|record| matches!(record, TraceRecord::MappedPages(pages)
+                    if pages.write && pages.data[at] == stored)),
+                "{file} {at}"
+            );
+        }
     }
 }
 
@@ -190,6 +228,29 @@ fn every_shape_of_buffer_is_seen_alike() {
             };
             assert!(data(call) == data(expected), "{method} {}", name(call));
         }
+    }
+}
+
+/// Of a buffer's data nothing is kept, but each buffer is there with its length.
+#[test]
+fn buffers_whose_data_are_not_kept_are_there() {
+    let place = Place::new("trace-heads");
+    compile(&place, SHAPES);
+    for method in methods() {
+        let options = ["--data-limit", "0", "-e", "readv,writev", "-o", "out.ds", "./program"];
+        place.run_well(&[&["trace", "--method", method], &options[..]].concat());
+        let lengths: Vec<_> = calls(&records(&place, "out.ds"))
+            .iter()
+            .flat_map(|call| call.buffers.clone())
+            .map(|buffer| (buffer.direction, buffer.total_bytes, buffer.data.len()))
+            .collect();
+        let [input, output] = [BufferDirection::Input, BufferDirection::Output];
+        let vectors = (input, 32, 32);
+        let written = [vectors, (input, 5, 0), (input, 6, 0)];
+        let read = [vectors, (output, 4, 0), (output, 7, 0)];
+        assert_eq!(lengths, [written, read].concat(), "{method}");
+        fs::remove_dir(place.work("other")).unwrap();
+        fs::remove_file(place.work("link")).unwrap();
     }
 }
 
