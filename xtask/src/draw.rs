@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::Args;
 
 use crate::bench::{Result, table};
+use xtask::tidy::floors::FLOORS;
 
 const DOCUMENT: &str = "docs/DESIGN.md";
 
@@ -81,18 +82,6 @@ fn is_reached_otherwise(uses: &Uses, used: &BTreeSet<String>, name: &str) -> boo
     };
     used.iter().any(|other| other != name && leads(other))
 }
-
-/// The floors, from the top.
-const FLOORS: [(&str, &str); 8] = [
-    ("entry", "where the program comes in and goes out"),
-    ("calls", "handlers of single calls"),
-    ("mode", "a call: recorded, answered, traced"),
-    ("signals", "delivery, and the way back to the program"),
-    ("place", "stopping a thread anywhere, and finding the place again"),
-    ("order", "whose turn it is"),
-    ("log", "events, items, hashes, requests"),
-    ("base", "types, memory, the kernel's calls"),
-];
 
 fn floors(repository: &Path) -> Result<String> {
     let mut drawing = String::from("```mermaid\ngraph TD\n");

@@ -5,6 +5,7 @@ mod circles;
 mod columns;
 mod compilers;
 mod dependencies;
+pub mod floors;
 mod functions;
 mod lengths;
 mod links;
@@ -164,6 +165,9 @@ fn check_names(path: &Path, text: &str, calls: &numbers::Calls, complaints: &mut
             "{place}:{line}: the mode or the options of the session: base/capabilities.h and \
             order/policy.h have questions that say what is meant"
         ));
+    }
+    for (line, header) in floors::upward_includes(path, text) {
+        complaints.push(format!("{place}:{line}: {header} is on a higher floor of the runtime"));
     }
     if language == Language::Rust {
         let fixed = compilers::fixed_compilers(text).into_iter();
