@@ -101,7 +101,7 @@ static struct leased_file *find(const struct file *file)
 static u32 leases_last(void)
 {
 	u32 holder = __atomic_load_n(&HEADER->lease_holder, __ATOMIC_ACQUIRE);
-	return holder && !(holder & HOLDER_DIED) &&
+	return holder && !(holder & THREAD_DIED) &&
 	       now_ns() < __atomic_load_n(&HEADER->leases_until_ns, __ATOMIC_ACQUIRE);
 }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use cli_support::started::{program_of, start_recording, wait_for_output};
 use cli_support::{Place, compile_fault};
-use rustix::process::{Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// The time limit of a recording or a replay, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -111,6 +112,30 @@ fn a_recorder_killed_with_its_guardian_leaves_what_replays() {
         );
         assert!(printed.starts_with(&ran.stdout), "time {time}: {} bytes", ran.stdout.len());
     }
+}
+
+/// Nobody is left who could end the program. It ends itself where it waits for its recorder.
+#[test]
+fn a_program_without_recorder_and_guardian_ends() {
+    let place = Place::new("killed-both");
+    let program = compile_fault(&place, "printers", &[]);
+    let printed = place.work("printed");
+    let mut recorder = start_recording(&place, &[&program], &printed);
+    wait_for_output(&printed, 100_000, LIMIT);
+    let guardian = cli_support::started::guardian_of(&recorder);
+    let recorded = pidfd_open(program_of(&recorder), PidfdFlags::empty()).unwrap();
+    for pid in [guardian, recorder.pid()] {
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+    recorder.wait(LIMIT);
+    let mut ended = [PollFd::new(&recorded, PollFlags::IN)];
+    let most = Timespec { tv_sec: LIMIT.as_secs() as i64, tv_nsec: 0 };
+    if poll(&mut ended, Some(&most)).unwrap() == 0 {
+        pidfd_send_signal(&recorded, Signal::KILL).unwrap();
+        panic!("the program waits");
+    }
+    let ran = place.run_within(&["replay", "./made"], LIMIT);
+    assert_eq!(ran.signal, Some(9), "{}", ran.stderr);
 }
 
 #[test]

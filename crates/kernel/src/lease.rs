@@ -2,13 +2,13 @@
 //! through which the file could change. A process that wants to open it for writing or truncate it
 //! waits until the lease is given up, and the kernel sends the holder a signal.
 
+use crate::alive::Alive;
 use crate::check;
-use crate::shared::HOLDER_DIED;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// The magic numbers of file systems on which every change goes through an open in this kernel. On
@@ -107,53 +107,26 @@ struct OwnerEx {
     number: i32,
 }
 
-/// The kernel's `struct robust_list_head`.
-#[derive(Debug)]
-#[repr(C)]
-struct RobustList {
-    next: *const RobustList,
-    offset: i64,
-    pending: AtomicPtr<AtomicU32>,
-}
-
-// SAFETY: only the kernel follows its first pointer.
-unsafe impl Sync for RobustList {}
-
 /// The holder of leases: the calling thread, which learns when a process asks to write.
 #[derive(Debug)]
 pub struct Holder<'word> {
-    number: i32,
-    word: &'word AtomicU32,
-    list: &'static RobustList,
+    alive: Alive<'word>,
 }
 
 impl<'word> Holder<'word> {
     /// Makes the calling thread the holder. `word` has its thread ID as long as the holder lives.
     /// If the thread dies in any way, the kernel changes the word before any process gets past a
-    /// lease: it clears the ID and sets `HOLDER_DIED`.
+    /// lease: see [`Alive::begin`].
     pub fn begin(word: &'word AtomicU32) -> Self {
-        let number = crate::signals::own_tid();
-        let list = Box::leak(Box::new(RobustList {
-            next: ptr::null(),
-            offset: 0,
-            pending: AtomicPtr::new(ptr::from_ref(word).cast_mut()),
-        }));
-        // The list is empty except for the pending entry.
-        list.next = ptr::from_ref(list);
-        // SAFETY: the list is never freed, and refers to the word only while it is borrowed. It
-        // replaces the C library's list for robust mutexes, which nothing here uses.
-        unsafe {
-            let bytes = size_of::<RobustList>();
-            libc::syscall(libc::SYS_set_robust_list, ptr::from_ref(list), bytes);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &signals(), ptr::null_mut());
-        }
-        word.store(number as u32, Ordering::Release);
-        Self { number, word, list }
+        let alive = Alive::begin(word);
+        // SAFETY: the kernel reads a set that `signals` has filled.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals(), ptr::null_mut()) };
+        Self { alive }
     }
 
     /// Returns the thread ID.
     pub fn number(&self) -> i32 {
-        self.number
+        self.alive.number()
     }
 
     /// Waits until a process may have asked to write, [`wake`] was called, or the time is up.
@@ -164,13 +137,6 @@ impl<'word> Holder<'word> {
         };
         // SAFETY: both structures are valid, and a null pointer asks for no siginfo.
         unsafe { libc::sigtimedwait(&signals(), ptr::null_mut(), &most) };
-    }
-}
-
-impl Drop for Holder<'_> {
-    fn drop(&mut self) {
-        self.word.store(HOLDER_DIED, Ordering::SeqCst);
-        self.list.pending.store(ptr::null_mut(), Ordering::SeqCst);
     }
 }
 
@@ -193,9 +159,10 @@ fn signals() -> libc::sigset_t {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::THREAD_DIED;
     use std::fs::OpenOptions;
     use std::path::PathBuf;
-    use std::sync::atomic::AtomicI32;
+    use std::sync::atomic::Ordering;
     use std::sync::mpsc;
 
     fn path(name: &str) -> PathBuf {
@@ -228,42 +195,7 @@ mod tests {
         begin.send(Lease::take(&reader, number).unwrap()).unwrap();
         std::fs::write(&file, "after").unwrap();
         assert_eq!(thread.join().unwrap(), "before");
-        assert_eq!(WORD.load(Ordering::Acquire), HOLDER_DIED);
+        assert_eq!(WORD.load(Ordering::Acquire), THREAD_DIED);
         std::fs::remove_file(file).unwrap();
-    }
-
-    /// The word is on a page that both processes share, and the child is killed.
-    #[test]
-    fn the_kernel_tells_of_a_holder_that_was_killed() {
-        // SAFETY: new memory, used as atomics, for which every bit pattern is valid. The child
-        // makes calls that are allowed after a fork, and allocates while no thread holds that lock.
-        unsafe {
-            let page = libc::mmap(
-                ptr::null_mut(),
-                4096,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            let word = &*page.cast::<AtomicU32>();
-            let number = &*page.cast::<AtomicI32>().add(1);
-            let child = libc::fork();
-            if child == 0 {
-                let holder = Holder::begin(word);
-                number.store(holder.number(), Ordering::SeqCst);
-                loop {
-                    libc::pause();
-                }
-            }
-            while number.load(Ordering::SeqCst) == 0 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            assert_eq!(word.load(Ordering::SeqCst), child as u32);
-            libc::kill(child, libc::SIGKILL);
-            libc::waitpid(child, ptr::null_mut(), 0);
-            assert_eq!(word.load(Ordering::SeqCst), HOLDER_DIED);
-            libc::munmap(page, 4096);
-        }
     }
 }

@@ -4,6 +4,7 @@
 // They panic where the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+pub mod alive;
 pub mod call_tracer;
 pub mod clock;
 pub mod confinement;

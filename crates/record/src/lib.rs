@@ -56,6 +56,7 @@ use helpers::Helpers;
 use images::Images;
 use keep::Keeper;
 use rescue::Ward;
+use retake_kernel::alive::Alive;
 use retake_kernel::clock;
 use retake_kernel::front::Behind;
 use retake_kernel::guardian::{Forked, Guardian};
@@ -235,6 +236,7 @@ fn run(
     recorder.budget = request.max_size.map(Budget::new);
     let images = images.map(|plan| (plan, recorder.take_copies()));
     let recorder = Arc::new(recorder);
+    let _alive = Alive::begin(&recorder.header().supervisor_alive);
     let foresight =
         (mode == shared::MODE_RECORD).then(|| Foresight::start(&recorder, &request.program));
     recorder.add_pool()?;
@@ -242,16 +244,15 @@ fn run(
     describe_root(&recorder, slot, inherited, request.limits.of_addresses());
     let images = images.map(|(plan, outbox)| Images::start(&recorder, plan, outbox));
     let helpers = Helpers::start(&recorder, request.chaos, images);
-    let pid = child.pid;
-    let followed = signals::passing_to(pid, Some(recorder.header()), || {
+    let followed = signals::passing_to(child.pid, Some(recorder.header()), || {
         let attended = attend_first(&recorder, slot, attached, &mut child, request)?;
         let status = match attended {
             Attended::Ended(status) => status, // a signal came before its exec
-            _ => job_control::wait_for_first(&recorder, pid, &deadline, &guardian)?,
+            _ => job_control::wait_for_first(&recorder, child.pid, &deadline, &guardian)?,
         };
         recorder.note_root_ended(status);
         let front = request.behind.as_ref().map(|behind| (behind, status));
-        wait_for_rest(&recorder, pid, &deadline, front);
+        wait_for_rest(&recorder, child.pid, &deadline, front);
         Ok(status)
     });
     let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };

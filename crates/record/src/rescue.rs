@@ -7,6 +7,7 @@ use crate::job_control;
 use crate::rings::{self, Plan, Ring, Shape};
 use crate::shared_state::{Recorder, RingState};
 use crate::space::{OnFull, Space};
+use retake_kernel::alive::Alive;
 use retake_kernel::clock;
 use retake_kernel::guardian::{self, Vigil, Word};
 use retake_kernel::segment::Segment;
@@ -36,6 +37,7 @@ const SETTING: (&str, &str) = ("recorder", "was killed; its guardian completed t
 /// Waits for the supervisor's end, does what is needed, and ends this process.
 pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
     let header = ward.session.header();
+    let alive = Alive::begin(&header.guardian_alive);
     let must_go_on = |seen| ward.deadline.is_over() || job_control::must_go_on(header, seen);
     // The files are opened anew where they are needed; this function never returns.
     ward.directory.inspect(|directory| guardian::close_files_in(directory));
@@ -49,6 +51,7 @@ pub(crate) fn stand_by(mut vigil: Vigil, ward: Ward<'_>) -> ! {
         }
     }
     end_everything(header);
+    drop(alive);
     if let Some(directory) = ward.directory {
         // Errors cannot be reported to anyone. What was written before stays as it is.
         let _ = complete(directory, ward, pools);
