@@ -103,10 +103,7 @@ fn free_page(
     let gaps = std::iter::once(LOWEST).chain(ends).zip(starts.chain(std::iter::once(HIGHEST)));
     let usable = |page: &u64| !(RUNTIME_TEXT..RUNTIME_END).contains(page);
     gaps.map(|(low, high)| {
-        (
-            low.max(lowest),
-            high.saturating_sub(ROOM_BELOW + PAGE_BYTES).min(highest) & !(PAGE_BYTES - 1),
-        )
+        (low.max(lowest), high.saturating_sub(ROOM_BELOW + PAGE_BYTES).min(highest))
     })
     .filter(|(low, last)| low <= last)
     .filter_map(|(low, last)| {
