@@ -97,7 +97,7 @@ def word(address, size=4):
 
 
 def kind_of_wait():
-    """The purpose of the innermost function that tells it by its name."""
+    """The kind of wait, found by the name of an inner function, and that name."""
     for frame in older_frames(WAIT_FRAMES):
         name = frame.name() or ""
         for kind, pattern in KINDS:
