@@ -15,14 +15,14 @@ TEXT = "given_pathname,full_pathname,errno_string,call_name"
 
 
 def with_duckdb(duckdb, table):
-    """One wide table: a call's name is the last part of its type's."""
+    """One wide table. The name of a call is the last part of the name of its type."""
     calls = f"""
         select split_part(extent_type, '::', -1) as "call", *
         from read_parquet('{table}')
         where extent_type like '%::Syscall::%'
     """
     print("calls that took the most time")
-    # Calls with several rows have their times in the first and their result in the last: count each id once.
+    # A call with several rows has its times in the first row and its result in the last one: count each id once.
     duckdb.sql(f"""
         with calls as ({calls}), each as (
             select call, unique_id, max(time_returned) - min(time_called) as nanoseconds from calls group by all)

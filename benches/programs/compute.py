@@ -1,4 +1,4 @@
-"""Integers, a dictionary and a list, about a second of them, with hardly a system call."""
+"""About a second of work with integers, a dictionary and a list, almost without system calls."""
 
 total = 0
 seen = {}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# pgbench for `cargo xtask bench`: pgbench.sh PORT SECONDS RATE. Four clients; with RATE 0 they run as fast as possible. The times are those of each
-# transaction, from when it should have begun.
+# pgbench for `cargo xtask bench`: pgbench.sh PORT SECONDS RATE. Four clients; with RATE 0 they run as fast as possible. The time of a
+# transaction counts from when it should have begun.
 set -eu
 port=$1 seconds=$2 rate=$3
 folder=$(mktemp -d)

@@ -203,7 +203,7 @@ static void refuse_gate(struct context *context, struct siginfo *info, struct re
 {
 	struct deferred_signal *raised = &context->deferred[MAX_DEFERRED - 1];
 	if (executes() && !__atomic_exchange_n(&HEADER->gate_told, 1, __ATOMIC_RELAXED))
-		complain("int $0x80 is not supported: it faults, as without 32-bit programs");
+		complain("int $0x80 is not supported: it faults, as on a 64-bit-only kernel");
 	regs->rip -= 2;
 	replace_fault(context, info, &raised->fault,
 		(struct siginfo){.number = SIGSEGV, .code = SI_KERNEL}, GENERAL_PROTECTION);

@@ -137,7 +137,7 @@ static void patch_vdso(struct context *context, u64 base)
 			memcpy((void *)(base + patch->offset), patch->code, patch->bytes);
 		else if (request(context, REQUEST_WRITE_TEXT, base + patch->offset,
 				 (u64)patch->code, patch->bytes))
-			fail("may not write to the vDSO (prctl PR_SET_MDWE), and cannot be helped");
+			fail("cannot write to the vDSO: prctl PR_SET_MDWE forbids it");
 	}
 	if (writable)
 		sys3(NR_mprotect, base, bytes, PROT_READ | PROT_EXEC);
@@ -302,7 +302,7 @@ void replay_start(u64 *stack);
 void replay_start(u64 *stack)
 {
 	if (stack[0] != 3)
-		fail("this program is a part of retake and not to be run by itself");
+		fail("this program is a part of retake; it cannot be run by itself");
 	u64 header = decimal((const char *)stack[2]), slot = decimal((const char *)stack[3]);
 	sys6(NR_mmap, RUNTIME_DATA, DATA_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0);

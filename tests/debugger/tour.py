@@ -1,6 +1,6 @@
 # A tour of a program in gdb: `cargo xtask debugger` runs it on a recording and, where all runs behave alike, on the program itself.
 #
-# A program's file names the functions below to run. What they see going forwards are facts: the program itself must show the same. What they
+# A program's file names the functions below to run. What they see going forwards is the truth: the program itself must show the same. What they
 # see going backwards must equal what they saw going forwards, to the last byte of memory and registers.
 import json
 import os
@@ -13,9 +13,9 @@ import gdb
 
 LIVE = "RETAKE_LIVE" in os.environ
 SEEKS = int(os.environ.get("RETAKE_SEEKS", "0"))
-# The file that passes what was seen to another session, or from it.
+# The file that passes what was seen from one session to another.
 STATES = os.environ.get("RETAKE_STATES")
-# The seeks to each place, so that it is reached from several sides.
+# The number of seeks to each place: it must be reached from several sides.
 VISITS = 4
 MOST_PLACES = 250
 STEPS_FROM_PLACE = 3
@@ -37,7 +37,7 @@ def check(is_right, text):
 
 
 def run(command):
-    """How long commands take is looked at."""
+    """Runs a command, and measures its time."""
     global slowest, hit
     since, hit = time.time(), None
     try:
@@ -47,7 +47,7 @@ def run(command):
 
 
 def note_stop(event):
-    """What of the user's stopped the program, if anything did: a breakpoint, a signal."""
+    """The breakpoint or signal of the user that stopped the program, if one did."""
     global hit
     hit = event if isinstance(event, (gdb.BreakpointEvent, gdb.SignalEvent)) else None
 
@@ -64,12 +64,12 @@ def position():
 
 
 def state():
-    """All that must be the same whenever the program is here: not what the debugger calls addresses, which depends on what it has read so far."""
+    """All that must be the same whenever the program is here. Symbols of addresses are left out: they depend on what the debugger has read so far."""
     return ask("when"), ask("hash"), SYMBOL.sub("", gdb.execute("info all-registers", to_string=True))
 
 
 def told(one, other):
-    """How two states differ."""
+    """The difference of two states."""
     if one[:2] != other[:2]:
         return "%s and %s" % (one[:2], other[:2])
     lines = zip(one[2].splitlines(), other[2].splitlines())
@@ -102,12 +102,12 @@ def go_to(function, count=1):
 
 
 def passes(signals):
-    """These signals stop nobody from here on."""
+    """From here on, these signals do not stop the program."""
     gdb.execute("handle %s nostop noprint pass" % signals, to_string=True)
 
 
 def stops(function, count, *shown):
-    """Stops at a function so many times, and goes back over these stops to the beginning, and forth again."""
+    """Stops at a function a number of times. Goes back over these stops to the beginning, and forwards again."""
     begin()
     run("break " + function)
     seen = []
@@ -135,7 +135,7 @@ def stops(function, count, *shown):
 
 
 def instructions(command, count, function, visit=1):
-    """Goes on from a visit of a function by so many whole instructions, or as many as it has, and back to the very same places."""
+    """Goes on from a visit of a function by a number of instructions, or as many as there are, and back to exactly the same places."""
     if LIVE:
         return
     go_to(function, visit)
@@ -154,8 +154,8 @@ def instructions(command, count, function, visit=1):
 
 
 def lines(command, count, function, visit=1, shown=()):
-    """Goes on from a visit of a function line by line, and back. Where lines begin, backwards, only a debugger knows: where the program is recorded by
-    gdb itself it shows that."""
+    """Goes on from a visit of a function line by line, and back. Only a debugger knows where lines begin when it goes backwards: gdb shows that where
+    it records the program itself."""
     go_to(function, visit)
     if LIVE:
         run("record full")
@@ -174,7 +174,7 @@ def lines(command, count, function, visit=1, shown=()):
 
 
 def finishes(function, visit=1, value=True):
-    """Out of a function, forwards and backwards."""
+    """Goes out of a function, forwards and backwards."""
     go_to(function, visit)
     caller = gdb.newest_frame().older().name()
     run("finish")
@@ -200,7 +200,7 @@ def runs_until(function, visit=1):
 
 
 def watches(expression, count):
-    """A variable changes so many times: forwards and backwards the same values."""
+    """A variable changes a number of times: it has the same values forwards and backwards."""
     go_to("main")
     run("watch -location " + expression)
     values = [str(gdb.parse_and_eval(expression))]
@@ -224,7 +224,7 @@ def watches(expression, count):
 
 
 def corrupted(expression, culprit, crash="crash"):
-    """From the end back to who wrote this last."""
+    """Goes from the end back to the last write of this expression."""
     if LIVE:
         return
     gdb.execute("delete")
@@ -247,7 +247,7 @@ def corrupted(expression, culprit, crash="crash"):
 
 
 def calls(function, expression, value, visit=1):
-    """A function of the program called by hand gives that value, and changes nothing."""
+    """A function of the program, called by hand, returns this value and changes nothing."""
     go_to(function, visit)
     seen = None if LIVE else state()
     got = str(gdb.parse_and_eval(expression))
@@ -266,7 +266,7 @@ def shows(function, expression, value, visit=1):
 
 
 def looks(function, visit=1, threads=1):
-    """Threads, registers and mappings: nothing of the runtime is among them."""
+    """Threads, registers and mappings show nothing of the runtime."""
     if LIVE:
         return
     go_to(function, visit)
@@ -297,7 +297,7 @@ def keep_states(seen):
 
 
 def seeks():
-    """Goes to random places, forwards and backwards, some instructions on and back: at equal marks the states are equal."""
+    """Goes to random places, and from each some instructions on and back. At equal marks the states must be equal."""
     chosen = random.Random(7)
     gdb.execute("delete")
     run("seek exit")

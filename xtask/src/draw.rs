@@ -34,7 +34,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
     }
     if options.check {
         if before != after {
-            eprintln!("{DOCUMENT}: its drawings are old: cargo xtask draw");
+            eprintln!("{DOCUMENT}: the drawings are old: run `cargo xtask draw`");
         }
         return Ok(before == after);
     }

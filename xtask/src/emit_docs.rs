@@ -12,21 +12,21 @@ Every system call of x86-64 Linux up to 6.18, and what Retake does with it.
 * **custom**: changes the program's memory, threads or signals, so the runtime has code of its own for it.
 * **refused**: never executed; the program sees the error, as on a kernel or machine without the feature.
 
-A number that is not below does not exist in Linux 6.18 and gets `ENOSYS`. An `ioctl` command that is not below is decoded by the
-size and direction bits of its number. To add a call see [HOWTO_ADD_SYSCALL.md](HOWTO_ADD_SYSCALL.md).
+A number that is not in the tables below does not exist in Linux 6.18 and gets `ENOSYS`. An `ioctl` command that is not in them is
+decoded by the size and direction bits of its number. To add a call see [HOWTO_ADD_SYSCALL.md](HOWTO_ADD_SYSCALL.md).
 ";
 
 const GAPS: &str = "
 ## Known gaps
 
 * `getsockopt(SO_GET_FILTER)` counts in filter instructions, not bytes, and `TCP_ZEROCOPY_RECEIVE` maps memory: neither is recorded right.
-* `futex` with priority inheritance is refused: the kernel changes the word of a thread that is not calling. So are AIO, io_uring and
-  restartable sequences, whose memory the kernel writes at times of its own choosing.
+* `futex` with priority inheritance is refused: the kernel changes the word of a thread that is not calling. AIO, io_uring and
+  restartable sequences are refused, too: the kernel writes their memory at any time.
 * `process_vm_writev` and `ptrace` are refused: they write to memory of a process that is not calling.
 * Commands with pointers inside structures (`SG_IO`, `SIOCETHTOOL`, `I2C_RDWR` and others above) are refused; the program sees a device or a
   driver that does not know them.
-* An `ioctl` command that has no row and no size in its number is taken to read and write nothing. Where a driver writes all the same,
-  the memory comparison at replay says so; the command needs a row.
+* An `ioctl` command that has no row and no size in its number is taken to read and write nothing. If a driver writes memory all the same,
+  the memory comparison at replay shows it; the command then needs a row.
 ";
 
 /// Returns `docs/SYSCALLS.md`.

@@ -199,7 +199,7 @@ fn parse_call(line: &str, layouts: &[Layout]) -> Result<Vec<Call>, String> {
     }
     let numbers = number(first)?..=number(last)?;
     if *numbers.end() > MAXIMUM_NUMBER {
-        return Err(format!("numbers above {MAXIMUM_NUMBER} are not those of calls"));
+        return Err(format!("calls have no numbers above {MAXIMUM_NUMBER}"));
     }
     Ok(numbers.map(|number| call(number, format!("{name}_{number}"), false)).collect())
 }
@@ -218,7 +218,7 @@ fn add_sub_row(
         return Err(format!("{} has no select= attribute", call.name));
     }
     if columns.row.policy == Policy::Custom && call.row.policy != Policy::Custom {
-        return Err(format!("{} is not custom, so its commands cannot be", call.name));
+        return Err(format!("{} is not custom, so its commands cannot be custom", call.name));
     }
     if let Some((first, last)) = columns.second.split_once("..") {
         let Policy::Refuse(errno) = columns.row.policy else {
@@ -264,7 +264,8 @@ fn check_sub_row(call: &Call, row: &Row) -> Result<(), String> {
     let selector = call.selector.and_then(|index| row.arguments.get(index));
     match selector.map(|argument| &argument.kind) {
         Some(Kind::Value(value)) if value.name == "command" => Ok(()),
-        _ => Err("the argument that picks the command must be where the call has it".to_string()),
+        _ => Err("the argument that picks the command must be in the same place as in the call"
+            .to_string()),
     }
 }
 

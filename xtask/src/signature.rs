@@ -136,7 +136,7 @@ fn parse_element(element: &str, layouts: &[Layout]) -> Result<Pointer, String> {
         name => match layouts.iter().find(|layout| layout.name == name) {
             Some(layout) => (Shape::Plain, layout.bytes),
             None => {
-                return Err(format!("`{name}` is no type, no shape and not in layouts.tbl"));
+                return Err(format!("`{name}` is not a type, not a shape, and not in layouts.tbl"));
             }
         },
     };

@@ -71,7 +71,7 @@ pub fn check(repository: &Path) -> io::Result<Vec<String>> {
                 if has_ending(&path, &["md"]) {
                     for (line, link) in links::dead_links(repository, shown, &text) {
                         let place = format!("{}:{line}", shown.display());
-                        complaints.push(format!("{place}: a link to {link}, which is not there"));
+                        complaints.push(format!("{place}: a link to {link}, which does not exist"));
                     }
                 }
             }
@@ -127,7 +127,7 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
         }
         for (line, length) in functions::long_functions(text, language) {
             let most = functions::MOST_LINES;
-            complain(line, &format!("a function of {length} lines; {most} are the most"));
+            complain(line, &format!("a function of {length} lines; the limit is {most}"));
         }
     }
     if has_ending(path, &["md"]) {
@@ -142,7 +142,7 @@ pub fn check_file(path: &Path, text: &str, complaints: &mut Vec<String>) {
     }
     for (index, line) in text.lines().enumerate() {
         if MACHINE_PATHS.iter().any(|machine_path| line.contains(machine_path)) {
-            complain(index + 1, "a path of one machine");
+            complain(index + 1, "a path that only one machine has");
         }
         if OPEN_ENDS.iter().any(|word| line.contains(word)) {
             complain(index + 1, "an open end");
@@ -158,7 +158,7 @@ fn check_names(path: &Path, text: &str, calls: &numbers::Calls, complaints: &mut
     let place = path.display();
     let Some(language) = Language::of(&path.to_string_lossy()) else { return };
     for (line, name) in numbers::raw_numbers(text, language, calls) {
-        complaints.push(format!("{place}:{line}: the number of `{name}` in place of its name"));
+        complaints.push(format!("{place}:{line}: the number of `{name}` instead of its name"));
     }
     for line in questions::direct_looks(path, text) {
         complaints.push(format!(

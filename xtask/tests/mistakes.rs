@@ -58,7 +58,7 @@ fn mistakes_in_calls() {
         ("0 read emulate may (a: in[u8; 4) -> size", "`]` is missing"),
         (
             "0 read emulate may (a: in[u128]) -> size",
-            "`u128` is no type, no shape and not in layouts.tbl",
+            "`u128` is not a type, not a shape, and not in layouts.tbl",
         ),
         ("0 read emulate may (a: in[u8; b]) -> size", "names the argument `b`, there is none"),
         ("0 read emulate may (a: in[u8; u9@4]) -> size", "`u9` is not u16, u32 or u64"),
@@ -97,9 +97,9 @@ fn mistakes_in_sub_rows() {
         ("0/ONE 1 custom never (fd: fd, command: command) -> int", "read is not custom"),
         (
             "0/ONE 1 emulate never (command: command, fd: fd) -> int",
-            "must be where the call has it",
+            "must be in the same place as in the call",
         ),
-        ("0/ONE 1 emulate never (fd: fd) -> int", "must be where the call has it"),
+        ("0/ONE 1 emulate never (fd: fd) -> int", "must be in the same place as in the call"),
         ("0/ONE 1..2 emulate never (fd: fd, command: command) -> int", "can only be refused"),
         (
             "0/ONE 1..2 refuse(EPERM) never (fd: fd, command: command) -> int",
@@ -168,14 +168,14 @@ fn tidy_finds_what_it_looks_for() {
     assert_eq!(complaints("a.c", "#include <x.h>\n").len(), 1);
     assert_eq!(
         complaints("a.rs", &format!("//! Long.\n{}", "x\n".repeat(500))),
-        ["a.rs:501: 501 lines; 500 are the most"]
+        ["a.rs:501: 501 lines; the limit is 500"]
     );
     let wide = format!("//! Purpose.\n{}\n", "x".repeat(101));
     assert_eq!(complaints("a.rs", &wide), ["a.rs:2: more than 100 columns"]);
     let open_end = format!("//! Purpose.\n// {}: later\n", ["TO", "DO"].concat());
     assert_eq!(complaints("a.rs", &open_end), ["a.rs:2: an open end"]);
     let path = format!("see {}\n", ["/wo", "rk/main/x"].concat());
-    assert_eq!(complaints("a.md", &path), ["a.md:1: a path of one machine"]);
+    assert_eq!(complaints("a.md", &path), ["a.md:1: a path that only one machine has"]);
 }
 
 /// The current tables obey every rule. A new rule must keep that true.

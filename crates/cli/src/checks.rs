@@ -159,7 +159,7 @@ fn shared_memory_limits() -> Check {
     let (Some(bytes), Some(pages), Some(segments)) =
         (limit("shmmax"), limit("shmall"), limit("shmmni"))
     else {
-        return check(State::Limited, "/proc/sys/kernel does not tell them".to_owned());
+        return check(State::Limited, "/proc/sys/kernel does not show the limits".to_owned());
     };
     let all_bytes = pages.saturating_mul(4096);
     let rings = all_bytes / (shared::SMALL_RING_BYTES + shared::RING_SLACK) as u64;
@@ -247,7 +247,7 @@ fn seccomp() -> Check {
         "" => check(State::Limited, "unknown".to_owned()),
         mode => check(
             State::Limited,
-            format!("a filter is active (mode {mode}); calls it forbids fail in recordings too"),
+            format!("a filter is active (mode {mode}); calls it forbids fail in recordings, too"),
         )
         .mend("in a container --security-opt seccomp=unconfined, if recording fails"),
     }
@@ -259,15 +259,13 @@ fn confinement() -> Check {
     match (confinement::is_available(), confinement::landlock_version()) {
         (Err(error), _) => check(
             State::Missing,
-            format!("no filter can tell of system calls: {error}; nothing is replayed"),
+            format!("no filter can report system calls: {error}; replay is not possible"),
         )
         .mend(
             "a kernel with CONFIG_SECCOMP_FILTER; in a container --security-opt seccomp=unconfined",
         ),
-        (Ok(()), 0) => {
-            check(State::Limited, "filters of system calls, but no Landlock beside them".to_owned())
-                .mend("booting with lsm=landlock,… on a kernel with CONFIG_SECURITY_LANDLOCK")
-        }
+        (Ok(()), 0) => check(State::Limited, "filters of system calls, but no Landlock".to_owned())
+            .mend("booting with lsm=landlock,… on a kernel with CONFIG_SECURITY_LANDLOCK"),
         (Ok(()), version) => {
             check(State::Ok, format!("filters of system calls, Landlock version {version}"))
         }

@@ -98,12 +98,14 @@ impl From<retake_recording::Error> for Failure {
                 .likely("the file was changed or cut after it was recorded, or the disk is failing")
                 .attempt("retake info RECORDING, which says what can still be read"),
             Error::BadCheckpoint { .. } => {
-                failure.attempt("retake checkpoint --delete NUMBER, and to keep the place again")
+                failure.attempt("retake checkpoint --delete NUMBER, then keep the place again")
             }
             Error::Malformed { .. } => {
                 failure.likely("the recording is damaged, or another version of retake made it")
             }
-            Error::FileLimit { .. } => failure.attempt("ulimit -f unlimited, then the same again"),
+            Error::FileLimit { .. } => {
+                failure.attempt("ulimit -f unlimited, then the same command again")
+            }
             Error::NoSpace { .. } => {
                 failure.attempt("retake rm RECORDING, to make room; or RETAKE_DIR on another disk")
             }

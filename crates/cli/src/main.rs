@@ -73,7 +73,7 @@ enum Command {
     Reanimate(Deferred<commands::reanimate::Options>),
     /// Debug a recorded execution with gdb
     Debug(Deferred<commands::debug::Options>),
-    /// Run tests, recorded, and keep what fails
+    /// Run a test command, record it, and keep the recording if it fails
     Ci(Deferred<commands::ci::Options>),
     /// Keep places of a recorded execution, so that debugging begins there at once
     Checkpoint(Deferred<commands::checkpoint::Options>),
@@ -87,9 +87,9 @@ enum Command {
     Ps(Deferred<commands::ps::Options>),
     /// Show what happened, event by event
     Dump(Deferred<commands::dump::Options>),
-    /// Make one file of a recording, to keep or to move
+    /// Pack a recording into one file, to keep or to move it
     Pack(Deferred<commands::pack::Options>),
-    /// Make a folder of a packed recording again
+    /// Turn a packed recording back into a folder
     Unpack(Deferred<commands::unpack::Options>),
     /// Give a recording another name
     Mv(Deferred<commands::mv::Options>),

@@ -72,7 +72,7 @@ fn split<'text>(text: &'text str, units: &str) -> Result<(u64, &'text str), Stri
 fn wrong_unit(unit: &str, units: &str) -> String {
     match unit {
         "" => format!("the unit is missing: {units}"),
-        unit => format!("{unit:?} is no unit; there are {units}"),
+        unit => format!("{unit:?} is not a unit; the units are {units}"),
     }
 }
 

@@ -50,8 +50,8 @@ fn check_machine(metadata: &Metadata) -> Result<()> {
     let missing = missing.join(" ").escape_default().to_string();
     let model = metadata.machine.cpu_model.escape_default();
     Err(Failure::new(format!(
-        "this machine's processor lacks what the recorded program could use: {missing}"
+        "this machine's processor lacks features that the recorded program could use: {missing}"
     ))
     .likely(format!("it was recorded on another kind of processor: {model}"))
-    .attempt("replaying on a machine that has it"))
+    .attempt("replaying on a machine that has them"))
 }

@@ -108,7 +108,7 @@ fn a_test_that_hangs_is_ended_and_explained() {
     let program = program.to_str().unwrap();
     let ran = place.run_within(&["ci", "--timeout", "3", "--", program], LIMIT);
     assert_eq!(ran.status, Some(124), "{ran:?}");
-    in_order(&ran.stderr, &["was not done in time", "from outside", "deadlock: thread"]);
+    in_order(&ran.stderr, &["did not end in time", "from outside", "deadlock: thread"]);
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn a_recording_is_no_larger_than_its_budget() {
     let endless = "echo begun; cat /dev/urandom | cat > /dev/null";
     let ran = place.run(&["record", "--max-size", "5MB", "sh", "-c", endless]);
     assert_eq!((ran.signal.or(ran.status), ran.stdout.as_str()), (Some(9), "begun\n"), "{ran:?}");
-    assert!(ran.stderr.contains("as large as it may be (--max-size)"), "{ran:?}");
+    assert!(ran.stderr.contains("reached its largest size (--max-size)"), "{ran:?}");
     let info = place.run_json(&["info", "--json"]);
     assert_eq!(info["metadata"]["outcome"]["exit"]["killed"], 9, "{info}");
     assert_eq!(info["metadata"]["settings"]["max size"], "5M", "{info}");

@@ -143,7 +143,7 @@ fn a_manifest_and_statistics_say_what_a_trace_left() {
     place.run_badly(
         &["reanimate", "x.ds", "--root", "again", "--verify-tree", "x.ds"],
         125,
-        &["is no manifest"],
+        &["is not a manifest"],
     );
 
     let statistics = place.run_json(&["trace", "stat", "x.ds", "--json"]);

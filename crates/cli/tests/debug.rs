@@ -349,7 +349,7 @@ fn places_by_event_and_checkpoints() {
         &text,
         &["event 2 of thread", "twice (x=0)", "= 0", "1  event", "plain", "twice (x=1)", "= 1"],
     );
-    assert!(text.contains("is no place"), "{text}");
+    assert!(text.contains("is not a place"), "{text}");
 }
 
 #[test]

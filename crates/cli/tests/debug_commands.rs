@@ -79,7 +79,7 @@ fn it_begins_at_the_crash_or_the_end() {
     in_order(&text, &["_exit", "_start", "twice (x=9)"]);
     place.run_badly(&["debug", "--at", "crash", "--", "-batch"], 125, &["did not crash"]);
     place.run_badly(&["debug", "--at", "1:5", "--", "-batch"], 125, &["never had a thread 1"]);
-    place.run_badly(&["debug", "--at", "nowhere"], 125, &["is no place", "THREAD:EVENT"]);
+    place.run_badly(&["debug", "--at", "nowhere"], 125, &["is not a place", "THREAD:EVENT"]);
     record(&place, &[&program, "crash"]);
     for at in ["crash", "exit"] {
         let text = gdb(&place, &["--at", at], &["info locals", "up", "print sum"]);

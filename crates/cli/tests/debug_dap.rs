@@ -317,7 +317,7 @@ fn at_the_crash_and_over_a_connection() {
     editor.get("initialize", json!({"adapterID": "retake"}));
     for (arguments, reason) in [
         (json!({"recording": "nothing"}), "nothing"),
-        (json!({"at": "nowhere"}), "is no place"),
+        (json!({"at": "nowhere"}), "is not a place"),
         (json!({"process": "sh"}), "no process"),
     ] {
         let response = editor.ask("launch", arguments);

@@ -181,7 +181,7 @@ fn what_was_left_out_is_said() {
     let info = place.run_well(&["info"]);
     assert!(
         info.contains("left out")
-            && info.contains("all else can be replayed, but for what those printed"),
+            && info.contains("all else can be replayed, except what these processes printed"),
         "{info}"
     );
     assert!(info.contains("keep last 1M"), "{info}");

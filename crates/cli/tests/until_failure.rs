@@ -60,7 +60,7 @@ fn what_takes_too_long_is_ended() {
     let started = Instant::now();
     let found = place.run(&["record", "--until-failure", "--timeout", "0.5", "sh", "-c", script]);
     assert_eq!(found.status, Some(124), "{found:?}");
-    assert!(found.stderr.contains("not in time, and ended, in run 1"), "{found:?}");
+    assert!(found.stderr.contains("ended after its timeout in run 1"), "{found:?}");
     assert!(started.elapsed() < Duration::from_secs(15));
     let replayed = place.run(&["replay"]);
     assert_eq!(replayed.signal, Some(15), "{replayed:?}");

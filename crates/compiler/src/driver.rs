@@ -36,13 +36,13 @@ impl Language {
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
     #[error(
-        "cannot run the compiler {}: {source}; {variable} names another one",
+        "cannot run the compiler {}: {source}; set {variable} to use another one",
         .compiler.display()
     )]
     NotRun { compiler: PathBuf, variable: &'static str, source: io::Error },
     #[error(
-        "{} is not gcc, which alone says what its instructions do; {variable} names another \
-         compiler",
+        "{} is not gcc, and only gcc says what its instructions do; set {variable} to use another \
+        compiler",
         .compiler.display()
     )]
     NotGcc { compiler: PathBuf, variable: &'static str },

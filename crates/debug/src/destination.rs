@@ -52,7 +52,7 @@ impl FromStr for Destination {
             "crash" => return Ok(Self::Crash),
             _ => {}
         }
-        let wrong = || format!("{text:?} is no place\n  try       {PLACES}");
+        let wrong = || format!("{text:?} is not a place\n  try       {PLACES}");
         if let Some(time) = time(text) {
             return Ok(Self::Time(time));
         }

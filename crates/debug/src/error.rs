@@ -16,7 +16,7 @@ pub enum DebugError {
     #[error("{0}")]
     Diverged(Box<retake_replay::Report>),
     /// The recording has no such process.
-    #[error("no process of the recording is {0}\n  try       retake ps, which lists them")]
+    #[error("the recording has no process {0}\n  try       retake ps, which lists them")]
     NoSuchProcess(String),
     /// There is no such place.
     #[error("{0}")]

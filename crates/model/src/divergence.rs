@@ -91,9 +91,11 @@ impl Mismatch {
             Self::Argument | Self::Input => {
                 "the program computed something else: memory differed before this event"
             }
-            Self::Result => "this machine answered a call that is executed again differently",
+            Self::Result => {
+                "replay executes this call again, and its result differs on this machine"
+            }
             Self::Hash => {
-                "a call wrote memory that the table does not say, or threads raced between \
+                "a call wrote memory that the table does not list, or threads raced between \
                 recorded events"
             }
             Self::Signal | Self::Fault => {
@@ -108,8 +110,8 @@ impl Mismatch {
                 --policy sync"
             }
             Self::Stuck | Self::Deadlock | Self::Late => {
-                "threads that race wait for each other, as they did not while recording: record \
-                without --policy sync"
+                "threads that race wait for each other, unlike while recording: record without \
+                --policy sync"
             }
         }
     }

@@ -12,7 +12,7 @@ pub enum EventError {
     Size { size: u32 },
     #[error("event kind {kind} is unknown")]
     Kind { kind: u8 },
-    #[error("a {} event has a body of {needed} bytes or more, here are {available}", kind.name())]
+    #[error("a {} event has a body of {needed} bytes or more, not {available}", kind.name())]
     Body { kind: EventKind, needed: usize, available: usize },
     #[error("the item at offset {offset} needs {needed} bytes, {available} are left")]
     Item { offset: usize, needed: u64, available: usize },

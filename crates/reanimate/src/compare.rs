@@ -184,7 +184,7 @@ impl Walk {
             if own.st_nlink != other.st_nlink || paired != identity(other) {
                 self.comparison.note(
                     path,
-                    format!("{} names and {}, or others", own.st_nlink, other.st_nlink),
+                    format!("{} names and {}, or different names", own.st_nlink, other.st_nlink),
                 );
             }
         }

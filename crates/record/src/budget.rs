@@ -23,8 +23,8 @@ impl Budget {
             return;
         }
         retake_kernel::tell!(
-            "retake: the recording is as large as it may be (--max-size): the program is ended; \
-            what was recorded until now is kept, and can be replayed"
+            "retake: the recording has reached its largest size (--max-size): the program is \
+            ended; what was recorded until now is kept, and can be replayed"
         );
         crate::deadline::kill_everything(header);
     }

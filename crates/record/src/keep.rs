@@ -185,8 +185,9 @@ impl Keeper {
         if state.is_exhausted && !state.was_told && is_beyond {
             state.was_told = true;
             retake_kernel::tell!(
-                "retake: the recording outgrows --keep-last: what it holds is of processes that \
-                still run, or that such ones need; nothing is lost, it grows on"
+                "retake: the recording outgrows --keep-last: all that it holds belongs to \
+                processes that still run, or is needed by them. Nothing is lost; the recording \
+                goes on growing"
             );
         }
     }

@@ -472,11 +472,14 @@ fn tell_of_rest(header: &Header, is_behind: bool) {
     let (where_to, how) = if is_behind {
         (" in the background", format!("kill {} ends them", std::process::id()))
     } else {
-        ("", "Ctrl-C or SIGTERM ends them; --no-wait does not wait".to_owned())
+        (
+            "",
+            "Ctrl-C or SIGTERM ends them; with --no-wait, retake does not wait for them".to_owned(),
+        )
     };
     retake_kernel::tell!(
-        "retake: the program has ended; recording goes on{where_to} until these have, too: {} \
-        ({how})",
+        "retake: the program has ended; recording goes on{where_to} until these have ended, too: \
+        {} ({how})",
         names.join(", ")
     );
 }

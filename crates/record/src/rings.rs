@@ -146,8 +146,8 @@ pub(crate) fn create(shape: &Shape) -> io::Result<Arc<Segment>> {
         && count.free() <= LEFT_SEGMENTS.min(count.most / LEFT_PART)
     {
         return Err(io::Error::other(format!(
-            "{} of {} segments of shared memory are in use (kernel.shmmni), and the last are left \
-            to other recordings",
+            "{} of {} segments of shared memory are in use (kernel.shmmni), and the last ones are \
+            reserved for other recordings",
             count.used, count.most
         )));
     }

@@ -108,8 +108,8 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
             {
                 let pid = slot.pid.load(Relaxed);
                 retake_kernel::tell!(
-                    "retake: a file mapped by process {pid} cannot be stored: {error}; replay \
-                    will show zeros there, and in all others of which this is true"
+                    "retake: a file mapped by process {pid} cannot be stored: {error}; replay will \
+                    show zeros in its place, and in place of all others that cannot be stored"
                 );
             }
             reply(slot, found.map_or(-1, |found| found as i64));

@@ -201,7 +201,7 @@ impl Checkpoints {
     }
 
     fn owner(&self, path: &Path) -> Result<Owner> {
-        let reason = || "the recording has no number that it could belong to".to_owned();
+        let reason = || "the recording has no number, so no checkpoint can belong to it".to_owned();
         self.owner
             .ok_or_else(|| Error::BadCheckpoint { path: path.to_path_buf(), reason: reason() })
     }

@@ -62,8 +62,8 @@ pub enum Error {
 
     /// A file has reached the size limit of the process or of the file system. Waiting does not
     /// help.
-    #[error("{} is as large as files may be ({source}; see ulimit -f, and the limits of its file \
-    system); what was recorded so far is intact", path.display())]
+    #[error("{} has reached the largest size of files ({source}; see ulimit -f, and the limits of \
+    its file system); what was recorded so far is intact", path.display())]
     FileLimit {
         /// The file that could not grow.
         path: PathBuf,

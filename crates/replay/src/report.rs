@@ -228,7 +228,7 @@ impl fmt::Display for Report {
             self.event, self.stream, self.pid, self.offset
         )?;
         if let Some(message) = &self.message {
-            return write!(f, "  the recording cannot be read on: {message}");
+            return write!(f, "  the rest of the recording cannot be read: {message}");
         }
         let why = Why::from_number(self.why);
         let (expected, actual) = match why {

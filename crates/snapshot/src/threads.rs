@@ -257,7 +257,7 @@ impl Threads {
         {
             return Some("its threads have no slots of their own");
         }
-        self.all.iter().find(is_dead).map(|_| "a thread of it does not live")
+        self.all.iter().find(is_dead).map(|_| "one of its threads does not live")
     }
 
     /// Whether the contexts in memory name the threads' slots.

@@ -44,9 +44,8 @@ pub enum SessionError {
     SharedMemory(#[source] io::Error),
     /// The machine has too few free segments.
     #[error(
-        "there may be only {most} segments of shared memory here (kernel.shmmni), of which {used} \
-        are in use, and a recording needs {NEEDED_SEGMENTS}\n  try       sudo sysctl -w \
-        kernel.shmmni=4096"
+        "this machine allows {most} segments of shared memory (kernel.shmmni); {used} are in use, \
+        and a recording needs {NEEDED_SEGMENTS}\n  try       sudo sysctl -w kernel.shmmni=4096"
     )]
     FewSegments {
         /// The limit for the number of segments.
@@ -62,8 +61,8 @@ pub enum SessionError {
     Vdso(String),
     /// This process is itself being recorded.
     #[error(
-        "this retake is itself being recorded, and a recorder cannot be: the runtime has one place \
-        in an address space\n  try       the inner command alone"
+        "this retake is itself being recorded, and a recorder cannot be recorded: an address space \
+        has room for one runtime\n  try       the inner command alone"
     )]
     Recorded,
     /// This machine cannot replace the recorded processor.

@@ -74,7 +74,7 @@ pub fn fails(test: &str, tries: u32, body: impl Fn()) {
         }
     }
     panic!(
-        "{test} passed {tries} times: its fault is mended. Call its body directly, and remove it \
+        "{test} passed {tries} times: its fault is repaired. Call its body directly, and remove it \
         from tests/known_failures.txt"
     );
 }

@@ -37,8 +37,8 @@ pub enum Error {
     Privilege(io::Error),
     /// The kernel does not describe its types.
     #[error(
-        "this kernel does not say what its types are (/sys/kernel/btf/vmlinux): \
-        {0}\n  try       a kernel with CONFIG_DEBUG_INFO_BTF, or --method ptrace"
+        "this kernel does not describe its types (/sys/kernel/btf/vmlinux): {0}\n  try       a \
+        kernel with CONFIG_DEBUG_INFO_BTF, or --method ptrace"
     )]
     Types(String),
     /// Thread numbers have another meaning in the kernel, because this is a PID namespace.

@@ -12,7 +12,10 @@ pub enum Error {
     #[error(transparent)]
     Replay(#[from] retake_replay::ReplayError),
     /// The replay did not do what the recording says.
-    #[error("the recording does not replay, so what its calls were given is not known\n{0}")]
+    #[error(
+        "the recording cannot be replayed, so the data that its calls were given are not \
+        known\n{0}"
+    )]
     Diverged(Box<retake_replay::Report>),
     /// Captured data could not be kept or read.
     #[error(transparent)]

@@ -61,14 +61,17 @@ fn inversion(text: &str) -> (bool, &str) {
 fn refusal(qualifier: &str) -> Option<&'static str> {
     Some(match qualifier {
         "inject" | "fault" => {
-            "calls are not tampered with here; retake record --chaos disturbs a program in other \
-            ways"
+            "retake trace does not tamper with calls; retake record --chaos disturbs a program in \
+            other ways"
         }
         "read" | "reads" | "r" | "write" | "writes" | "w" => {
-            "data are not dumped; -s shows more of them, -o FILE.ds keeps all, for retake ds txt"
+            "retake trace does not dump data; -s shows more of them, and -o FILE.ds keeps all of \
+            them for retake ds txt"
         }
-        "raw" | "x" => "arguments are always told by what they mean; retake ds txt has the numbers",
-        "kvm" => "exits of virtual processors are not told",
+        "raw" | "x" => {
+            "arguments are always shown by their meaning; retake ds txt shows the numbers"
+        }
+        "kvm" => "retake trace does not show exits of virtual processors",
         _ => return None,
     })
 }

@@ -23,8 +23,8 @@ impl Unseen {
         let count = self.moved;
         (count > 0).then(|| {
             format!(
-                "{count} calls moved data inside the kernel that the recording does \
-            not have (retake record --moved-data keeps them)"
+                "{count} calls moved data inside the kernel; the recording does not have these \
+                data (retake record --moved-data keeps them)"
             )
         })
     }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# make: a cluster and pgbench's tables in $WORK/data. serve: the server, on $PORT. Root becomes the user postgres, whom the folder then belongs to.
+# make: makes a cluster and pgbench's tables in $WORK/data. serve: runs the server on $PORT. Root becomes the user postgres, who then owns the folder.
 set -e
 folder=$(dirname "$(ls /usr/lib/postgresql/*/bin/postgres | tail -1)")
 as=()

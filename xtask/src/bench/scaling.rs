@@ -157,7 +157,7 @@ impl Scaling {
             if axis.is_length && points.len() > 1 {
                 let grown = grown(points);
                 let said = if grown.is_empty() {
-                    "Nothing that must not grow does.".to_owned()
+                    "No cost that must stay constant grows.".to_owned()
                 } else {
                     format!("Grows with the length: {}.", grown.join(", "))
                 };

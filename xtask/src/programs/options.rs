@@ -18,7 +18,7 @@ pub struct Options {
     /// Programs; all if none is named.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Programs, too, as an option; may be repeated.
+    /// A program, given as an option; may be repeated.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Only print all names.

@@ -204,7 +204,7 @@ impl Trial<'_> {
             .output()
             .is_ok_and(|output| output.status.success());
         if !can_unplug && replays > 1 {
-            report.untried = Some("a replay without a network, for `unshare -n` fails");
+            report.untried = Some("a replay without a network, because `unshare -n` fails");
         }
         let mut times = Vec::new();
         for number in 0..replays {

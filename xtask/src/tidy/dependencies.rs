@@ -92,9 +92,12 @@ fn judged(packages: &[Package], root: &str) -> Vec<String> {
     for (name, versions) in versions {
         let list = versions.iter().copied().collect::<Vec<_>>().join(", ");
         match (versions.len(), SEVERAL.contains(&name)) {
-            (2.., false) => complaints.push(format!("Cargo.toml: {name} is there as {list}")),
+            (2.., false) => {
+                complaints.push(format!("Cargo.toml: {name} has several versions: {list}"))
+            }
             (1, true) => complaints.push(format!(
-                "xtask/src/tidy/dependencies.rs: of {name} there is only {list} now"
+                "xtask/src/tidy/dependencies.rs: {name} has only version {list} now: remove its \
+                exception"
             )),
             _ => {}
         }
@@ -195,9 +198,9 @@ mod tests {
                 .contains("`GPL-3.0`")
         );
         let twice = vec![good(), package("a", "2", Some(REGISTRY), "MIT")];
-        assert!(complaints(twice, "/here")[0].contains("a is there as 1, 2"));
+        assert!(complaints(twice, "/here")[0].contains("a has several versions: 1, 2"));
         assert!(judged(&[good()], "/here").is_empty());
         let alone = judged(&[package(SEVERAL[0], "1", Some(REGISTRY), "MIT")], "/here");
-        assert!(alone[0].contains("there is only 1 now"), "{alone:?}");
+        assert!(alone[0].contains("has only version 1 now"), "{alone:?}");
     }
 }

@@ -13,12 +13,12 @@ const REFERENCE: [&str; 4] =
 /// Returns the complaint about a document with this number of lines.
 pub fn complaint_of_page(path: &str, lines: usize) -> Option<String> {
     let is_long = lines > MOST_LINES_OF_PAGE && !REFERENCE.contains(&path);
-    is_long.then(|| format!("{lines} lines; {MOST_LINES_OF_PAGE} are the most of a page"))
+    is_long.then(|| format!("{lines} lines; the limit for a page is {MOST_LINES_OF_PAGE}"))
 }
 
 /// Returns the complaint about a file with this number of lines.
 pub fn complaint(lines: usize) -> Option<String> {
-    (lines > MOST_LINES).then(|| format!("{lines} lines; {MOST_LINES} are the most"))
+    (lines > MOST_LINES).then(|| format!("{lines} lines; the limit is {MOST_LINES}"))
 }
 
 #[cfg(test)]

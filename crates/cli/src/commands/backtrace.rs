@@ -33,11 +33,12 @@ const MOST_ENDED: usize = 8;
 /// Options of `retake backtrace`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For logs: what crashed and why, the stack of the thread with the values of arguments and variables, the stacks of the other threads, and \
-the last system calls before. Of a program that hung and was ended from outside, it says who waits for whom instead, and names deadlocks. \
-If nothing crashed, it says how each process ended.
+For logs: prints what crashed and why, the stack of the thread with the values of arguments and \
+variables, the stacks of the other threads, and the last system calls before the crash. If the \
+program hung and was ended from outside, it prints who waits for whom instead, and names \
+deadlocks. If nothing crashed, it prints how each process ended.
 
-The stack comes from gdb, which looks at a replay; without gdb the rest is shown.
+The stacks come from gdb, which looks at a replay. Without gdb, the rest is printed.
 
 Examples:
   retake backtrace                      the latest recording
@@ -60,7 +61,7 @@ pub struct Options {
     #[arg(long, value_name = "PLACE", value_parser = debug::place)]
     at: Option<Destination>,
 
-    /// Show this many events before it
+    /// Show this many events before that place
     #[arg(long, value_name = "COUNT", default_value_t = EVENTS)]
     events: u64,
 

@@ -24,12 +24,16 @@ const MOST_ATTEMPTS: usize = 40;
 /// Options of `retake checkpoint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A debugging session replays the recording up to the place where it is to begin: of a recording of an hour that takes an hour. A kept checkpoint is \
-the whole process at one place, in a file. Sessions begin at the last one before their place, and go back from one to the one before. They are used by \
-themselves; a session that took long to get somewhere leaves one there, too.
+A debugging session first replays the recording up to the place where the session begins. If that \
+place comes after an hour, this takes an hour. A kept checkpoint is a file that holds the whole \
+process at one place. A session begins at the last kept checkpoint before its place, and uses \
+earlier ones to go back. No option is needed for that. A session that took long to reach a place \
+leaves a checkpoint there, too.
 
-They are in the recording's folder, and go with it; where that cannot be written to, and of packed recordings, in the store's cache. They belong \
-to the build of retake that made the recording, and hold all memory of the process: treat them as secrets. `retake pack` leaves them out.
+Checkpoints are in the recording's folder, and are removed with it. If the folder cannot be \
+written to, or the recording is packed, they are in the store's cache. They belong to the build of \
+retake that made the recording. They hold all memory of the process: treat them as secrets. \
+`retake pack` leaves them out.
 
 Examples:
   retake checkpoint --at crash          at the crash of the latest recording
@@ -81,7 +85,7 @@ pub fn run(options: &Options) -> Result<()> {
         return delete(&places, &options.delete);
     }
     if options.at.is_empty() && options.every.is_none() {
-        return Err(Failure::new("nothing says which place is to be kept")
+        return Err(Failure::new("no place to keep is named")
             .attempt("--at PLACE, --every SECONDS, or --list"));
     }
     recordings::warn(&recording);

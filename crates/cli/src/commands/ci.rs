@@ -24,11 +24,12 @@ use failed::Failed;
 /// Options of `retake ci`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Runs a test command and records it. If it succeeds, nothing is kept. If it fails, the recording is packed into one file in a \
-folder, to be uploaded by the CI system; the backtrace of the process that failed is printed, and the command that opens the \
-failure at home. See docs/CI.md for recipes.
+Runs a test command and records it. If it succeeds, nothing is kept. If it fails, retake packs the \
+recording into one file in a folder, which the CI system can upload. It prints the backtrace of \
+the process that failed, and the command that opens the failure on your own machine. See \
+docs/CI.md for recipes.
 
-Ends as the command ended in its last run.
+retake ci ends as the last run of the command ended.
 
 Examples:
   retake ci -- pytest -x
@@ -53,7 +54,7 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<String>,
 
-    /// If it fails, run it again up to N times. It has succeeded if one run does
+    /// If it fails, run it again up to N times. The command has succeeded if one run succeeds
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "until_failure")]
     retries: u32,
 

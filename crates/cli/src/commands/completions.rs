@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<()> {
     let name = options.shell.to_string();
     let shell = shells
         .completer(&name)
-        .ok_or_else(|| Failure::new(format!("nothing is known about completion in {name}")))?;
+        .ok_or_else(|| Failure::new(format!("retake has no completions for {name}")))?;
     let mut script = Vec::new();
     shell
         .write_registration(completion::VARIABLE, "retake", "retake", "retake", &mut script)

@@ -26,9 +26,10 @@ use crate::scratch::Scratch;
 /// Options of `retake debug`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-gdb stands at the end: at the crash of the process that crashed, if one did, else where the first process is about to exit. From there \
-every command goes backwards: reverse-continue, reverse-next, `last VARIABLE`. With --at it stands elsewhere. What happens when it \
-goes forwards is what happened while recording. `help user-defined` in gdb lists the commands that Retake adds.
+gdb begins at the end: at the crash if a process crashed, else where the first process is about to \
+exit. From there, go backwards: reverse-continue, reverse-next, `last VARIABLE`. With --at, gdb \
+begins at another place. When the program goes forwards, it does what it did while recording. \
+`help user-defined` in gdb lists the commands that Retake adds.
 
 Examples:
   retake debug                        the latest recording, at its crash or its end
@@ -45,8 +46,8 @@ pub struct Options {
     #[arg(value_name = "RECORDING", default_value = "latest", hide_default_value = true)]
     recording: OsString,
 
-    /// Debug this process: its number while recording, or the name of a program, which may be the
-    /// last that the process executed or an earlier one
+    /// Debug this process: its number while recording, or the name of a program that it executed,
+    /// the last one or an earlier one
     #[arg(short, long, value_name = "PID|NAME")]
     process: Option<String>,
 
@@ -163,7 +164,7 @@ pub(super) fn replay_to(
 
 /// Parses a number of seconds that a `Duration` can hold.
 pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map(|_| seconds).map_err(|error| error.to_string())
 }
 
@@ -195,7 +196,7 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
             return Ok(target);
         }
     }
-    Err(Failure::new(format!("no process of the recording is {text}"))
+    Err(Failure::new(format!("the recording has no process {text}"))
         .attempt("retake ps, which lists them"))
 }
 

@@ -10,8 +10,9 @@ use crate::output::{Output, Style};
 /// Options of `retake doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each line says `ok`, `limited` (recording works, something is slower or unavailable) or `missing` (recording cannot work), and \
-where possible the one command that mends it. The status is 0 if recording can work, else 125.
+Each line says `ok`, `limited` (recording works, something is slower or unavailable) or `missing` \
+(recording cannot work), and, where possible, the command that fixes it. The status is 0 if \
+recording can work, else 125.
 
 Examples:
   retake doctor

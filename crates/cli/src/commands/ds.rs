@@ -20,8 +20,8 @@ use crate::failure::{Failure, Result};
 /// Options of `retake ds`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-DataSeries files hold typed records in compressed, checksummed extents; traces of system calls are such files. These commands \
-work on any of them, whoever wrote it.
+DataSeries files hold typed records in compressed, checksummed extents; traces of system calls are \
+such files. These commands work on every DataSeries file, whichever program wrote it.
 
 Examples:
   retake ds info trace.ds                       types, records, sizes, compression
@@ -51,9 +51,9 @@ enum Command {
     Stat(stat::Options),
     /// Save the undamaged parts of a damaged file
     Recover(recover::Options),
-    /// Make Parquet files of a DataSeries file
+    /// Convert a DataSeries file to Parquet files
     Export(export::Options),
-    /// Make a DataSeries file of Parquet files
+    /// Convert Parquet files to a DataSeries file
     Import(import::Options),
 }
 
@@ -202,9 +202,8 @@ fn size(text: &str) -> std::result::Result<usize, String> {
         "M" | "MiB" => 20,
         "G" | "GiB" => 30,
         _ => {
-            return Err(
-                "expected a number of bytes, with k, M or G behind it for KiB, MiB, GiB".to_owned()
-            );
+            return Err("expected a number of bytes; k, M or G after it stands for KiB, MiB, GiB"
+                .to_owned());
         }
     };
     let number = digits.parse::<usize>().ok().filter(|number| *number > 0);

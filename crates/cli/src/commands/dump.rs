@@ -24,12 +24,13 @@ const AROUND: u64 = 10;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("events").args(["range", "around"])))]
 #[command(after_help = "\
-Each thread of the program has a stream of events, mostly system calls. They are shown stream after stream: the number of the \
-event, then the event in the manner of strace. With --json there is one object a line instead, with all the data that were \
-recorded.
+Each thread of the program has a stream of events, mostly system calls. dump shows one stream \
+after another. Each line has the number of an event, then the event in the form of strace. With \
+--json, each line is one object with all recorded data.
 
-With -t, -tt, -ttt, -r or --elapsed, each event has its time, a call that of its return. A + behind it means then or later, up to \
-the time of the next event: events that cost little have no time of their own.
+With -t, -tt, -ttt, -r or --elapsed, each event has a time; that of a call is the time of its \
+return. A + after the time means: then or later, up to the time of the next event. Events that \
+cost little have no time of their own.
 
 Examples:
   retake dump                            everything in the latest recording
@@ -117,7 +118,7 @@ fn range(text: &str) -> std::result::Result<EventRange, String> {
     let range = EventRange { first: number(first, 0)?, end: number(end, u64::MAX)? };
     if range.first >= range.end {
         return Err(format!(
-            "no event is from {} up to, but not including, {}",
+            "the range from {} up to, but not including, {} has no events",
             range.first, range.end
         ));
     }
@@ -141,7 +142,7 @@ pub fn run(options: &Options) -> Result<()> {
             ))
             .attempt("retake ps, which lists what is there"));
         }
-        return Err(Failure::new("no thread of the recording is one of those chosen")
+        return Err(Failure::new("the recording has none of the chosen threads")
             .attempt("retake ps, which lists the processes"));
     }
     options.check_around(&chosen)?;

@@ -25,7 +25,7 @@ Examples:
   retake info                     the latest recording
   retake info make-1 --calls      with a count of every system call
   retake info --build-ids --json | jq -r '.build_ids[].build_id'
-                                  what debuginfod finds the sources and symbols by
+                                  the ids by which debuginfod finds sources and symbols
   retake info old.retake --verify read everything and say what is damaged; status 125 if anything is
 ")]
 pub struct Options {
@@ -333,7 +333,7 @@ fn line_of_dropped(info: &Info<'_>) -> Option<Line> {
     let (text, counts) = info.dropped_text.as_ref().zip(info.dropped.as_ref())?;
     let printed = match counts.console_writes {
         0 => String::new(),
-        count => format!(", but for what those printed ({} writes)", text::count(count)),
+        count => format!(", except what these processes printed ({} writes)", text::count(count)),
     };
     Some(("left out", format!("{text}; all else can be replayed{printed}")))
 }

@@ -14,11 +14,14 @@ use crate::text::{self, Moment};
 /// Options of `retake ps`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A process is shown with the number it had while recording, how many events its threads have, how it ended (a status, or the \
-signal that killed it; `-` if it had not ended when the recording did, `dropped` if --keep-last has left only its beginning), when it began, counted from the beginning of the \
-recording, how long it ran, and the program it ran last. With -w the times of day at which it began and ended are shown instead.
+Each line shows a process: the number that it had while recording, how many events its threads \
+have, how it ended, when it began (counted from the beginning of the recording), how long it ran, \
+and the last program that it ran. A process ended with a status or by a signal; `-` means that it \
+had not ended when the recording did, `dropped` that --keep-last has left only its beginning. With \
+-w, the line shows the times of day at which the process began and ended instead.
 
-Of threads, --threads shows how many system calls each made and how many signals it got, how often it got its turn from another thread of the process, how often it was stopped between \
+With --threads, each thread is shown, too: how many system calls it made, how many signals it got, \
+how often it got its turn from another thread of the process, how often it was stopped between \
 events, and how often and how long it waited for its turn.
 
 Examples:

@@ -21,17 +21,19 @@ const SHOWN: usize = 20;
 /// Options of `retake reanimate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every call about files is made again, below DIR and nowhere else: absolute paths, `..` and symbolic links cannot lead out. \
-What the trace must have found is made first if DIR is empty. Each result, error and buffer is compared with the trace. \
-Sockets, processes and memory are only followed; how many calls that were, and why, is said at the end.
+retake makes every call about files again, below DIR and nowhere else: absolute paths, `..` and \
+symbolic links cannot lead out. If DIR is empty, retake first makes the files that the trace must \
+have found. It compares each result, error and buffer with the trace. Calls about sockets, \
+processes and memory are only followed; the report says how many they were, and why.
 
-Should a call do something else than the trace says, replay stops, says what, and ends with status 120; with --on-mismatch warn it goes on, and says all at the end.
+If a call does something else than the trace says, replay stops, says what differs, and ends with \
+status 120. With --on-mismatch warn, it goes on, and reports all differences at the end.
 
 Examples:
   retake trace -o x.ds -- tar xf source.tar
   retake reanimate x.ds --root fresh                        repeat it in an empty folder
-  retake reanimate x.ds --root fresh --compare $PWD/source  and see that the same came out
-  retake reanimate x.ds --root fresh --verify-tree x.tree   and hold it against a manifest
+  retake reanimate x.ds --root fresh --compare $PWD/source  and check that the result is the same
+  retake reanimate x.ds --root fresh --verify-tree x.tree   and compare it with a manifest
   retake reanimate x.ds --root /mnt/new --speed x2          on another file system, twice as fast as traced
 ")]
 pub struct Options {
@@ -73,8 +75,8 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
     allocation_limit: u64,
 
-    /// Compare the resulting tree with the one at ORIGINAL, which was at PATH when traced, if not
-    /// at the same place
+    /// Compare the resulting tree with the one at ORIGINAL. PATH says where it was when traced, if
+    /// it was elsewhere
     #[arg(long, value_name = "ORIGINAL[=PATH]")]
     compare: Vec<OsString>,
 
@@ -286,8 +288,8 @@ fn verify_tree(root: &Path, file: &Path) -> Result<Compared> {
     let text =
         std::fs::read(file).map_err(|error| Failure::system("read", file.display(), &error))?;
     let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| {
-        Failure::new(format!("{} is no manifest: {error}", file.display()))
-            .attempt("retake trace --manifest FILE, which takes one")
+        Failure::new(format!("{} is not a manifest: {error}", file.display()))
+            .attempt("retake trace --manifest FILE, which writes one")
     })?;
     let copy = below(root, Path::new(&manifest.tree));
     let comparison = manifest.compare(&copy).map_err(|error| Failure::new(error.to_string()))?;

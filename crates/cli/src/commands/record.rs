@@ -31,21 +31,21 @@ use crate::quantity;
 /// Options of `retake record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program runs in this terminal, with this input, output, environment and folder, as if nothing were there: retake prints \
-nothing of its own and ends as the program ends. A recording holds everything the program read, secrets included; only its \
-owner may read it.
+The program runs in this terminal, with this input, output, environment and folder, as it does \
+without retake. retake prints nothing of its own, and ends as the program ends. A recording holds \
+everything the program read, secrets included; only its owner may read it.
 
 Examples:
   retake record make -j2             record a build, all its processes included
-  retake record -- ./server --port 0 options of the program need no care: retake's end at its name
+  retake record -- ./server --port 0 retake's options end at the name of the program
   retake record -o crash ./a.out     keep the recording in the folder `crash`
   RETAKE_DIR=/big retake record CMD  keep this and everything recorded in /big
   retake record --keep-last 1G ./forking-server
-                                     record for weeks: of the connections that are over, keep the last gigabyte
+                                     record for weeks: keep the last gigabyte of connections that have ended
   retake record --chaos --until-failure ./test
-                                     hunt a race: run the test in random interleavings until it fails, keep that run
+                                     find a race: run the test in random interleavings until it fails, and keep that run
   retake record --debug-on-crash ./a.out
-                                     straight to gdb at the crash, if there is one
+                                     open gdb at the crash, if there is one
 ")]
 pub struct Options {
     /// Make the recording here: a new or empty folder. Without it, recordings are named and kept by
@@ -59,8 +59,8 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Check::Sampled)]
     check: Check,
 
-    /// Rewrite no machine code: every system call takes the slow path. Helps to find the cause of a
-    /// misbehaviour
+    /// Rewrite no machine code: every system call takes the slow path. This helps to find the cause
+    /// of a fault
     #[arg(long)]
     no_fast_path: bool,
 
@@ -73,10 +73,10 @@ pub struct Options {
     #[arg(long, value_name = "N", requires = "chaos")]
     seed: Option<u64>,
 
-    /// Run the program again and again, until it fails: ends with a status other than 0, by a
-    /// signal, or not in time (--timeout). Only the recording of the run that failed is kept.
-    /// Standard input is read by the first run. Ends as that run ended, with 124 if it was not in
-    /// time, with 0 if none failed
+    /// Run the program again and again until a run fails: it ends with a status other than 0 or by
+    /// a signal, or takes longer than --timeout. Only the recording of that run is kept. Only the
+    /// first run reads standard input. retake ends as the failed run ended, with 124 after a
+    /// timeout, with 0 if no run failed
     #[arg(long)]
     until_failure: bool,
 
@@ -91,8 +91,8 @@ pub struct Options {
     timeout: Option<Duration>,
 
     /// Make an image of each process every TIME (10s, 200ms), from which `retake debug` and `retake
-    /// replay --from` can begin. The program is stopped meanwhile, for some milliseconds if its
-    /// memory is large. See docs/IMAGES.md for the limits
+    /// replay --from` can begin. The program is stopped while an image is made, for some
+    /// milliseconds if its memory is large. See docs/IMAGES.md for the limits
     #[arg(long, value_name = "TIME", value_parser = interval,
         conflicts_with_all = ["chaos", "keep_last"])]
     image_every: Option<Duration>,
@@ -118,19 +118,19 @@ pub struct Options {
     max_size: Option<u64>,
 
     /// Also keep the data that the kernel moves between descriptors (sendfile, splice,
-    /// copy_file_range). Replay does not need them, but only with them does a trace made of the
-    /// recording have them (retake trace --from). The recording grows by their size
+    /// copy_file_range). Replay does not need these data, but a trace made of the recording (retake
+    /// trace --from) has them only if they are kept. The recording grows by their size
     #[arg(long)]
     moved_data: bool,
 
-    /// Which orderings between threads that share memory are recorded. `auto`: if the program was
-    /// built by retake cc or retake c++, as `sync` in each process whose libraries tell by what
-    /// threads synchronise, too; else as `serial` (retake info says which it was). `serial`: all
-    /// of them; the threads take turns, on one core, and replay is exact. `sync`: those of system
-    /// calls, atomic instructions and the C library's functions for threads; the threads run in
-    /// parallel, also at replay. That is exact for programs that synchronise by these alone, as
-    /// with mutexes; where threads race, replay may diverge, and says so. The debugger runs them
-    /// one at a time
+    /// Which orderings between threads that share memory are recorded. `serial`: all of them. The
+    /// threads take turns, on one core, and replay is exact. `sync`: those of system calls, atomic
+    /// instructions and the C library's functions for threads. The threads run in parallel, also at
+    /// replay. That is exact for programs that synchronise by these alone, for example by mutexes.
+    /// If threads race, replay may diverge, and says so. The debugger runs one thread at a time.
+    /// `auto`: if the program was built by retake cc or retake c++, as `sync` in each process whose
+    /// libraries also tell by what threads synchronise; else as `serial`. `retake info` says which
+    /// it was
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Auto,
         conflicts_with_all = ["chaos", "no_fast_path"])]
     policy: Policy,
@@ -140,9 +140,9 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["until_failure", "debug_on_crash"])]
     no_wait: bool,
 
-    /// If a process crashes, debug it at once: gdb stands at the crash, and goes backwards from
-    /// there. Where standard input and output are no terminals, print a backtrace instead (see
-    /// retake backtrace)
+    /// If a process crashes, debug it at once: gdb begins at the crash, and can go backwards from
+    /// there. If standard input and output are not terminals, print a backtrace instead (see retake
+    /// backtrace)
     #[arg(long)]
     debug_on_crash: bool,
 
@@ -180,11 +180,11 @@ impl Options {
             return Ok(());
         }
         if self.policy == Policy::Sync {
-            return Err(Failure::new("there are no images of threads that run in parallel")
+            return Err(Failure::new("images cannot be made of threads that run in parallel")
                 .attempt("without --policy sync"));
         }
         if self.on_full == OnFull::DropOldest {
-            return Err(Failure::new("images of what is dropped would stay")
+            return Err(Failure::new("images of dropped processes would stay on the disk")
                 .attempt("--image-every without --on-full drop-oldest"));
         }
         Ok(())
@@ -272,7 +272,7 @@ fn end_as(ended: Ended) -> ! {
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     let duration = Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("the program needs some time".to_owned()) } else { Ok(duration) }
+    if duration.is_zero() { Err("the time must be more than 0".to_owned()) } else { Ok(duration) }
 }
 
 /// A random seed of at most nine digits, which are easy to type again.

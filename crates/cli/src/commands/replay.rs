@@ -28,20 +28,21 @@ use crate::text;
 /// Options of `retake replay`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-No file, process or network of the original is needed, and system calls act on nothing outside. What the program printed is \
-printed again, byte for byte and in the recorded order, and replay ends as the program ended. The recorded program runs here, \
-and the kernel lets it make no system calls but those that replay needs: one that tries others is ended.
+No file, process or network of the original is needed, and system calls act on nothing outside. \
+What the program printed is printed again, byte for byte and in the recorded order, and replay \
+ends as the program ended. The recorded program runs here, but the kernel lets it make only the \
+system calls that replay needs. A program that tries another one is ended.
 
-Every system call, its input and the noted states of memory are compared with the recording. Should anything differ, replay \
-stops, says where and what, and ends with status 120.
+Every system call, its input and the noted states of memory are compared with the recording. If \
+anything differs, replay stops, says where and what, and ends with status 120.
 
 Examples:
   retake replay                      the latest recording
   retake replay make-3               one by name
   retake replay ./build.retake       a packed one, by path
-  retake replay --quiet && echo same whether it still replays
+  retake replay --quiet && echo same check that it still replays
   retake replay --until 4711:120     as far as thread 4711 has consumed 120 events
-  retake replay --trace-calls 2>log  and every system call, with all its data
+  retake replay --trace-calls 2>log  and print every system call, with all its data
   retake replay --profile p.svg      where the time goes: a flame graph of the system calls
 ")]
 pub struct Options {
@@ -83,8 +84,8 @@ pub struct Options {
     trace_calls: bool,
 
     /// Replay one process (as with --until), look at its stack at places spread evenly over its
-    /// events, and write how often it was where: a flame graph if the name ends in .svg, else
-    /// folded stacks. The same recording gives the same profile. Needs gdb
+    /// events, and write how often each stack was seen: a flame graph if the name ends in .svg,
+    /// else folded stacks. The same recording gives the same profile. Needs gdb
     #[arg(long, value_name = "FILE", conflicts_with_all = ["until", "trace_calls", "statistics",
         "check"])]
     profile: Option<PathBuf>,

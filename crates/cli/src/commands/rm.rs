@@ -20,10 +20,11 @@ const KEEP_DERIVED: Duration = Duration::from_secs(30 * 24 * 3600);
 #[command(group(ArgGroup::new("what").required(true)
     .args(["recordings", "older_than", "keep", "all"])))]
 #[command(after_help = "\
-What is not a recording, holds anything else, or is being recorded is left alone. Files in the store that no recording needs any \
-more go too.
+A folder is left alone if it is not a recording, if it holds anything else, or if it is being \
+recorded. Files in the store that no recording needs any more are removed, too.
 
-Recordings that are not named are listed first, and retake asks. Where nobody can be asked, it wants --yes.
+If recordings are not named but chosen by an option, retake lists them first, and asks. Without a \
+terminal it cannot ask, and needs --yes.
 
 Examples:
   retake rm ls-1 make-3

@@ -180,8 +180,7 @@ impl<'backend> Adapter<'backend> {
 
 fn parsed<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    serde_json::from_value(arguments)
-        .map_err(|error| format!("the arguments make no sense: {error}"))
+    serde_json::from_value(arguments).map_err(|error| format!("cannot read the arguments: {error}"))
 }
 
 fn capabilities() -> Value {

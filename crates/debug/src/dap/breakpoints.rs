@@ -114,7 +114,7 @@ fn insertion(condition: Option<&str>, hits: Option<&str>, place: &str) -> Result
         command += &format!("-c {} ", quoted(condition));
     }
     if let Some(hits) = hits.map(str::trim).filter(|hits| !hits.is_empty()) {
-        let count: u64 = hits.parse().map_err(|_| format!("{hits:?} is no number of hits"))?;
+        let count: u64 = hits.parse().map_err(|_| format!("{hits:?} is not a number of hits"))?;
         command += &format!("-i {} ", count.saturating_sub(1));
     }
     Ok(command + place)

@@ -54,7 +54,7 @@ pub(super) fn answer(
             return Ok(stuck(
                 diversion,
                 number,
-                "waits for what does not happen here",
+                "waits for something that cannot happen here",
                 Stop::Interrupted,
             ));
         }
@@ -140,7 +140,7 @@ fn execute(diversion: &Diversion, number: i64, arguments: [u64; 5]) -> Result<An
 
 fn stuck(diversion: &mut Diversion, number: i64, why: &str, stop: Stop) -> Answer {
     let line = format!(
-        "retake: {} {why}; this call of a function cannot go on. The program continues from the \
+        "retake: {} {why}; the called function cannot go on. The program continues from the \
         recording.\n",
         name(number)
     );
@@ -212,8 +212,8 @@ impl Diversion {
     fn refuse(&mut self, number: i64) -> i64 {
         if self.refused.insert(number as u64) {
             let line = format!(
-                "retake: {} is not executed here: it reaches outside of the copy of the program \
-                in which functions are called\n",
+                "retake: {} is not executed here: it would act outside of the copy of the program, \
+                in which called functions run\n",
                 name(number)
             );
             self.console.push_str(&line);

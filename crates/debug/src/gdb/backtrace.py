@@ -1,4 +1,4 @@
-# Writes what gdb knows about the place of a replay, as JSON. `retake backtrace` loads this file.
+# Writes as JSON what gdb knows about the place of a replay. `retake backtrace` loads this file.
 import json
 import os
 

@@ -17,28 +17,28 @@ use std::fmt::Write;
 
 const HELP: &str = "\
 when                  where the program is in the recording, and when that was
-elapsed               how long after recording began that was, and the end of the process
+elapsed               how long after recording began this place is, and when the process ended
 seek PLACE            go to EVENT, THREAD:EVENT, a time such as 1.5s, begin, exit or crash
 checkpoint            remember this place
 checkpoints           list them
 restart NUMBER        go back to one
-forks on|off          whether processes that the program makes are told of
-execs on|off          whether going back without a stop goes on before the program was executed, to the one that executed it
+forks on|off          whether the debugger is told of processes that the program makes
+execs on|off          whether a run backwards without a stop goes on past the exec, into the program that executed this one
 forget NUMBER         forget one
-lines on|off          whether steps back are for the beginning of a line, and may pass over the rounds of a loop in it; behind `on` there may be the
-                      addresses of the function's entry, and where its code begins and ends: then also over rounds with calls
+lines on|off          whether steps back go to the beginning of a line: they may pass over the rounds of a loop in the line. After `on`, three
+                      addresses may follow: the function's entry, and the beginning and end of its code. Then also rounds with calls are passed over
 events [COUNT]        the events before and after here
 origin ADDRESS BYTES  the system call that writes this memory here
 stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
 waits                 what the threads wait for, as JSON
-deadlocks JSON        the same, with what the debugger has added, in words
-reverse-continue      the next time the program is to run, it goes back, to one of the breakpoints that are set now
+deadlocks JSON        the same in words; the JSON is that of `waits`, with what the debugger has added
+reverse-continue      when the program is to run the next time, it runs back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
 info                  about the recording
 hash                  a hash of all registers and memory, to compare visits of a place
-followed              of how much of the way it is known which instructions were executed: more while the debugger waits for its user";
+followed              for how much of the way the executed instructions are known; this grows while the debugger waits for its user";
 
 /// The most bytes of output in one packet.
 const MOST_AT_ONCE: usize = 4096;
@@ -195,7 +195,7 @@ impl Remote {
         let (before, after) = match count.parse() {
             Ok(count) => (count, count),
             Err(_) if count.is_empty() => (EVENTS_BEFORE, EVENTS_AFTER),
-            Err(_) => return Ok(format!("error: {count:?} is no number of events")),
+            Err(_) => return Ok(format!("error: {count:?} is not a number of events")),
         };
         let mut text = self.session.events_around(before, after)?;
         // The data of calls may contain control characters, which must not reach a terminal. The
@@ -231,7 +231,7 @@ impl Remote {
         match serde_json::from_str::<Vec<Wait>>(waits) {
             Ok(waits) if waits.is_empty() => "no thread waits here".to_owned(),
             Ok(waits) => Told::new(&waits, &threads).lines().join("\n"),
-            Err(error) => format!("error: that is not what waits has said: {error}"),
+            Err(error) => format!("error: deadlocks takes the JSON of `waits`: {error}"),
         }
     }
 

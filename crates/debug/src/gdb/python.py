@@ -13,7 +13,7 @@ PYTHONS = {
              name=128, first=68, bytecode=200, text=40),
 }
 NEXT_THREAD, FILE_NAME, LINE_TABLE = 8, 112, 136
-# The owner of frames that only stand for a call from C.
+# The owner of frames that only represent a call from C.
 OWNED_BY_C = 3
 MOST_PYTHON_FRAMES = 256
 MOST_PYTHON_THREADS = 4096
@@ -39,7 +39,7 @@ def python_symbol(name):
 
 
 def python_text(address, layout):
-    """A string, as Python has it."""
+    """The text of a Python string object."""
     length, state = number(address + 16), number(address + 32, 4)
     # The bits of the state: 2 or 3 for interning, 3 for the size, then "compact" and "ASCII".
     size, is_ascii = state >> 2 & 7, state >> 6 & 1
@@ -50,7 +50,7 @@ def python_text(address, layout):
 
 
 def python_line(code, offset, layout):
-    """The line of an instruction, from the table of places that code has since Python 3.11."""
+    """The line of an instruction, from the table of places in a code object (Python 3.11 and later)."""
     table = number(code + LINE_TABLE)
     bytes_of_table = memory(table + 32, min(number(table + 16), LONGEST_TEXT))
     line, at, covered = number(code + layout["first"], 4), 0, 0
@@ -93,7 +93,7 @@ def python_line(code, offset, layout):
 
 
 def python_frames(tid):
-    """The frames of a thread in Python, the innermost first: function, file, line. None if there is no Python that is known."""
+    """The frames of a thread in Python, the innermost first: function, file, line. None without a known version of Python."""
     try:
         version, runtime = python_symbol("Py_Version"), python_symbol("_PyRuntime")
         if version is None or runtime is None:

@@ -21,7 +21,7 @@ def ask(command):
 
 
 def go(command):
-    """The program is asked to run, and is somewhere else when it stops."""
+    """Moves the program to another place with a request to Retake, and shows the new place."""
     answer = ask(command)
     if answer:
         print(answer)
@@ -35,13 +35,13 @@ def go(command):
 
 
 def show():
-    """Prints where the program is."""
+    """Prints the place of the program."""
     load_symbols()
     gdb.execute("with print entry-values no -- frame")
 
 
 def load_symbols():
-    """Has gdb read the symbols of the innermost frames. When it reads them in the midst of printing a frame, it loses the frame, and dies."""
+    """Has gdb read the symbols of the innermost frames. If gdb reads them while it prints a frame, it loses the frame, and crashes."""
     try:
         frame = gdb.newest_frame()
         for _ in range(8):
@@ -78,9 +78,9 @@ def watched(argument):
         raise gdb.GdbError(argument + " has no address")
     size = value.type.sizeof
     if size > WATCHED_BYTES:
-        raise gdb.GdbError("%s has %d bytes, of which %d can be watched: name a part of it, such as a member or an element"
+        raise gdb.GdbError("%s has %d bytes, but only %d bytes can be watched: name a part of it, such as a member or an element"
                            % (argument, size, WATCHED_BYTES))
-    # Use the processor's type. One that a library defines is gone where the library is not loaded yet, and gdb crashes.
+    # Use the processor's type. A library's type does not exist where the library is not loaded yet, and gdb crashes.
     byte = gdb.selected_inferior().architecture().integer_type(8, False)
     pointer = gdb.Value(int(value.address)).cast(byte.array(size - 1).pointer())
     gdb.set_convenience_variable("retake_watched", pointer)
@@ -88,7 +88,7 @@ def watched(argument):
 
 
 def back_to_write(argument):
-    """Goes back to where memory was last written; says whether it was."""
+    """Goes back to the last write of memory. Returns the value, and whether there was a write."""
     value, expression = watched(argument)
     with disabled_breakpoints():
         watch = gdb.Breakpoint(expression, gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
@@ -134,7 +134,7 @@ class Moving(gdb.Command):
 
 class Last(gdb.Command):
     """Go back to where a variable, or any memory, was last written: last EXPRESSION.
-The program then stands before the instruction that wrote it; if a system call wrote it, before that."""
+The program then stands before the instruction or the system call that wrote it."""
 
     def __init__(self):
         super().__init__("last", gdb.COMMAND_RUNNING, gdb.COMPLETE_EXPRESSION)
@@ -147,8 +147,8 @@ The program then stands before the instruction that wrote it; if a system call w
 
 
 class Origin(gdb.Command):
-    """Go back to where a variable, or any memory, was last written, and say what wrote it: origin EXPRESSION.
-If it was a system call: which, with its arguments, and which bytes of what it read."""
+    """Go back to where a variable, or any memory, was last written, and show what wrote it: origin EXPRESSION.
+For a system call, show its arguments, and which bytes of its data these are."""
 
     def __init__(self):
         super().__init__("origin", gdb.COMMAND_RUNNING, gdb.COMPLETE_EXPRESSION)
@@ -156,7 +156,7 @@ If it was a system call: which, with its arguments, and which bytes of what it r
     def invoke(self, argument, from_tty):
         value, hit = back_to_write(argument)
         if not hit:
-            print("it was not written since the beginning: it is as the program's file, or what started it, made it")
+            print("it was not written since the beginning: its value comes from the program's file, or from what started the program")
         else:
             call = ask("origin %d %d" % (int(value.address), value.type.sizeof))
             print(call or "written by the instruction that comes next\n" + gdb.execute("x/i $pc", to_string=True).rstrip())
@@ -165,7 +165,7 @@ If it was a system call: which, with its arguments, and which bytes of what it r
 
 def begin_again(arguments):
     if arguments.strip():
-        raise gdb.GdbError("a replay takes no arguments: the program gets those that it was recorded with")
+        raise gdb.GdbError("a replay takes no arguments: the program gets the recorded arguments")
     ask("seek begin")
     with disabled_breakpoints():
         gdb.execute(quietly("continue"), to_string=True)
@@ -206,12 +206,12 @@ class Start(gdb.Command):
         try:
             gdb.execute("tbreak main")
         except gdb.error:
-            raise gdb.GdbError("no symbol says where main is; the program stands at its first instruction")
+            raise gdb.GdbError("there is no symbol for main; the program stands at its first instruction")
         gdb.execute("continue")
 
 
-Simple("when", "when", "Show where in the recording the program is: how many events which thread has consumed, and when that was.")
-Simple("elapsed", "elapsed", "Show how long after recording began the program is here, as near as the recording knows.")
+Simple("when", "when", "Show where in the recording the program is: the thread, how many events it has consumed, and when that was.")
+Simple("elapsed", "elapsed", "Show how long after the beginning of the recording this place is, as exactly as the recording knows.")
 Simple("events", "events", """Show the events of the thread before and after here, mostly system calls: events [COUNT].
 The numbers are those of `retake dump`.""")
 Simple("stdout", "stdout", "Show what the program wrote to its standard output up to here.")
@@ -223,9 +223,9 @@ Simple("delete checkpoint", "forget", "Forget a remembered place: delete checkpo
 Simple("info recording", "info", "Show which recording this is, and which process of it.")
 Moving("restart", "restart", "Go back to a remembered place: restart NUMBER.")
 Moving("seek", "seek", """Go to a place of the recording, forwards or backwards.
-seek EVENT         where the current thread has consumed that many events
+seek EVENT         where the current thread has consumed this many events
 seek THREAD:EVENT  the same for another thread, by the number the program knows
-seek 1.5s          so long after recording began (also ms, us, min)
+seek 1.5s          this long after recording began (also ms, us, min)
 seek begin         the first instruction of the program
 seek exit, crash   the end""")
 Last()
@@ -237,7 +237,7 @@ Waits("deadlock")
 
 
 class Caught:
-    """Has the target tell of processes that the program makes, and go back over execs, only while somebody catches them: each costs a stop."""
+    """Has the target report new processes, and go back over execs, only while a catchpoint wants that: each report costs a stop."""
 
     def __init__(self):
         self.are_on = {}
@@ -258,7 +258,7 @@ class Caught:
 
 
 def function_around():
-    """Entry, beginning and end of the function that the program is in, if symbols say so: rounds with calls are passed over then, too."""
+    """The entry, beginning and end of the current function, if symbols tell them. With these, the target also passes over rounds with calls."""
     try:
         frame = gdb.newest_frame()
         while frame.type() == gdb.INLINE_FRAME:
@@ -275,12 +275,12 @@ def function_around():
 
 
 def by_line(is_so):
-    """A debugger goes back to the beginning of a line instruction by instruction. Told that it does, the target passes over the rounds of loops."""
+    """Tells the target whether gdb steps back to the beginning of a line. gdb does so by single instructions; the target then skips rounds of loops."""
     try:
         ask("lines on " + function_around() if is_so else "lines off")
         by_line.is_on = is_so
     except gdb.error:
-        pass  # there is no replay to go back in, and the next command says so
+        pass  # without a replay there is no way back, and the next command says so
 
 
 by_line.is_on = False

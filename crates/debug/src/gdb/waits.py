@@ -7,11 +7,11 @@ import gdb
 
 # The number of frames examined to find out in what a thread waits.
 WAIT_FRAMES = 24
-# The most frames, however far down the user's own code is.
+# The most frames that are examined, even if the user's own code is further down.
 MOST_FRAMES_TO_OWN = 512
 # The number of writes to go back over to find the holder of something.
 MOST_WRITES = 60
-# The longest recording that is searched, since going back takes long as well.
+# The longest recording that is searched. Going back in a longer one takes too long.
 LONGEST_SEARCH = 60.0
 
 SYSTEM = re.compile(r"^(/usr)?/lib(32|64|x32)?/|/ld-linux|/ld-musl|^/usr/lib")
@@ -33,7 +33,7 @@ KINDS = (
 
 
 def quietly(command):
-    """The command without what gdb tells of a stop by itself. Before version 11 gdb cannot keep silent."""
+    """The command, without gdb's own message about the stop. gdb before version 11 cannot suppress it."""
     try:
         gdb.parameter("suppress-cli-notifications")
     except RuntimeError:
@@ -55,7 +55,7 @@ def older_frames(limit):
 
 
 def is_own(frame):
-    """Whether it is the user's code, not a library of the system or of the language."""
+    """Whether a frame is in the user's code, not in a library of the system or of the language."""
     library = gdb.solib_name(frame.pc())
     if re.search(r"(^|/)(lib)?python[\d.]*(\.so[\d.]*)?$", library or gdb.current_progspace().filename or ""):
         return False
@@ -85,7 +85,7 @@ def own_text():
 
 
 def is_own_script(frame):
-    """Whether it is the user's, not one of Python's own modules."""
+    """Whether a frame in Python is in the user's code, not in Python's own modules."""
     return not re.search(r"/lib(64)?/python3[\d.]*/(?!site-packages|dist-packages)|^<frozen", frame["file"])
 
 
@@ -97,7 +97,7 @@ def word(address, size=4):
 
 
 def kind_of_wait():
-    """What the innermost function is for that says so."""
+    """The kind of wait, found by the name of an inner function, and that name."""
     for frame in older_frames(WAIT_FRAMES):
         name = frame.name() or ""
         for kind, pattern in KINDS:
@@ -126,7 +126,7 @@ def helper(pid, tid, how, since=None):
 
 
 class Futex:
-    """What a thread waits for at a futex: its object, who can end that, and where to look for who holds it."""
+    """What a thread waits for at a futex: the object, who can end the wait, and where to look for the holder."""
 
     def __init__(self, wait, tids):
         self.address, self.pid, self.tid = wait["futex"], wait["pid"], wait["tid"]
@@ -217,7 +217,7 @@ class Futex:
 
 
 def writes_of(address):
-    """Goes back over the writes of a word, the last one first: who wrote, where, and what was there before and afterwards."""
+    """Goes back over the writes of a word, the last one first. For each: the thread, the place, the old and the new value."""
     pointer = gdb.Value(address).cast(gdb.selected_inferior().architecture().integer_type(32, False).pointer())
     gdb.set_convenience_variable("retake_word", pointer)
     after = word(address)
@@ -259,7 +259,7 @@ def is_at_begin():
 
 
 def search(futex):
-    """Finds out in the past who holds it, and since when."""
+    """Finds in the past who holds an object, and since when."""
     how, address = futex.search
     current = {}
     for tid, place, before, after in writes_of(address):
@@ -291,7 +291,7 @@ def search(futex):
 
 
 def find_waits(may_go_back):
-    """What the threads wait for, and who could end that. Going back into the past leaves the place."""
+    """What the threads wait for, and who could end the waits. A search in the past leaves the current place."""
     waits = json.loads(monitor("waits"))
     tids = [one.ptid[1] for one in gdb.selected_inferior().threads()]
     selected = gdb.selected_thread()
@@ -312,7 +312,7 @@ def find_waits(may_go_back):
 
 
 class at_this_place:
-    """Comes back to where the program is. `False` where that is not possible, or would take long."""
+    """Whether the program can come back to the current place, and soon. Comes back when the block ends."""
 
     def __enter__(self):
         self.number = None

@@ -156,7 +156,7 @@ impl Crash {
         let (address, sender) = (siginfo.address(), siginfo.pid());
         let why = match code.as_str() {
             "SEGV_MAPERR" => format!("nothing is mapped at {address:#x}"),
-            "SEGV_ACCERR" => format!("the memory at {address:#x} does not allow it"),
+            "SEGV_ACCERR" => format!("the memory at {address:#x} does not allow this access"),
             "BUS_ADRERR" => {
                 format!("there is no memory behind {address:#x}: the mapped file is shorter")
             }

@@ -155,7 +155,7 @@ impl Kept {
             let [bytes, most] = [image.bytes(), most].map(|bytes| bytes >> 20);
             return Err(DebugError::CannotKeep(format!(
                 "the process has {bytes} MB of memory, and writing more than {most} MB would take \
-                longer than it spares"
+                longer than it saves"
             )));
         }
         replay.console.collect()?;
@@ -223,8 +223,7 @@ impl Kept {
 
 fn why_no_copy(replay: &Replay) -> Result<String> {
     Ok(if shares_memory(&replay.inferior.process)? {
-        "the process shares writable memory with others, so that no copy of it can be made"
-            .to_owned()
+        "the process shares writable memory with others, so it cannot be copied".to_owned()
     } else {
         "one of its threads does not come to rest".to_owned()
     })
@@ -239,9 +238,7 @@ fn announced(checkpoint: &Checkpoint) -> Result<Option<i32>> {
         None => Ok(None),
         Some(Stop::Signal(number)) => Ok(Some(number)),
         Some(_) => Err(DebugError::CannotKeep(
-            "the program is in the midst of a system call that was caught: one instruction \
-            further it is not"
-                .to_owned(),
+            "the program is inside a caught system call: step one instruction first".to_owned(),
         )),
     }
 }

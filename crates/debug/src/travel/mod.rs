@@ -118,7 +118,7 @@ impl Travel {
     /// breakpoint before it goes on, so the first request counts as done. A debugger that asks
     /// again would go on for ever, so it gets a remark.
     fn stay_at_thread(&mut self, stays: bool) -> Stop {
-        const WORD: &str = "retake: the thread begins here: reverse-continue goes on before it\n";
+        const WORD: &str = "retake: the thread begins here: reverse-continue goes further back\n";
         let replay = &mut self.timeline.replay;
         self.stayed_at = Some(replay.moves);
         if !stays {
@@ -181,13 +181,13 @@ impl Travel {
         let why = match stop {
             Stop::Begin if !self.timeline.replay.remarks.is_empty() => return Ok(()),
             Stop::Begin if shares_memory(&self.timeline.replay.inferior.process)? => {
-                "it shares writable memory with other processes, so that no copies of it can be \
-                made: it is debugged forwards only"
+                "it shares writable memory with other processes, so it cannot be copied: it can \
+                only be debugged forwards"
             }
             Stop::Begin if !self.timeline.is_at_begin()? => {
                 "one of its threads has not come to rest within a second: try again"
             }
-            Stop::Interrupted => "the way that it took to here was not found again",
+            Stop::Interrupted => "the way that led here was not found again",
             _ => return Ok(()),
         };
         self.timeline.replay.remarks += &format!("retake: the program has not gone back: {why}\n");

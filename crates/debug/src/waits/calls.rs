@@ -134,7 +134,7 @@ impl Asked<'_> {
             number::SEMOP => (nobody("a System V semaphore"), false),
             number::MSGRCV => (nobody("a System V message"), false),
             number::OPEN | number::OPENAT => {
-                (nobody("somebody who opens the other end of a FIFO"), false)
+                (nobody("a process that opens the other end of a FIFO"), false)
             }
             _ => return None,
         })

@@ -51,7 +51,7 @@ impl<'a> Told<'a> {
         if lines.is_empty() && !stuck.is_empty() {
             let names: Vec<String> = stuck.iter().map(|thread| self.name(*thread)).collect();
             lines.push(format!(
-                "deadlock: {} wait, and nobody is left who could wake any of them",
+                "deadlock: {} wait, and no thread is left that could wake one of them",
                 names.join(", ")
             ));
         }

@@ -303,7 +303,7 @@ impl Planner {
 
 /// Returns a plan for calls that failed in ways that are not worth repeating.
 fn not_repeated(call: &TracedCall) -> Option<Plan> {
-    const MACHINE: &str = "failed for want of memory, space or descriptors";
+    const MACHINE: &str = "failed for lack of memory, space or descriptors";
     let reason = match call.errno()? as i32 {
         sys::EINTR | sys::EAGAIN | 512..=516 => "interrupted, or would have waited",
         sys::EFAULT => "given bad addresses",

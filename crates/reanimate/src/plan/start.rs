@@ -18,7 +18,7 @@ use crate::tasks::{Description, Opened, Slot, Thread};
 use crate::world::{Base, Directory, Kind, Resolution, Turn};
 
 const INHERITED: &str =
-    "descriptors that are no files: terminals, pipes and sockets from outside the trace";
+    "descriptors that are not files: terminals, pipes and sockets from outside the trace";
 
 impl Planner {
     /// Takes in the initial state of a process. Facts that are known already stay.

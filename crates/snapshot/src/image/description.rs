@@ -133,7 +133,7 @@ impl Description {
         if !self.mappings.iter().all(is_known)
             || self.scratch.iter().any(|file| file.identity().is_none())
         {
-            return Some("it maps a file that there is not");
+            return Some("it maps a file that does not exist");
         }
         None
     }

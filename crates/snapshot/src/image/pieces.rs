@@ -48,11 +48,11 @@ pub fn read_json<T: DeserializeOwned>(
                 text.extend_from_slice(bytes);
                 name.which
             }
-            _ => return Err(reader.bad("what it says about itself is not whole")),
+            _ => return Err(reader.bad("its description is incomplete")),
         };
     }
     serde_json::from_slice(&text)
-        .map_err(|error| reader.bad(&format!("what it says about itself makes no sense: {error}")))
+        .map_err(|error| reader.bad(&format!("its description cannot be read: {error}")))
 }
 
 /// Writes a structure as pieces of a kind. Their `which` tells how many come after.

@@ -118,7 +118,7 @@ fn recorded(pid: i32, header: &Header, one: &Found) -> Result<Recorded> {
     let Found { address, context } = one;
     let bytes = header.extended_bytes.load(Relaxed) as usize;
     let index = slot_at(context.slot)
-        .ok_or_else(|| ImageError::Refused("a thread of it has no slot".to_owned()))?;
+        .ok_or_else(|| ImageError::Refused("one of its threads has no slot".to_owned()))?;
     if bytes > (REGION_STACK_LOW - REGION_EXTENDED) as usize {
         return Err(ImageError::Refused(format!("{bytes} bytes of registers have no room")));
     }

@@ -84,7 +84,7 @@ pub fn restore<'a>(
     let announced = description.announced;
     if !description.threads.claim_slots(around.header, process.pid) {
         return Err(reader
-            .bad("another process of this replay has the places of its threads")
+            .bad("another process of this replay has the slots of its threads")
             .into());
     }
     let Some(filters) = description.filters.put_into(around.header, &description.threads.filters())
@@ -148,7 +148,7 @@ impl Maker<'_> {
                 _ => (self.around.other)(name, bytes)?,
             };
             if !is_taken {
-                return Err(reader.bad("a piece of it belongs nowhere").into());
+                return Err(reader.bad("it has a piece without a place").into());
             }
         }
         if !is_mapped {
@@ -218,15 +218,15 @@ impl Maker<'_> {
             }
             Shown::Content { content, offset, is_shared } => {
                 let flags = if *is_shared { MAP_SHARED_FIXED } else { MAP_PRIVATE_FIXED };
-                let content = content
-                    .parse()
-                    .map_err(|_| io::Error::other("a file of it has no content's name"))?;
+                let content = content.parse().map_err(|_| {
+                    io::Error::other("the name of one of its files is not that of a content")
+                })?;
                 (flags, self.open(granted_content(content))?, *offset)
             }
             Shown::Scratch { file, offset } => {
                 let (device, inode) = self.description.scratch[*file]
                     .identity()
-                    .ok_or_else(|| io::Error::other("a file of it has no number"))?;
+                    .ok_or_else(|| io::Error::other("one of its files has no number"))?;
                 let file = (GRANT_SCRATCH, [device, inode, 0, 0]);
                 (MAP_PRIVATE_FIXED, self.open(file)?, *offset)
             }
@@ -332,7 +332,9 @@ impl Maker<'_> {
             && end <= RUNTIME_END
             && end - start <= MOST_WINDOW_BYTES;
         if !is_placed {
-            return Err(io::Error::other("a thread of it reads the recording where nothing is"));
+            return Err(io::Error::other(
+                "one of its threads reads the recording at an impossible address",
+            ));
         }
         let (first, last) = (start & !(PAGE_BYTES - 1), end.next_multiple_of(PAGE_BYTES));
         let arguments = [

@@ -132,7 +132,7 @@ fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header)
         memory::peek(pid, context + context::DOMAIN, &mut domain)?;
         if u64::from_le_bytes(domain) == shared && !is_alone {
             return refused(
-                "the process takes turns with others, with which it shares memory or did",
+                "the process takes turns with others: it shares memory with them, or did before",
             );
         }
     }
@@ -225,7 +225,7 @@ fn shown_in_replay(
 
 fn refused_file<T>(mapping: &Mapping) -> Result<T> {
     if mapping.shared && mapping.writable {
-        return refused(format!("{} others may change: it is shared", at(mapping)));
+        return refused(format!("{} is shared, and other processes can change it", at(mapping)));
     }
     refused(format!("{} is a file that is not the recording's: {}", at(mapping), mapping.name))
 }

@@ -63,7 +63,8 @@ impl MappedNames {
         let count = self.without_copy;
         (count > 0).then(|| {
             format!(
-                "files were mapped to be written {count} times that the recording has no copy of"
+                "the program mapped files for writing {count} times; the recording has no copies \
+                of these files"
             )
         })
     }

@@ -63,7 +63,7 @@ impl Looks<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
         let Written { threads, waits } = read(&result).ok_or_else(|| {
-            Failure::new("gdb did not say what it sees")
+            Failure::new("gdb did not write the stacks")
                 .likely(format!("{} was built without Python", found.display()))
         })?;
         let known = threads.iter().map(|thread| (pid, thread.tid as i32)).collect();

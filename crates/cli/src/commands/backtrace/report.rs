@@ -83,7 +83,7 @@ impl EndedReport {
     pub fn text(&self) -> String {
         match &self.signal {
             Some(signal) => format!("ended by {signal} from outside"),
-            None => "not ended yet where the recording ends".to_owned(),
+            None => "still running at the end of the recording".to_owned(),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Failed {
 
 fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(STATUS_TIMED_OUT), _) => "was not done in time, or failed with status 124".to_owned(),
+        (Some(STATUS_TIMED_OUT), _) => "did not end in time, or failed with status 124".to_owned(),
         (Some(status), _) => format!("failed with status {status}"),
         (None, signal) => format!("was killed by {}", text::signal_name(signal.unwrap_or(0))),
     }

@@ -58,7 +58,7 @@ pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Resu
 pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Command> {
     if !has_python(gdb) {
         let failure = Failure::new(format!(
-            "{} was built without Python, in which our commands are written",
+            "{} was built without Python, which retake's commands for gdb need",
             gdb.display()
         ));
         return Err(failure.attempt(

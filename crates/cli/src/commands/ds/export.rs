@@ -14,9 +14,10 @@ use crate::text;
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("form").args(["parquet", "wide"]).required(true)))]
 #[command(after_help = "\
-With --parquet every type of records becomes a file of its own in a folder; with --wide all of them become one file, in which a \
-column `extent_type` tells them apart and fields that a type does not have are null. Bytes stay bytes; --text makes strings of \
-those fields, without the NUL at their end. `retake ds import` makes a DataSeries file of either again.
+With --parquet, each type of records becomes a file of its own in a folder. With --wide, all types \
+become one file: its column `extent_type` has the type, and fields that a type does not have are \
+null. Bytes stay bytes; --text turns the named fields into strings, without the NUL at their end. \
+`retake ds import` turns both forms back into a DataSeries file.
 
 Examples:
   retake ds export trace.ds --parquet tables

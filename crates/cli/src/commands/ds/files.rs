@@ -38,9 +38,8 @@ pub fn failure(path: &Path, error: Error) -> Failure {
         Error::Expression { .. } => Failure::new(error.to_string())
             .attempt("retake ds info --unused --xml FILE, which shows all types and fields"),
         Error::UnknownType { name: wanted } => {
-            let failure = Failure::new(format!(
-                "{name}: no type is called {wanted:?}, begins with that or contains it"
-            ));
+            let failure =
+                Failure::new(format!("{name}: no type has {wanted:?} as its name or in its name"));
             failure.attempt("retake ds info --unused FILE, which lists all types")
         }
         Error::NotDataSeries { .. } | Error::Request(_) | Error::FieldType { .. } => {
@@ -49,7 +48,7 @@ pub fn failure(path: &Path, error: Error) -> Failure {
         Error::Limit { .. } => Failure::new(format!("{name}: {error}")),
         error => Failure::new(format!("{name}: {error}"))
             .likely("the file was cut off while it was written, or changed since")
-            .attempt("retake ds recover FILE -o NEW, which saves what is whole"),
+            .attempt("retake ds recover FILE -o NEW, which saves the undamaged parts"),
     }
 }
 

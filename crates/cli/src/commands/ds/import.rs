@@ -14,8 +14,9 @@ use crate::text;
 /// Options of `retake ds import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Files that `retake ds export` made become what they were. Of other Parquet files each becomes one type, called like the file; their \
-columns must be numbers, bits or bytes, not lists or structures.
+Files from `retake ds export` become what they were before. Any other Parquet file becomes one \
+type with the name of the file; its columns must be numbers, bits or bytes, not lists or \
+structures.
 
 Examples:
   retake ds import tables -o trace.ds

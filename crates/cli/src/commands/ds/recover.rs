@@ -16,8 +16,8 @@ const LISTED_MAX: usize = 20;
 /// Options of `retake ds recover`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every extent that is whole goes to the new file as it is. The new file says nothing of what is missing: this command prints it. It \
-ends with status 0 if anything could be saved.
+Every undamaged extent is copied to the new file unchanged. The new file does not say what is \
+missing; this command prints it. The status is 0 if anything could be saved.
 
 Examples:
   retake ds recover cut-off.ds -o whole.ds
@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result<()> {
         let failure =
             Failure::new(format!("{}: nothing can be saved: {error}", options.file.display()));
         if options.types_from.is_none() {
-            failure.attempt("--types-from with a sound file of the same kind")
+            failure.attempt("--types-from with an undamaged file of the same kind")
         } else {
             failure
         }
@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
     );
     output.line(format!("{}: {saved}, {}", options.output.display(), text::bytes(bytes)))?;
     if report.is_sound() {
-        output.line("nothing was wrong with the file")?;
+        output.line("the file was not damaged")?;
     } else {
         let end = if report.had_tail { "" } else { "; the end of the file is missing" };
         output.line(format!(

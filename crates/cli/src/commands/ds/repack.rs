@@ -14,8 +14,8 @@ use crate::text;
 /// Options of `retake ds repack`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of several kinds of compression, the one that makes an extent smallest is taken for it. Larger extents compress better, smaller \
-ones need less memory to read.
+If several kinds of compression are given, each extent gets the one that makes it smallest. Larger \
+extents compress better, smaller ones need less memory to read.
 
 Examples:
   retake ds repack trace.ds -o small.ds --compress zlib,bz2 --level 9 --extent-size 16M

@@ -11,8 +11,8 @@ use crate::failure::Result;
 /// Options of `retake ds txt`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Records are printed in the order of the file, which has those of one type together. In text, columns have tabs between them, and \
-bytes that are no text are escaped.
+Records are printed in the order of the file, in which records of one type are together. In text, \
+tabs separate the columns, and bytes that are not text are escaped.
 
 Examples:
   retake ds txt trace.ds --type openat --columns unique_id,given_pathname,return_value

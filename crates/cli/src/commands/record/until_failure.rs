@@ -66,7 +66,7 @@ fn tell(
     let name = text::quoted(&name_of(recorder, &run.directory));
     let what = match (interrupted, run.ended) {
         (Some(signal), _) => format!("interrupted by {} in", text::signal_name(signal)),
-        (None, Ended { timed_out: true, .. }) => "not in time, and ended, in".to_owned(),
+        (None, Ended { timed_out: true, .. }) => "ended after its timeout in".to_owned(),
         (None, Ended { status, .. }) => match (status & 0x7f, status >> 8 & 0xff) {
             (0, status) => format!("failed with status {status} in"),
             (signal, _) => format!("killed by {} in", text::signal_name(signal)),

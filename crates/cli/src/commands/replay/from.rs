@@ -53,7 +53,7 @@ pub fn open(
         .filter(|(_, summary)| is_meant(summary))
         .collect();
     if images.is_empty() {
-        return Err(Failure::new("no image was made of it while it was recorded")
+        return Err(Failure::new("the recording has no images of the process")
             .attempt("retake record --image-every 10s"));
     }
     let last = |most: u64| {

@@ -29,7 +29,7 @@ pub fn run(recording: &Recording, options: &Options) -> Result<()> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     gdb::run(session, &mut command, &FrontEnd::ours(), &scratch)?;
     let stacks = std::fs::read_to_string(&result).map_err(|_| {
-        Failure::new("gdb did not say what it saw")
+        Failure::new("gdb did not write the stacks")
             .likely(format!("{} was built without Python", found.display()))
     })?;
     let is_graph = path.extension().is_some_and(|extension| extension == "svg");

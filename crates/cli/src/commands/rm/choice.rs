@@ -56,8 +56,10 @@ pub fn is_confirmed(chosen: &[Listing], yes: bool) -> Result<bool> {
     }
     let what = what(chosen);
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        return Err(Failure::new(format!("{what} would be removed, and nobody can be asked"))
-            .attempt("the same with --yes"));
+        return Err(Failure::new(format!(
+            "{what} would be removed, and there is no terminal to ask on"
+        ))
+        .attempt("the same command with --yes"));
     }
     for one in chosen.iter().take(NAMED) {
         let size = text::bytes(one.file_bytes);

@@ -42,19 +42,22 @@ const LARGEST_STRUCTURE: usize = 4 << 10;
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     after_help = "\
-Text goes to standard error, like that of strace, or with -o to a file. With -o and a name that ends in .ds, a trace file in DataSeries format \
-is made instead: all calls with all data, which other tools read and `retake reanimate` runs again. All threads and all processes that the \
-program starts are followed, always. With -p processes that run already are traced, with all their descendants, until they end or Ctrl-C; then they go on untouched.
+Text goes to standard error, like that of strace, or with -o to a file. With -o and a name that \
+ends in .ds, a trace file in DataSeries format is made instead. It has all calls with all data; \
+other tools read it, and `retake reanimate` runs it again. All threads and all processes that the \
+program starts are always followed. With -p, retake traces processes that already run, with all \
+their descendants, until they end or until Ctrl-C. After Ctrl-C they go on untouched.
 
-A recording holds no times. Traced with --from, its calls are in an order in which they can have happened, and times count them.
+A recording does not hold the time of each call. With --from, calls are in an order in which they \
+can have happened, and their times follow that order: a microsecond for each call.
 
 Examples:
   retake trace ls                              every call that ls makes
   retake trace -e trace=%file -y make          what make does with files, descriptors with their paths
   retake trace -c tar cf /tmp/x.tar .          how often, how long, quantiles
   retake trace -o run.ds -- ./server --port 0  everything, to a file
-  retake trace --from make-1 -o make.ds        the same of a recording made before
-  retake trace -o x.ds --manifest x.tree -- make   with a description of what is here at the end
+  retake trace --from make-1 -o make.ds        the same from an earlier recording
+  retake trace -o x.ds --manifest x.tree -- make   and describe what is in this folder at the end
   retake trace -P /etc/passwd -- id            only what touches that file
   sudo retake trace -p $(pidof redis-server)   what a running server does
   retake trace stat run.ds --html run.html     what is in a trace file, with pictures
@@ -124,7 +127,7 @@ pub struct Options {
     #[arg(short = 't', action = ArgAction::Count)]
     pub(super) time: u8,
 
-    /// Time since the line before
+    /// Time since the previous line
     #[arg(short = 'r', long, conflicts_with = "time")]
     pub(super) relative_timestamps: bool,
 
@@ -144,7 +147,7 @@ pub struct Options {
     #[arg(short = 'a', long, value_name = "COLUMN", default_value_t = RESULT_COLUMN)]
     pub(super) columns: usize,
 
-    /// Strings that are no text in hexadecimal; -xx: all strings
+    /// Hexadecimal digits for strings that are not text; -xx: for all strings
     #[arg(short = 'x', action = ArgAction::Count)]
     pub(super) hexadecimal: u8,
 
@@ -170,7 +173,7 @@ pub struct Options {
     #[arg(short = 'A', long, requires = "output")]
     pub(super) output_append_mode: bool,
 
-    /// Set a variable of the program's environment, or without a value remove it
+    /// Set a variable of the program's environment; without a value, remove it
     #[arg(short = 'E', long = "env", value_name = "NAME[=VALUE]", conflicts_with_all = ["from",
         "attach"])]
     pub(super) environment: Vec<OsString>,

@@ -47,7 +47,7 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         match self.refusals().iter().find(|refusal| refusal.0) {
             Some((_, option, why, instead)) => {
-                Err(Failure::new(format!("{option} of strace is not here: {why}"))
+                Err(Failure::new(format!("strace's option {option} is not supported: {why}"))
                     .attempt(*instead))
             }
             None => Ok(()),
@@ -73,14 +73,14 @@ impl Options {
             (
                 self.instruction_pointer,
                 "-i",
-                "where calls are made from is not told",
-                "retake record, then retake debug, which stands at any call",
+                "retake trace does not show from where a call is made",
+                "retake record, then retake debug, which can stop at any call",
             ),
             (
                 self.interruptible.is_some(),
                 "-I",
-                "signals reach the program as ever, and end no trace",
-                "the same without it",
+                "signals reach the program as without a trace, and do not end the trace",
+                "the same command without it",
             ),
             (
                 self.stack_traces,
@@ -91,32 +91,32 @@ impl Options {
             (
                 self.overhead.is_some(),
                 "-O",
-                "times are those from entry to return, with nothing to be taken off",
-                "the same without it",
+                "times are measured from entry to return; no overhead is subtracted",
+                "the same command without it",
             ),
             (
                 self.user.is_some(),
                 "-u",
-                "programs run as whoever starts them",
+                "a program runs as the user who starts retake",
                 "sudo -u NAME retake trace ...",
             ),
             (
                 has_style,
                 "-X",
-                "flags and constants are told by name",
+                "flags and constants are always shown by name",
                 "retake ds txt of a trace file, which has the numbers",
             ),
             (
                 self.decode_pids,
                 "-Y",
-                "names of processes are not told",
+                "retake trace does not show names of processes",
                 "-e execve, which shows who executes what",
             ),
             (
                 self.seccomp_bpf,
                 "--seccomp-bpf",
-                "calls that nobody wants to see cost little here",
-                "the same without it",
+                "calls that are not shown already cost little",
+                "the same command without it",
             ),
         ]
     }

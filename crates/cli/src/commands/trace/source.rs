@@ -54,10 +54,8 @@ impl Options {
         };
         Ok(match method {
             Method::InProcess if !attach.is_empty() => {
-                return Err(Failure::new(
-                    "a process that runs already cannot be traced from within",
-                )
-                .attempt("--method ebpf or --method ptrace"));
+                return Err(Failure::new("a running process cannot be traced in-process")
+                    .attempt("--method ebpf or --method ptrace"));
             }
             Method::InProcess => Source::Inside(Box::new(self.request()?)),
             Method::Ptrace => Source::Ptrace(outside(whom()?)),

@@ -14,9 +14,10 @@ use crate::output::Output;
 /// Options of `retake trace stat`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Calls with counts, times and quantiles; sizes of reads and writes; files; processes; and in the page also how all that went over time. The page needs nothing but a browser.
+Shows calls with counts, times and quantiles; sizes of reads and writes; files; processes. The \
+page also shows how all that changed over time. It needs nothing but a browser.
 
-To trace the program `stat`, say `retake trace -- stat`.
+To trace the program `stat`, type `retake trace -- stat`.
 
 Examples:
   retake trace stat x.ds                    tables

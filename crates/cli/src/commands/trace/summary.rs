@@ -7,7 +7,7 @@ use retake_trace::summary::{COLUMNS, Column, Order};
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Options {
-    /// Counts, times and quantiles by call instead of the calls
+    /// Print counts, times and quantiles by call, not the calls
     #[arg(short = 'c', long)]
     pub summary_only: bool,
 

@@ -23,7 +23,7 @@ impl Options {
         if let Some(path) = self.output.as_ref().filter(|_| self.is_separate()) {
             return match summary {
                 None => Ok(output.with_texts(path, self.output_append_mode, self.style())),
-                Some(_) => Err(Failure::new("a summary is of all threads together")
+                Some(_) => Err(Failure::new("-c makes one summary of all threads")
                     .attempt("-f in place of -ff, or no -c")),
             };
         }
