@@ -25,20 +25,19 @@ static u64 own_bytes(void)
 
 static u64 more(u64 limit, u64 bytes) { return limit < NO_LIMIT ? limit + bytes : limit; }
 
-void addresses_allowed(
-	struct process *process, const struct address_limits *limits, struct address_limits *real)
+void addresses_allowed(struct process *process, const struct limits *limits, struct limits *real)
 {
 	const struct address_limits *before = &process->address_limits;
-	u64 now[2] = {~0UL, ~0UL};
+	struct limits now = {~0UL, ~0UL};
 	*real = *limits;
 	if (limits->soft > limits->hard)
 		/* The kernel refuses this. */
 		return;
-	sys4(NR_prlimit64, 0, RLIMIT_AS, NULL, now);
+	sys4(NR_prlimit64, 0, RLIMIT_AS, NULL, &now);
 	real->hard = more(limits->hard, MOST_OWN_BYTES);
 	/* Keeping or lowering the hard limit needs no privilege. */
-	if (limits->hard <= (before->known ? before->hard : now[1]) && real->hard > now[1])
-		real->hard = now[1];
+	if (limits->hard <= (before->known ? before->hard : now.hard) && real->hard > now.hard)
+		real->hard = now.hard;
 	real->soft = more(limits->soft, own_bytes());
 	if (real->soft > real->hard)
 		real->soft = real->hard;
@@ -46,11 +45,12 @@ void addresses_allowed(
 
 void addresses_grow(struct process *process, i64 bytes)
 {
-	struct address_limits real;
+	const struct address_limits *known = &process->address_limits;
+	struct limits real;
 	__atomic_add_fetch(&PROCESS_INITIAL->own_bytes, (u64)bytes, __ATOMIC_ACQ_REL);
-	if (LIKELY(!process->address_limits.known) || process->address_limits.soft >= NO_LIMIT)
+	if (LIKELY(!known->known) || known->soft >= NO_LIMIT)
 		return;
-	addresses_allowed(process, &process->address_limits, &real);
+	addresses_allowed(process, &(struct limits){known->soft, known->hard}, &real);
 	sys4(NR_prlimit64, 0, RLIMIT_AS, &real, NULL);
 }
 

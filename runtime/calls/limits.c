@@ -14,17 +14,18 @@ struct pointers {
 	u32 fresh, old;
 };
 
-static u32 read_limits(const struct call *call, u32 argument, struct address_limits *limits)
+static u32 read_limits(const struct call *call, u32 argument, struct limits *limits)
 {
 	return argument && call->arguments[argument] &&
-	       !copy_user(limits, (const void *)call->arguments[argument], 2 * sizeof limits->soft);
+	       !copy_user(limits, (const void *)call->arguments[argument], sizeof *limits);
 }
 
 /* Record: handles the limit of the address space. */
 static u32 address_limit(struct call *call, struct pointers pointers)
 {
 	struct process *process = call->context->process;
-	struct address_limits fresh, real, before = process->address_limits;
+	const struct address_limits *known = &process->address_limits;
+	struct limits fresh, real, before = {known->soft, known->hard};
 	u32 sets = read_limits(call, pointers.fresh, &fresh);
 	call_prepare(call);
 	if (sets) {
@@ -33,12 +34,11 @@ static u32 address_limit(struct call *call, struct pointers pointers)
 	}
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
-	if (call->result == 0 && before.known && pointers.old && call->arguments[pointers.old])
-		copy_user((void *)call->arguments[pointers.old], &before, 2 * sizeof before.soft);
-	if (call->result == 0 && sets) {
-		fresh.known = 1;
-		process->address_limits = fresh;
-	}
+	if (call->result == 0 && known->known && pointers.old && call->arguments[pointers.old])
+		copy_user((void *)call->arguments[pointers.old], &before, sizeof before);
+	if (call->result == 0 && sets)
+		process->address_limits =
+			(struct address_limits){.soft = fresh.soft, .hard = fresh.hard, .known = 1};
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
 }
@@ -46,7 +46,7 @@ static u32 address_limit(struct call *call, struct pointers pointers)
 /* Repeats the limit of the stack at replay: it decides where the program's stack faults. */
 static u32 limit(struct call *call, u64 resource, struct pointers pointers, u32 own)
 {
-	struct address_limits fresh;
+	struct limits fresh;
 	if (executes() && own && (u32)resource == RLIMIT_AS)
 		return address_limit(call, pointers);
 	u32 growth = own && resource == RLIMIT_STACK && read_limits(call, pointers.fresh, &fresh);
@@ -54,10 +54,10 @@ static u32 limit(struct call *call, u64 resource, struct pointers pointers, u32 
 	if (call_execute(call) == CALL_ABORTED)
 		return deliver_deferred(call->context, 1);
 	if (answers() && growth && call->result == 0) {
-		u64 now[2];
-		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, now);
-		now[0] = fresh.soft;
-		sys4(NR_prlimit64, 0, RLIMIT_STACK, now, NULL);
+		struct limits now;
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, NULL, &now);
+		now.soft = fresh.soft;
+		sys4(NR_prlimit64, 0, RLIMIT_STACK, &now, NULL);
 	}
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);

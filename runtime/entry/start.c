@@ -260,10 +260,10 @@ void replay_exec(struct context *context, const struct event *event)
 	for (u32 i = 1; i <= 64; i++)
 		context->process->actions[i].handler = body->ignored >> (i - 1) & 1;
 	signals_install(context);
-	u64 limits[2];
-	sys4(NR_prlimit64, 0, 3 /* RLIMIT_STACK */, NULL, limits);
-	limits[0] = minimum(body->stack_limit, limits[1]);
-	sys4(NR_prlimit64, 0, 3, limits, NULL);
+	struct limits limits;
+	sys4(NR_prlimit64, 0, 3 /* RLIMIT_STACK */, NULL, &limits);
+	limits.soft = minimum(body->stack_limit, limits.hard);
+	sys4(NR_prlimit64, 0, 3, &limits, NULL);
 	context->process->break_start = context->process->break_end = body->break_start;
 	note_vdso(context->process, body->stack_pointer, 0, mappings, body->mapping_count);
 	auxiliary_restrict(body->stack_pointer);
