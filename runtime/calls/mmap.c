@@ -29,20 +29,33 @@
 
 /* ---- files and their images: record ---- */
 
+/* Returns the first entry with this device and inode in the chain that begins at place `next`
+ * (counted from 1), or NULL. A file that has changed has several. */
+static const struct file_entry *entry_from(const struct file_identity *identity, u32 next)
+{
+	while (next) {
+		const struct file_entry *entry = &HEADER->files[next - 1];
+		if (entry->inode == identity->inode && entry->device == identity->device)
+			return entry;
+		next = entry->next;
+	}
+	return NULL;
+}
+
+static const struct file_entry *first_entry(const struct file_identity *identity)
+{
+	u32 bucket = file_bucket(identity->inode, FILE_BUCKETS);
+	return entry_from(
+		identity, __atomic_load_n(&HEADER->file_buckets[bucket], __ATOMIC_ACQUIRE));
+}
+
 static u32 find_file(const struct file_identity *identity)
 {
-	const struct header *header = HEADER;
-	u32 next =
-		__atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)],
-			__ATOMIC_ACQUIRE);
-	for (; next; next = header->files[next - 1].next) {
-		const struct file_entry *entry = &header->files[next - 1];
-		if (entry->inode == identity->inode && entry->device == identity->device &&
-			entry->size == identity->size &&
-			entry->modified_ns == identity->modified_ns &&
+	const struct file_entry *entry = first_entry(identity);
+	for (; entry; entry = entry_from(identity, entry->next))
+		if (entry->size == identity->size && entry->modified_ns == identity->modified_ns &&
 			entry->changed_ns == identity->changed_ns)
-			return next - 1;
-	}
+			return (u32)(entry - HEADER->files);
 	return NO_FILE;
 }
 
@@ -92,16 +105,10 @@ static u32 is_followed(const u64 *a, const struct file_identity *identity)
 	if (!logs() || ((a[3] & MAP_TYPE) == MAP_PRIVATE && !is_writable(a)) ||
 		!shared_file_changes(identity->device, identity->inode))
 		return 0;
-	const struct header *header = HEADER;
-	u32 next =
-		__atomic_load_n(&header->file_buckets[file_bucket(identity->inode, FILE_BUCKETS)],
-			__ATOMIC_ACQUIRE);
-	for (; next; next = header->files[next - 1].next)
-		if (header->files[next - 1].inode == identity->inode &&
-			header->files[next - 1].device == identity->device &&
-			header->files[next - 1].followed)
-			return 1;
-	return 0;
+	const struct file_entry *entry = first_entry(identity);
+	while (entry && !entry->followed)
+		entry = entry_from(identity, entry->next);
+	return entry != NULL;
 }
 
 enum shown { SHOWN_STORED, SHOWN_LOGGED /* its content goes into the log */, SHOWN_FOLLOWED };

@@ -32,7 +32,8 @@ static long creates(long number)
 static void open_write(void) { creates(SYS_openat); }
 static void open_read(void) { raw(SYS_openat, AT_FDCWD, (long)"/etc/passwd", O_RDONLY, 0, 0); }
 static void x32(void) { creates(SYS_openat | 0x40000000); }
-static void removes(void) { raw(SYS_unlink, (long)path, 0, 0, 0, 0); }
+/* The fifth argument, which the kernel ignores, tells the test where the call is. */
+static void removes(void) { raw(SYS_unlink, (long)path, 0, 0, 0, (long)gadget()); }
 static void connects(void) { raw(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0); }
 static void kills(void) { raw(SYS_kill, pid, SIGKILL, 0, 0, 0); }
 static void kills_thread(void) { raw(SYS_tgkill, pid, pid, SIGKILL, 0, 0); }

@@ -157,6 +157,9 @@ fn whatever_a_replayed_process_becomes_or_makes_is_confined() {
         let replayed = place.run_within(&["replay", "attack"], LIMIT);
         outside.assert_untouched(way);
         assert_told(&replayed, way);
+        let (_, from) = replayed.stderr.split_once(" from ").unwrap();
+        let (address, _) = from.split_once(' ').unwrap();
+        assert!(replayed.stderr.contains(&format!(", 0x0, {address}, ")), "{way}: {replayed:?}");
     }
 }
 

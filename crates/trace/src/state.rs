@@ -7,6 +7,7 @@ use retake_trace_format::{
     Credentials, DescriptorKind, ProcessStart, ResourceLimit, StartDescriptor, StartKind,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -105,10 +106,9 @@ fn limits(pid: i32) -> Vec<ResourceLimit> {
 
 fn descriptors(folder: &str) -> Vec<StartDescriptor> {
     let entries = fs::read_dir(format!("{folder}/fd")).into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut found: Vec<_> = numbers.map(|number| descriptor(folder, number)).collect();
-    found.sort_by_key(|descriptor| descriptor.number);
-    found
+    let numbers: BTreeSet<u32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.into_iter().map(|number| descriptor(folder, number)).collect()
 }
 
 fn descriptor(folder: &str, number: u32) -> StartDescriptor {
