@@ -102,7 +102,7 @@ static SELDOM void let_others_operate(const struct context *context, const struc
 {
 	for (u32 i = 0; i < CLOCK_SPINS; i++) {
 		if (!__atomic_load_n(&clock->waiters, __ATOMIC_RELAXED) ||
-			__atomic_load_n(&clock->last, __ATOMIC_RELAXED) != as_holder(context))
+			(u32)__atomic_load_n(&clock->last, __ATOMIC_RELAXED) != as_holder(context))
 			return;
 		__builtin_ia32_pause();
 	}
@@ -122,8 +122,13 @@ static void unlock_clock(struct clock *clock)
 }
 
 _Static_assert(__builtin_offsetof(struct process, domain) == 0, "operation.inc");
-_Static_assert(__builtin_offsetof(struct progress, operations) == 0, "operation.inc");
 _Static_assert(sizeof(struct clock) == 64 && CLOCKS == 1024, "operation.inc");
+
+/* The thread, and in the high half the domain's epoch. */
+static u64 operator_of(const struct context *context, const struct domain *domain)
+{
+	return (u64)domain->epoch << 32 | as_holder(context);
+}
 
 static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 {
@@ -131,7 +136,7 @@ static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 	context->quick = (struct quick){.is_on = is_slow ? QUICK_NONE : QUICK_RECORDED,
 		.domain = domain,
 		.seed = domain->identity,
-		.own = (u64)domain->epoch << 32 | as_holder(context),
+		.own = operator_of(context, domain),
 		.clocks = HEADER->clocks,
 		.published = &context->slot->baton.operations};
 }
@@ -161,14 +166,16 @@ u32 operation_lock(struct context *context, u64 operand)
 /* Operations of another domain are on other memory. */
 static u32 comes_behind(const struct context *context, const struct clock *clock)
 {
-	return clock->last != as_holder(context) && clock->epoch == context->process->domain->epoch;
+	return (u32)clock->last != as_holder(context) &&
+	       clock->last >> 32 == context->process->domain->epoch;
 }
 
 void operation_note(struct context *context)
 {
 	const struct clock *clock = context->clock;
 	if (UNLIKELY(comes_behind(context, clock)))
-		note_after(context, clock->last, clock->operations, (u32)(clock - HEADER->clocks));
+		note_after(context, (u32)clock->last, clock->operations,
+			(u32)(clock - HEADER->clocks));
 }
 
 static void end_recorded(struct context *context)
@@ -176,8 +183,7 @@ static void end_recorded(struct context *context)
 	struct clock *clock = context->clock;
 	u64 ended = ++context->operations;
 	__atomic_store_n(&context->slot->baton.operations, ended, __ATOMIC_RELAXED);
-	clock->last = as_holder(context);
-	clock->epoch = context->process->domain->epoch;
+	clock->last = operator_of(context, context->process->domain);
 	clock->operations = ended;
 	unlock_clock(clock);
 }
