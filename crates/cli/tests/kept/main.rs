@@ -363,18 +363,18 @@ print(len(json.dumps(sorted((list(key), value) for key, value in data.items())))
     let is_in_midst = |one: &Value| {
         one["after_ms"].as_u64() > Some(20) && one["thread"] == one["pid"] && one["fate"] == "Open"
     };
-    let midst: Vec<&Value> = kept.iter().filter(|one| is_in_midst(&one["summary"])).collect();
-    let one = midst.first().unwrap_or_else(|| panic!("none in the midst: {kept:?}"));
-    let events = |one: &Value| one["summary"]["events"].as_u64().unwrap();
-    // On a busy machine the next one may follow at once.
-    let nearest = midst.iter().rfind(|next| events(next) <= events(one) + 30).unwrap();
+    let one = kept
+        .iter()
+        .find(|one| is_in_midst(&one["summary"]))
+        .unwrap_or_else(|| panic!("none in the midst: {kept:?}"));
     let (at, seek) = (behind(one, 30), format!("seek {}", behind(one, 30)));
     let (plain, used) =
         both(&place, &["--at", &at], &["stepi 10", "seek exit", "monitor output", &seek]);
-    assert!(
-        same(&plain, &used).contains(&format!("begins at checkpoint {}: ", nearest["number"])),
-        "{used}"
-    );
+    // On a busy machine the next one may follow at once, in whichever thread.
+    let text = same(&plain, &used);
+    let (_, begins_at) = text.split_once("begins at checkpoint ").expect("a checkpoint");
+    let number: u64 = begins_at.split_once(':').unwrap().0.parse().unwrap();
+    assert!(number >= one["number"].as_u64().unwrap(), "{used}");
 }
 
 /// The seconds until a debugger is at the crash.
