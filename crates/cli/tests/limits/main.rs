@@ -316,7 +316,7 @@ fn more_shared_files_than_are_stored_are_told() {
     let beyond = place.run_within(&["record", "./maps", "16500"], 3 * PATIENCE);
     assert_eq!(beyond.status, Some(0), "{beyond:?}");
     let said = "cannot be stored: more files are mapped than a recording can list; replay will \
-    show zeros there";
+    show zeros in its place";
     assert_eq!(beyond.stderr.matches(said).count(), 1, "{beyond:?}");
     replay_diverges(&place, &[]);
 }
