@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod dist;
 mod draw;
 mod monkey;
 mod mutants;
@@ -38,6 +39,8 @@ enum Command {
     Tidy,
     /// Draw the crates and the floors of the runtime in docs/DESIGN.md.
     Draw(draw::Options),
+    /// Build packages: a tarball, and a .deb.
+    Dist(dist::Options),
     /// Set up what tests need, run them all, and count what was skipped.
     Test(suite::Options),
     /// Install what tests need.
@@ -65,6 +68,7 @@ impl Command {
             Self::Gen(options) => generate::run(repository, options),
             Self::Tidy => tell(&tidy::check(repository)?),
             Self::Draw(options) => draw::run(repository, options),
+            Self::Dist(options) => dist::run(repository, options),
             Self::Test(options) => suite::run(repository, options),
             Self::Setup(options) => setup::run(repository, options),
             Self::Bench(options) => bench::run(repository, options),
