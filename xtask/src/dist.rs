@@ -66,7 +66,10 @@ fn build(repository: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let folder = repository.join("target/dist/build");
     let path = repository.to_string_lossy();
-    let flags = format!("-C target-feature=+crt-static --remap-path-prefix={path}=/retake");
+    let flags = format!(
+        "-C target-feature=+crt-static -C relocation-model=static \
+        --remap-path-prefix={path}=/retake"
+    );
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "--locked", "--package", "retake", "--target", TARGET]);
     command.arg("--target-dir").arg(&folder).env("RUSTFLAGS", flags).current_dir(repository);
