@@ -51,7 +51,7 @@ pub fn is_left_out(file: &str) -> bool {
 /// Tests in the order in which they are most likely to notice a mutation, by the beginning of a
 /// file's path. A test is `PACKAGE::TARGET`. The tests of the file's own package come first, and
 /// all others last.
-const NEAREST: [(&str, &[&str]); 13] = [
+const NEAREST: [(&str, &[&str]); 15] = [
     ("runtime/order/chaos", &["retake::chaos", "retake::until_failure", "retake::programs"]),
     (
         "runtime/mode/debug",
@@ -69,6 +69,8 @@ const NEAREST: [(&str, &[&str]); 13] = [
         "runtime/mode/trace",
         &["retake::cli_trace", "retake::cli_trace_ends", "retake::cli_strace", "retake::programs"],
     ),
+    ("runtime/log/trace_items", &["retake::cli_trace", "retake::cli_strace", "retake::programs"]),
+    ("runtime/calls/memory", &["retake::programs", "retake::cli_trace", "retake::debug_mappings"]),
     (
         "runtime/mode/look",
         &[
@@ -103,7 +105,14 @@ const NEAREST: [(&str, &[&str]); 13] = [
     ),
     (
         "crates/replay/",
-        &["retake::cli_record", "retake::cli_recordings", "retake::cli_faults", "retake::programs"],
+        &[
+            "retake::cli_record",
+            "retake::cli_recordings",
+            "retake::cli_faults",
+            "retake::altered",
+            "retake::attack",
+            "retake::programs",
+        ],
     ),
     (
         "crates/snapshot/",
