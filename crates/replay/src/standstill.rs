@@ -284,7 +284,9 @@ fn computed(header: &Header) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use retake_kernel::shared::HeaderSegment;
     use retake_supervisor::{Options, Session, this_processor};
+    use std::process::Command;
 
     #[test]
     fn what_is_awaited_is_a_turn_or_an_operation_of_some_stream() {
@@ -312,5 +314,27 @@ mod tests {
         assert!(!all_wait(header), "the kernel still clears up behind the child");
         parent.console.waiting.store(0, Relaxed);
         assert!(all_wait(header), "the parent waits for its turn");
+    }
+
+    /// A number from a namespace of its own may be that of any process here.
+    #[test]
+    fn a_process_that_is_not_replayed_does_not_wait() {
+        let segment = HeaderSegment::create(shared::MODE_REPLAY, 0).unwrap();
+        let header = segment.get();
+        header.slots_used.store(1, Relaxed);
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let number = other.id() as i32;
+        let since = Instant::now();
+        while process::state(number) != Some('S') && since.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        let slot = &header.slots[0];
+        slot.pid.store(number as u32, Relaxed);
+        slot.tid.store(number as u32, Relaxed);
+        slot.state.store(shared::SLOT_LIVE, Relaxed);
+        let waits = all_wait(header);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(!waits);
     }
 }
