@@ -69,5 +69,5 @@ pub use history::ended::{EndedOutside, from_outside};
 pub use history::path::program_path;
 pub use history::target::Target;
 pub use kept::{Keeping, Listed, Summary, list as list_kept};
-pub use session::Session;
+pub use session::DebugSession;
 pub use waits::{Helper, Known, Told, Wait};

@@ -25,14 +25,14 @@ use std::time::{Duration, Instant};
 const LONGEST_TO_CALL: Duration = Duration::from_secs(5);
 
 /// A process of a recording, under our control.
-pub struct Session {
+pub struct DebugSession {
     /// The user's changes, until the program goes on.
     pub(crate) changes: Changes,
     pub(crate) gone_over: GoneOver,
     pub(crate) travel: Travel,
 }
 
-impl Session {
+impl DebugSession {
     /// Replays the recording up to where the program of `target` has executed nothing yet. `folder`
     /// is for files of this session. Meanwhile, other threads of this process may do nothing but
     /// wait.
@@ -191,7 +191,7 @@ impl Session {
         self.replay().history.exact(destination)
     }
 
-    /// Goes to a place that [`Session::exact`] returned.
+    /// Goes to a place that [`DebugSession::exact`] returned.
     ///
     /// # Errors
     /// The replay diverged, or the process cannot be controlled.
@@ -292,7 +292,7 @@ impl Session {
     /// this one. Replays the recording anew up to there.
     ///
     /// # Errors
-    /// As [`Session::start`].
+    /// As [`DebugSession::start`].
     pub(crate) fn return_before_exec(&mut self, give_up: GiveUp) -> Result<()> {
         let history = &self.replay().history;
         let before = history.target.program.checked_sub(1);
@@ -339,7 +339,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for DebugSession {
     fn drop(&mut self) {
         self.changes.end();
         self.travel.clear();

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use retake_debug::{Destination, Keeping, Listed, Session, Summary};
+use retake_debug::{DebugSession, Destination, Keeping, Listed, Summary};
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> Result<()> {
 fn keep(recording: &Recording, options: &Options) -> Result<()> {
     let target = target_of(recording, options.process.as_deref())?;
     let scratch = Scratch::create()?;
-    let session = Session::start(recording, target, scratch.path()).map_err(failure_of)?;
+    let session = DebugSession::start(recording, target, scratch.path()).map_err(failure_of)?;
     // Existing checkpoints help to reach places. `--every` does not use them, because they would
     // make the intervals uneven.
     let mut session = session.with_kept(Keeping { uses: options.every.is_none(), after: None });
@@ -116,7 +116,7 @@ fn keep(recording: &Recording, options: &Options) -> Result<()> {
     output.finish()
 }
 
-fn keep_every(session: &mut Session, time: Duration, output: &mut Output) -> Result<()> {
+fn keep_every(session: &mut DebugSession, time: Duration, output: &mut Output) -> Result<()> {
     let mut replayed = Duration::ZERO;
     loop {
         let since = Instant::now();

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use clap::Args;
-use retake_debug::{DebugError, Destination, Keeping, Session, Target, program_path};
+use retake_debug::{DebugError, DebugSession, Destination, Keeping, Target, program_path};
 use retake_recording::Recording;
 
 mod dap;
@@ -141,7 +141,7 @@ pub(super) fn start(
     at: Destination,
     keeping: Keeping,
     scratch: &Scratch,
-) -> Result<Session> {
+) -> Result<DebugSession> {
     let session = replay_to(recording, target, at, keeping, scratch)?;
     retake_kernel::signals::leave_to_children();
     Ok(session)
@@ -154,9 +154,10 @@ pub(super) fn replay_to(
     at: Destination,
     keeping: Keeping,
     scratch: &Scratch,
-) -> Result<Session> {
-    let mut session =
-        Session::start(recording, target, scratch.path()).map_err(failure_of)?.with_kept(keeping);
+) -> Result<DebugSession> {
+    let mut session = DebugSession::start(recording, target, scratch.path())
+        .map_err(failure_of)?
+        .with_kept(keeping);
     session.go(at).map_err(failure_of)?;
     let _ = write!(std::io::stderr(), "{}", session.take_remarks());
     Ok(session)
@@ -211,7 +212,7 @@ fn is_called(program: &str, name: &str) -> bool {
     program == name || program.rsplit('/').next() == Some(name)
 }
 
-fn serve(session: Session, address: &str) -> Result<()> {
+fn serve(session: DebugSession, address: &str) -> Result<()> {
     let stream = accept_one(address, "a debugger: target remote")?;
     retake_debug::serve(session, stream).map_err(failure_of)
 }

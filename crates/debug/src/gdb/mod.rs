@@ -12,7 +12,7 @@ mod signals;
 mod wire;
 
 use crate::error::{DebugError, Result};
-use crate::session::Session;
+use crate::session::DebugSession;
 use gdbstub::stub::GdbStub;
 use gdbstub::stub::state_machine::GdbStubStateMachine as Machine;
 use remote::Remote;
@@ -29,7 +29,7 @@ const PACKET_BYTES: usize = 128 << 10;
 /// # Errors
 /// The replay diverged, or the process can no longer be controlled. It is no error if the debugger
 /// goes, in whatever way.
-pub fn serve(session: Session, stream: impl Stream + 'static) -> Result<()> {
+pub fn serve(session: DebugSession, stream: impl Stream + 'static) -> Result<()> {
     match converse(session, stream) {
         Err(Ending::Failed(error)) => Err(error),
         Ok(()) | Err(Ending::Gone) => Ok(()),
@@ -49,7 +49,10 @@ impl From<DebugError> for Ending {
     }
 }
 
-fn converse(session: Session, stream: impl Stream + 'static) -> std::result::Result<(), Ending> {
+fn converse(
+    session: DebugSession,
+    stream: impl Stream + 'static,
+) -> std::result::Result<(), Ending> {
     let mut remote = Remote::new(session);
     let result = answer(&mut remote, stream);
     // This saves time in later sessions, but nothing needs it.

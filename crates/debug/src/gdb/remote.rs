@@ -8,7 +8,7 @@ use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::inferior::{GiveUp, Stop};
 use crate::lines::range::forward_through;
-use crate::session::Session;
+use crate::session::DebugSession;
 use crate::stops::Stops;
 use crate::watchpoints::Access;
 use gdbstub::common::{Signal, Tid};
@@ -44,7 +44,7 @@ pub(crate) enum Wish {
 
 /// The debugged process, for the protocol library.
 pub(crate) struct Remote {
-    pub session: Session,
+    pub session: DebugSession,
     pub(super) files: Files,
     /// Where the next run goes instead of running.
     pub destination: Option<Destination>,
@@ -67,7 +67,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub fn new(mut session: Session) -> Self {
+    pub fn new(mut session: DebugSession) -> Self {
         // Debuggers expect this. Our script turns it off if it is not needed.
         session.replay_mut().inferior.stops.catches.forks = true;
         Self {
@@ -152,7 +152,7 @@ impl Remote {
     /// Runs a thread of the diversion.
     fn run_diverted(&mut self, thread: u32, give_up: GiveUp) -> Result<Stop> {
         let is_step = self.wish != Wish::Continue;
-        let Session { changes, travel, .. } = &mut self.session;
+        let DebugSession { changes, travel, .. } = &mut self.session;
         changes.run(&mut travel.timeline.replay.inferior, thread, is_step, give_up)
     }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use retake_debug::Session;
+use retake_debug::DebugSession;
 use retake_kernel::process;
 
 use super::failure_of;
@@ -90,7 +90,7 @@ pub fn socket(scratch: &Scratch) -> PathBuf {
 /// # Errors
 /// The debugger cannot be run, or the replay diverged.
 pub fn run(
-    session: Session,
+    session: DebugSession,
     command: &mut Command,
     front_end: &FrontEnd,
     scratch: &Scratch,

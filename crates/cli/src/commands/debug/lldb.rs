@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use retake_debug::Session;
+use retake_debug::DebugSession;
 
 use super::gdb::{find_debugger, socket};
 use crate::failure::{Failure, Result};
@@ -49,7 +49,7 @@ pub fn find(lldb: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// The script cannot be written.
-pub fn with_script(lldb: &Path, session: &Session, scratch: &Scratch) -> Result<Command> {
+pub fn with_script(lldb: &Path, session: &DebugSession, scratch: &Scratch) -> Result<Command> {
     let root = scratch.path().join("root");
     let program = link_files(session, &root);
     let mut script = String::from(
@@ -108,7 +108,7 @@ fn write(scratch: &Scratch, name: &str, text: &str) -> Result<PathBuf> {
 
 /// Makes the tree of links. Returns the link to the program, if the recording contains it. A file
 /// whose link cannot be made is left out.
-fn link_files(session: &Session, root: &Path) -> Option<PathBuf> {
+fn link_files(session: &DebugSession, root: &Path) -> Option<PathBuf> {
     let mut program = None;
     for (stored, name) in session.loaded_files() {
         // File names come from the recorded program, and are not trusted.
