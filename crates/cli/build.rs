@@ -3,8 +3,8 @@
 fn main() {
     let features = std::env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     let is_static = features.split(',').any(|feature| feature == "crt-static");
-    // At a fixed address the loader has nothing to relocate: a millisecond less at each start. If
-    // there is no loader, `cargo xtask dist` asks rustc for the same.
+    // At a fixed address the loader has nothing to relocate: a millisecond less at each start. A
+    // static program has no loader, and rustc links it in another way.
     if !is_static {
         println!("cargo:rustc-link-arg-bins=-no-pie");
     }

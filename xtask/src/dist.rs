@@ -1,6 +1,5 @@
 //! `cargo xtask dist`: builds packages that need neither Rust nor a source tree: a tarball, and a
 //! package for Debian and Ubuntu. The command is linked statically, so it runs on any distribution.
-//! The same sources give the same packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,15 +64,10 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
 fn build(repository: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let folder = repository.join("target/dist/build");
-    let path = repository.to_string_lossy();
-    let flags = format!(
-        "-C target-feature=+crt-static -C relocation-model=static \
-        --remap-path-prefix={path}=/retake"
-    );
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "--locked", "--package", "retake", "--target", TARGET]);
-    command.arg("--target-dir").arg(&folder).env("RUSTFLAGS", flags).current_dir(repository);
-    done(&mut command)?;
+    command.arg("--target-dir").arg(&folder).env("RUSTFLAGS", "-C target-feature=+crt-static");
+    done(command.current_dir(repository))?;
     Ok(folder.join(TARGET).join("release/retake"))
 }
 

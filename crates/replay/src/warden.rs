@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most stored files that are kept open. Programs map the parts of some ten libraries.
-const MOST_OPEN: usize = 128;
+const MOST_OPEN: u64 = 128;
 /// At most this fraction of the descriptors that retake may have.
 const PART_OF_DESCRIPTORS: u64 = 4;
 
@@ -104,9 +104,8 @@ enum Found {
 impl<'replay> Files<'replay> {
     fn new(windows: &'replay Windows, forbids_exec: bool) -> Self {
         let (opened, copies) = (HashMap::new(), HashMap::new());
-        let most_open = resource::descriptor_limit() / PART_OF_DESCRIPTORS;
-        let most_open = usize::try_from(most_open).unwrap_or(MOST_OPEN);
-        Self { windows, forbids_exec, opened, most_open: most_open.min(MOST_OPEN), copies }
+        let most_open = MOST_OPEN.min(resource::descriptor_limit() / PART_OF_DESCRIPTORS) as usize;
+        Self { windows, forbids_exec, opened, most_open, copies }
     }
 
     /// Finds the file that a call asks for; `None` if the call does not ask for one.
