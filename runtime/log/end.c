@@ -10,6 +10,7 @@
 #include "gen/numbers.h"
 #include "log/gate.h"
 #include "log/look.h"
+#include "log/request.h"
 #include "log/window.h"
 
 void slot_exited(struct context *context)
@@ -55,6 +56,39 @@ static void wait_for_end(void)
 		futex_wait((u32 *)&never, 0, 0);
 }
 
+/* Returns what is known of the thread after the end of its stream. */
+static const struct cut_end *ask_for_end(struct context *context)
+{
+	struct cut_end *end = &context->cut_end;
+	if (end->known == context->turn + 1)
+		return end;
+	u32 is_shared = context->domain == &HEADER->shared_domain;
+	end->operations = (u64)request(context, REQUEST_CUT_END, context->turn, is_shared, 0);
+	u64 sections = (u64)context->slot->request.values[1];
+	end->sections = sections >> 1;
+	end->is_whole = sections & 1;
+	end->known = context->turn + 1;
+	return end;
+}
+
+u64 cut_sections(struct context *context)
+{
+	return streams_are_cut() ? ask_for_end(context)->sections : 0;
+}
+
+u64 cut_operations(struct context *context)
+{
+	return streams_are_cut() ? ask_for_end(context)->operations : 0;
+}
+
+void turn_ends(struct context *context)
+{
+	if (UNLIKELY(streams_are_cut()) && context->turn && !context->process->ending &&
+		!log_peek(context) && !ask_for_end(context)->is_whole)
+		context->turn = 0; /* threads with later turns wait */
+	turn_complete(context);
+}
+
 /* The recorded thread ended here without an event: it was killed, or the recording was cut. */
 void end_of_stream(struct context *context)
 {
@@ -64,15 +98,17 @@ void end_of_stream(struct context *context)
 	struct process *process = context->process;
 	u32 status = event && event->kind == EVENT_END ? (u32)event->value : SIGKILL;
 	look_end(context);
-	if (!event && !process->ending && streams_are_cut())
-		/* The stream may end within the thread's turn. Then threads with later turns wait.
-		 */
-		context->turn = 0;
 	if ((status & 0x7f) == SIGKILL)
 		memory_left(context); /* as the kernel did */
-	turn_complete(context);
-	stream_ended(context);
-	if (__atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL))
+	turn_ends(context);
+	/* The next thread may wait for the end of this stream, and be the last one. */
+	u32 is_in_order = settled() || streams_are_cut();
+	if (!is_in_order)
+		stream_ended(context);
+	u32 left = __atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL);
+	if (is_in_order)
+		stream_ended(context);
+	if (left)
 		wait_for_end();
 	if (process->ending)
 		status = process->ending_status;

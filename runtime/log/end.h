@@ -8,6 +8,13 @@ void slot_exited(struct context *context);
 /* Dies at once as the program would have, without running a handler. The parent sees the right
  * status. */
 void kill_self(u32 number) NORETURN;
+/* Replay, after the stream's last event: how many sections the thread ended in its turn, and how
+ * many operations, as far as it is known of a recording that was cut off. */
+u64 cut_sections(struct context *context);
+u64 cut_operations(struct context *context);
+/* Replay: the thread's turn is over. If the recording was cut off within the turn, no thread gets
+ * the next one. */
+void turn_ends(struct context *context);
 /* Replay: the whole process ends. Its own threads get no turn any more; those of other processes in
  * the domain do. */
 void turns_end(struct context *context);

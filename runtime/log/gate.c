@@ -1,5 +1,6 @@
 /* Replay: ends turns, and wakes the threads that wait for the next ones. Any stack. */
 #include "log/gate.h"
+#include "base/capabilities.h"
 #include "base/futex.h"
 #include "base/shared.h"
 #include "base/state.h"
@@ -54,7 +55,8 @@ static void progress_end(struct context *context)
 
 void stream_ended(struct context *context)
 {
-	if (context->process->progress_mapped)
+	/* Of a recording that was cut off, other threads' streams may tell of later operations. */
+	if (context->process->progress_mapped && !streams_are_cut())
 		progress_end(context);
 	if (settles(context))
 		settle_end(context);

@@ -55,6 +55,7 @@ static struct slot *claim_unlisted(struct header *header)
 			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		slot->pid = slot->exec_pending = slot->baton.state = 0;
+		slot->baton.never = 0;
 		return slot;
 	}
 	return NULL;

@@ -18,8 +18,8 @@ u32 has_come_for(const struct context *context, const struct awaits *awaits)
 					  __ATOMIC_ACQUIRE) > awaits->operations;
 }
 
-/* The next thread to run, or NULL if all wait. `waiting` becomes one of the waiting threads, or
- * NULL if there is none. */
+/* The next thread to run, or NULL if all wait. `waiting` becomes the waiting thread whose stream
+ * has the lowest number, or NULL if there is none. */
 static struct context *next_to_run(struct context **waiting)
 {
 	struct context *next = NULL;
@@ -28,7 +28,8 @@ static struct context *next_to_run(struct context **waiting)
 		struct context *one = context_of(region);
 		if (one->settled != SETTLED_WAITS)
 			continue;
-		*waiting = one;
+		if (!*waiting || as_holder(one) < as_holder(*waiting))
+			*waiting = one;
 		if (has_come_for(one, &one->awaits) && (!next || as_holder(one) < as_holder(next)))
 			next = one;
 	}
@@ -57,6 +58,13 @@ u32 settle_hand_over(struct domain *domain)
 	} while (!let_run(next));
 	domain->handed_over++;
 	return 1;
+}
+
+u32 settle_let_first_end(const struct context *context)
+{
+	struct context *first;
+	next_to_run(&first);
+	return first != context && let_run(first);
 }
 
 u32 settle_waits_for_others(void)

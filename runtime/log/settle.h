@@ -12,6 +12,9 @@ static inline u32 settles(const struct context *context)
 }
 /* Returns whether the turn or operation that the thread waits for has come. */
 u32 has_come_for(const struct context *context, const struct awaits *awaits);
+/* The recording was cut off, and all threads wait: lets the first one run, which ends. Returns 0 if
+ * that is the caller. */
+u32 settle_let_first_end(const struct context *context);
 /* Returns whether a thread of the process waits for a turn of another process. */
 u32 settle_waits_for_others(void);
 /* The process makes its first thread, and this thread runs. */

@@ -134,10 +134,12 @@ static SELDOM void wait_for(struct context *context, const struct awaits *awaits
 	context->awaits = (struct awaits){.stream = 0};
 }
 
-u64 operations_at_end(const struct event *event)
+u64 operations_at_end(struct context *context, const struct event *event)
 {
 	const struct sections_body *body = (const struct sections_body *)(event + 1);
-	return event && event->size >= sizeof *event + sizeof *body ? body->operations : 0;
+	if (!event)
+		return cut_operations(context);
+	return event->size >= sizeof *event + sizeof *body ? body->operations : 0;
 }
 
 /* Returns 1 if the event belongs to the thread's next operation, which comes after another
@@ -177,7 +179,7 @@ void end_if_over(struct context *context)
 {
 	const struct event *event = log_peek(context);
 	if (UNLIKELY(!event || event->kind == EVENT_END) &&
-		context->operations >= operations_at_end(event))
+		context->operations >= operations_at_end(context, event))
 		end_of_stream(context); /* the recorded thread came no further */
 }
 

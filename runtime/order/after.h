@@ -13,6 +13,6 @@ void after_await_observed(struct context *context);
 /* Ends the thread if its stream is over and the recorded thread came no further. */
 void end_if_over(struct context *context);
 /* Replay: the number of operations that the thread ended before its stream ends. */
-u64 operations_at_end(const struct event *event);
+u64 operations_at_end(struct context *context, const struct event *event);
 
 #endif

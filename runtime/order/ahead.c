@@ -29,9 +29,9 @@ void look_ahead(struct context *context)
 	const struct event *event = log_peek(context);
 	if (context->in_section || !turn_is_over(context))
 		return;
-	turn_complete(context);
+	turn_ends(context);
 	if (context->gone || (event && event->kind != EVENT_END) ||
-		context->operations < operations_at_end(event))
+		context->operations < operations_at_end(context, event))
 		return;
 	if (settled())
 		end_of_stream(context);

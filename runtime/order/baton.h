@@ -19,8 +19,10 @@ static inline u16 turn_kind(const struct context *context)
 /* Record: called when the turn's event is in the stream. */
 static inline void note_turn(struct context *context, u64 turn)
 {
-	context->turn = context->slot->baton.turn_logged = turn;
 	context->turn_sections = context->slot->baton.turn_sections = 0;
+	context->turn = turn;
+	/* The supervisor reads the turn before and behind the sections. */
+	__atomic_store_n(&context->slot->baton.turn_logged, turn, __ATOMIC_RELEASE);
 }
 /* Record: logs a turn outside a call. */
 void log_turn(struct context *context, u16 kind, u64 turn);

@@ -32,7 +32,9 @@ static void await_at_gate(struct context *context, const struct awaits *awaits)
 		if (has_come_for(context, awaits))
 			break;
 		context->slot->baton.state = BATON_WAITING;
-		futex_wait(&gate->word, seen, 1000);
+		if (never_comes(context, awaits->turn))
+			end_of_stream(context);
+		futex_wait(&gate->word, seen, wait_ms());
 	}
 	__atomic_sub_fetch(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 }
@@ -113,7 +115,7 @@ static void compare_operations(struct context *context, const struct event *even
 void turn_enter_section(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	u64 sections = sections_of_turn(event);
+	u64 sections = sections_of_turn(context, event);
 	if (context->turn_sections >= sections) {
 		if (!event || event->kind == EVENT_END)
 			end_of_stream(context); /* the recorded thread never got the baton again */
@@ -133,7 +135,7 @@ void turn_leave_section(struct context *context)
 	context->turn_sections += !context->undone;
 	context->in_section = 0;
 	if (turn_is_over(context))
-		turn_complete(context);
+		turn_ends(context);
 }
 
 void turn_leave(struct context *context)

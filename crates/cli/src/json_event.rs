@@ -4,7 +4,7 @@ use retake_model::describe::describe_call;
 use retake_model::event::{ThreadAccount, TurnKind};
 use retake_model::print::{TextOptions, event_line};
 use retake_model::{
-    CallRef, Dropped, Event, EventRef, EventTime, ItemRef, TimePoint, TimeScale, signal,
+    CallRef, Dropped, Event, EventRef, EventTime, ItemRef, Reached, TimePoint, TimeScale, signal,
 };
 use retake_recording::{ByteText, StreamInfo};
 use serde::Serialize;
@@ -112,6 +112,7 @@ enum Details {
         counter: u64,
         unix_ns: u64,
         monotonic_ns: u64,
+        complete: bool,
     },
     State {
         state: String,
@@ -119,6 +120,12 @@ enum Details {
     Compare {
         low: String,
         high: String,
+    },
+    Reached {
+        of_stream: u32,
+        turn: u64,
+        sections: u64,
+        operations: u64,
     },
     Behind {
         operations: u64,
@@ -274,7 +281,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         Event::End { status } => Details::End { wait_status: status },
         Event::Thread { stream, account } => thread(stream.0, &account),
         Event::Time(TimePoint { counter, unix_ns, monotonic_ns }) => {
-            Details::Time { counter, unix_ns, monotonic_ns }
+            Details::Time { counter, unix_ns, monotonic_ns, complete: event.is_complete() }
         }
         Event::Dropped { .. } => {
             let Dropped { processes, events, bytes, streams, cut, console, .. } =
@@ -285,6 +292,9 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
         }
         Event::Compare { low, high } => {
             Details::Compare { low: address_text(low), high: address_text(high) }
+        }
+        Event::Reached { stream, how_far: Reached { turn, sections, operations } } => {
+            Details::Reached { of_stream: stream.0, turn, sections, operations }
         }
         Event::Behind { operations } => Details::Behind { operations },
         Event::After { operations, of, own, clock } => {

@@ -7,8 +7,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use cli_support::started::{program_of, start_recording, wait_for_output};
+use cli_support::started::{program_of, start_recording, start_recording_with, wait_for_output};
 use cli_support::{Place, compile_fault};
+use retake_testing::needs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
@@ -87,30 +88,73 @@ for number in range(3): threading.Thread(target=work, args=(number,)).start()
     kill_recorders("killed-recorder-python", &["python3", "-c", script], 2);
 }
 
+/// Records a program for a while, then kills the recorder, its guardian and the program. Returns
+/// how much the program had printed a second before that, and all that it printed.
+fn kill_all_of(place: &Place, policy: &str, program: &str) -> (usize, String) {
+    let printed = place.work("printed");
+    let _ = fs::remove_dir_all(place.work("made"));
+    let options = ["--policy", policy];
+    let mut recorder = start_recording_with(place, &options, &[program], &printed);
+    wait_for_output(&printed, 10_000, LIMIT);
+    let earlier = fs::read(&printed).unwrap().len();
+    std::thread::sleep(Duration::from_secs(1));
+    let guardian = cli_support::started::guardian_of(&recorder);
+    let recorded = program_of(&recorder);
+    for pid in [guardian, recorder.pid(), recorded] {
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+    recorder.wait(LIMIT);
+    (earlier, fs::read_to_string(&printed).unwrap())
+}
+
+/// The first thread waits for a signal while the others print. So its last turn is long over, and
+/// its stream does not say so.
 #[test]
 fn a_recorder_killed_with_its_guardian_leaves_what_replays() {
     let place = Place::new("killed-guardian");
     let program = compile_fault(&place, "printers", &[]);
-    let printed = place.work("printed");
-    for time in 0..3 {
-        let _ = fs::remove_dir_all(place.work("made"));
-        let mut recorder = start_recording(&place, &[&program], &printed);
-        wait_for_output(&printed, 100_000, LIMIT);
-        let guardian = cli_support::started::guardian_of(&recorder);
-        let recorded = program_of(&recorder);
-        for pid in [guardian, recorder.pid(), recorded] {
-            kill_process(pid, Signal::KILL).unwrap();
-        }
-        recorder.wait(LIMIT);
+    for policy in ["serial", "sync", "serial", "sync"] {
+        let (earlier, printed) = kill_all_of(&place, policy, &program);
         let ran = place.run_within(&["replay", "./made"], LIMIT);
-        let printed = fs::read_to_string(&printed).unwrap();
-        assert_eq!(ran.signal, Some(9), "time {time}: {}", ran.stderr);
+        assert_eq!(ran.signal, Some(9), "{policy}: {}", ran.stderr);
         assert!(
             ran.stderr.contains("warning: ") && !ran.stderr.contains("error"),
-            "{}",
+            "{policy}: {}",
             ran.stderr
         );
-        assert!(printed.starts_with(&ran.stdout), "time {time}: {} bytes", ran.stdout.len());
+        let replayed = ran.stdout.len();
+        assert!(
+            printed.starts_with(&ran.stdout) && replayed >= earlier,
+            "{policy}: replayed {replayed} bytes of {}, {earlier} of them early",
+            printed.len()
+        );
+    }
+}
+
+#[test]
+fn what_killed_recorders_and_guardians_leave_can_be_debugged() {
+    needs!("gdb");
+    let place = Place::new("killed-debugged");
+    let program = compile_fault(&place, "printers", &["-g"]);
+    for policy in ["serial", "sync"] {
+        kill_all_of(&place, policy, &program);
+        let commands =
+            ["set width 0", "info threads", "reverse-stepi", "stepi", "thread apply all bt"];
+        let mut arguments = vec!["debug", "./made", "--", "-nx", "-batch"];
+        commands.iter().for_each(|command| arguments.extend(["-ex", command]));
+        let shown = [(); 2].map(|()| {
+            let ran = place.run_within(&arguments, 3 * LIMIT);
+            assert!(!ran.stderr.contains("error: "), "{policy}: {ran:?}");
+            ran.stdout
+        });
+        assert_eq!(shown[0], shown[1], "{policy}: the same end each time");
+        assert!(shown[0].contains("received signal SIGKILL"), "{policy}: {}", shown[0]);
+        assert_eq!(shown[0].matches(" in print (number=").count(), 4, "{policy}: {}", shown[0]);
+        assert!(
+            !shown[0].contains(" ?? ()") && !shown[0].contains("has not gone back"),
+            "{policy}: {}",
+            shown[0]
+        );
     }
 }
 

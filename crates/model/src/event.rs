@@ -6,9 +6,9 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    EVENT_STAMPED, STAMP_SHIFT, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN,
-    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, sections_body,
-    time_body,
+    EVENT_STAMPED, STAMP_SHIFT, TIME_COMPLETE, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN,
+    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, reached_body,
+    sections_body, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -17,6 +17,7 @@ use crate::dropped::Dropped;
 use crate::exec::ExecRef;
 use crate::ids::{Pid, StreamId};
 use crate::item;
+use crate::reached::Reached;
 use crate::signal::SIGINFO_BYTES;
 use crate::table::number;
 use crate::time_point::TimePoint;
@@ -130,6 +131,11 @@ pub enum Event<'log> {
         low: u64,
         high: u64,
     },
+    /// In the supervisor's stream, under the sync policy: how far a thread had come.
+    Reached {
+        stream: StreamId,
+        how_far: Reached,
+    },
     /// Under the sync policy: signals come after an operation of the thread. `operations` is how
     /// many it had ended.
     Behind {
@@ -234,6 +240,11 @@ impl<'log> EventRef<'log> {
             && self.value == EXEC_COMMITTED
     }
 
+    /// Whether this is a reading of the clocks before which all events are in the recording.
+    pub fn is_complete(&self) -> bool {
+        self.kind == EventKind::Time && self.flags & TIME_COMPLETE != 0
+    }
+
     pub fn kind(&self) -> EventKind {
         self.kind
     }
@@ -313,6 +324,9 @@ impl<'log> EventRef<'log> {
             EventKind::State => Event::State { text: body },
             EventKind::Dropped => Event::Dropped { body },
             EventKind::Compare => Event::Compare { low: value, high: read_u64(body, 0) },
+            EventKind::Reached => {
+                Event::Reached { stream: StreamId(value as u32), how_far: Reached::read(body) }
+            }
             EventKind::Behind => {
                 Event::Behind { operations: read_u64(body, sections_body::OPERATIONS) }
             }
@@ -365,6 +379,7 @@ impl<'log> EventRef<'log> {
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,
             EventKind::Time => time_body::LAYOUT_BYTES,
+            EventKind::Reached => reached_body::LAYOUT_BYTES,
             EventKind::Dropped => Dropped::body_bytes(body),
             EventKind::Tsc
             | EventKind::Turn

@@ -5,7 +5,7 @@ use crate::event::{CallRef, Event, EventRef, ThreadAccount, TurnKind};
 use crate::signal;
 
 pub use crate::text::{Hexadecimal, TextOptions};
-use crate::{Dropped, StreamId, TimePoint};
+use crate::{Dropped, Reached, StreamId, TimePoint};
 
 /// Formats a call: `read(3, "\177ELF"..., 832) = 832`.
 pub fn call_line(call: &CallRef<'_>, options: &TextOptions) -> String {
@@ -67,6 +67,9 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::Compare { low, high } => {
             format!("compare-and-exchange that failed: saw {low:#x}, {high:#x}")
         }
+        Event::Reached { stream, how_far: Reached { turn, sections, operations } } => format!(
+            "stream {stream} had come to turn {turn}, section {sections}, operation {operations}"
+        ),
         Event::Behind { operations } => format!("signals behind operation {operations}"),
         Event::After { operations, of, own, clock } => {
             format!("operation {own} after {operations} of stream {of}, by clock {clock}")
@@ -74,7 +77,9 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
         Event::End { status } => format!("+++ died +++ wait status {status:#x}"),
         Event::Thread { stream, account } => thread_line(stream, account),
         Event::Time(TimePoint { counter, unix_ns, monotonic_ns }) => {
-            format!("counter {counter} at {unix_ns} ns since 1970, {monotonic_ns} ns monotonic")
+            let complete = if event.is_complete() { "; all events before it are here" } else { "" };
+            let clocks = format!("{unix_ns} ns since 1970, {monotonic_ns} ns monotonic");
+            format!("counter {counter} at {clocks}{complete}")
         }
     }
 }

@@ -22,11 +22,11 @@ impl TimePoint {
     /// The size of the event.
     pub const BYTES: usize = HEADER_BYTES + layout::LAYOUT_BYTES;
 
-    /// Encodes the reading as an event.
-    pub fn event(&self) -> Vec<u8> {
+    /// Encodes the reading as an event with these flags.
+    pub fn event(&self, flags: u8) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(Self::BYTES);
         bytes.extend((Self::BYTES as u32).to_le_bytes());
-        bytes.extend([EventKind::Time as u8, 0, 0, 0]);
+        bytes.extend([EventKind::Time as u8, flags, 0, 0]);
         bytes.extend(self.counter.to_le_bytes());
         bytes.extend(self.unix_ns.to_le_bytes());
         bytes.extend(self.monotonic_ns.to_le_bytes());
@@ -60,7 +60,7 @@ mod tests {
     fn points_are_words() {
         let point = TimePoint { counter: 5, unix_ns: 6, monotonic_ns: 7 };
         assert_eq!(TimePoint::from(<[u64; 3]>::from(point)), point);
-        let bytes = point.event();
+        let bytes = point.event(0);
         assert_eq!(bytes.len(), TimePoint::BYTES);
         assert_eq!(TimePoint::read(5, &bytes[HEADER_BYTES..]), point);
     }

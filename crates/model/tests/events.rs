@@ -215,6 +215,22 @@ fn of_the_recorder() -> Vec<Case> {
             words(&[1000, 30]),
             "counter 7 at 1000 ns since 1970, 30 ns monotonic",
         ),
+        (
+            EventKind::Time,
+            1,
+            0,
+            7,
+            words(&[1000, 30]),
+            "counter 7 at 1000 ns since 1970, 30 ns monotonic; all events before it are here",
+        ),
+        (
+            EventKind::Reached,
+            0,
+            0,
+            7,
+            words(&[3, 4, 5]),
+            "stream 7 had come to turn 3, section 4, operation 5",
+        ),
         (EventKind::State, 0, 0, 2, words(&[0x7d7b]), "state: {}"),
         (
             EventKind::Dropped,

@@ -1,6 +1,7 @@
 //! The drain: one thread that moves rings to disk, lazily and in large pieces, and keeps slots
 //! ready.
 
+use crate::complete_until::CompleteUntil;
 use crate::homes::{self, Homes};
 use crate::shared_state::Recorder;
 use crate::slices::{self, Slices};
@@ -60,13 +61,19 @@ fn run(recorder: &Recorder, stop: &Stop) -> retake_recording::Result<()> {
     let mut homes = Homes::new(recorder);
     let mut slice_end = BUSY_PERIOD;
     let mut next_clock = Instant::now() + FIRST_CLOCK_PERIOD;
+    let mut complete = CompleteUntil::new();
     loop {
         let seen = header.drain_doorbell.load(Acquire);
         let last = stop.is_told();
         let room = make_room(recorder);
-        if drain_all(recorder, last)? == Drained::WhatFits && !was_ended {
-            was_ended = true;
-            crate::deadline::end_everything(header);
+        let note = complete.next(recorder);
+        match drain_all(recorder, last || note.is_some())? {
+            Drained::Everything => complete.write(recorder, note),
+            Drained::WhatFits if was_ended => {}
+            Drained::WhatFits => {
+                was_ended = true;
+                crate::deadline::end_everything(header);
+            }
         }
         if let Some(budget) = &recorder.budget {
             budget.enforce(recorder.log.kept_bytes(), header);

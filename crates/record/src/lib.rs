@@ -12,6 +12,7 @@
 
 mod budget;
 mod chaos;
+mod complete_until;
 mod console;
 mod copies;
 mod counters;

@@ -3,9 +3,10 @@
 
 use crate::event_log::EventLog;
 use crate::space::Space;
+use retake_contract::events::TIME_COMPLETE;
 use retake_kernel::{clock, shared};
 use retake_model::event::ThreadAccount;
-use retake_model::{EventKind, StreamId, TimePoint};
+use retake_model::{EventKind, Reached, StreamId, TimePoint};
 use retake_recording::{ChunkEvents, RecordingWriter, Rewrite, StreamInfo, StreamKind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,11 +112,26 @@ impl Accounts {
     /// Logs a reading of the clocks. It is written at once, so that times are known up to here if
     /// the recorder is killed.
     pub fn note_time(&self) -> retake_recording::Result<()> {
-        let point = TimePoint::from(clock::moment()).event();
+        let point = TimePoint::from(clock::moment()).event(0);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.points.extend(&point);
         state.batch.extend(point);
         state.batch_events += 1;
+        state.write(&self.output)
+    }
+
+    /// Logs that all events before a moment are in the recording, and how far threads had come.
+    pub fn note_complete(
+        &self,
+        moment: TimePoint,
+        reached: &[(StreamId, Reached)],
+    ) -> retake_recording::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for (stream, reached) in reached {
+            state.batch.extend(reached.event(*stream));
+        }
+        state.batch.extend(moment.event(TIME_COMPLETE));
+        state.batch_events += reached.len() as u32 + 1;
         state.write(&self.output)
     }
 

@@ -26,6 +26,7 @@ mod codec;
 mod complete;
 mod content_reader;
 mod contents;
+mod cut;
 mod error;
 mod event_reader;
 mod frame;
@@ -59,6 +60,7 @@ pub use checkpoint_file::{
 pub use checkpoints::{Checkpoints, KeptCheckpoint};
 pub use codec::Codec;
 pub use content_reader::ContentReader;
+pub use cut::CutEnd;
 pub use error::{Error, FramePlace, Result};
 pub use event_reader::{EventReader, Numbered};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};

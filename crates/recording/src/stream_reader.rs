@@ -100,6 +100,15 @@ impl StreamReader {
         self.chunk(index)
     }
 
+    /// Describes the chunk in which an event begins; `None` if there is no such event.
+    pub fn chunk_of_event(&self, event: u64) -> Option<ChunkInfo> {
+        let mut behind = 0;
+        (0..self.chunk_count()).filter_map(|index| self.chunk(index).ok()).find(|chunk| {
+            behind += u64::from(chunk.event_count);
+            behind > event
+        })
+    }
+
     /// Moves to the beginning of chunk `index`, or to the end of the stream if it is one past the
     /// last.
     ///

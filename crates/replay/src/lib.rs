@@ -13,6 +13,7 @@
 mod begin;
 mod confined;
 mod copies;
+mod cut_ends;
 mod forced;
 mod host;
 mod report;

@@ -143,7 +143,13 @@ fn kind_name(kind: u64) -> &'static str {
         Some(EventKind::Passage) => "a passage",
         Some(EventKind::Behind) => "signals behind an operation",
         Some(EventKind::After) => "an operation behind another thread's",
-        Some(EventKind::Thread | EventKind::State | EventKind::Dropped | EventKind::Time)
+        Some(
+            EventKind::Thread
+            | EventKind::State
+            | EventKind::Dropped
+            | EventKind::Reached
+            | EventKind::Time,
+        )
         | None => "something unknown",
     }
 }

@@ -1,13 +1,15 @@
 //! Answers the requests of replayed processes.
 
 use crate::copies::{Copies, CopySlots};
+use crate::cut_ends::CutEnds;
 use crate::forced;
 use crate::report::Report;
-use crate::standstill::{CutOff, Found, Standstill};
+use crate::standstill::{self, CutOff, Found, Standstill};
 use crate::wanted::{Held, Wanted};
 use crate::windows::Windows;
-use retake_kernel::{futex, process, shared};
-use retake_recording::ContentId;
+use retake_kernel::shared::{self, Slot};
+use retake_kernel::{futex, process};
+use retake_recording::{ContentId, StreamId};
 use retake_supervisor::worker::{Stop, Worker};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +33,7 @@ pub(crate) struct Findings {
     held: Mutex<Option<Held>>,
     cut_off: Mutex<Option<CutOff>>,
     standstill: Mutex<Standstill>,
+    cut_ends: CutEnds,
     copies: Arc<Copies>,
 }
 
@@ -103,6 +106,14 @@ impl Findings {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
     }
 
+    /// Answers REQUEST_CUT_END of a thread with this turn, `shared` if it is one of processes that
+    /// share memory.
+    fn cut_end(&self, windows: &Windows, slot: &Slot, (turn, shared): (u64, bool)) -> (i64, i64) {
+        let stream = StreamId(slot.stream.load(Relaxed));
+        let domain = (!shared).then(|| slot.recorded_pid.load(Relaxed) as i32);
+        self.cut_ends.of(windows.recording(), stream, domain, turn)
+    }
+
     fn wanted(&self) -> MutexGuard<'_, Option<Wanted>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +159,8 @@ fn run(windows: &Windows, stop: &Stop, findings: &Findings) {
     }
 }
 
-/// If no thread can go on, reports that, and ends the threads if the recording has no more events.
+/// If no thread can go on, reports that. If the recording was cut off, tells the threads that it
+/// ends there: their processes end as if they had been killed.
 fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
     // If another thread has the lock, it does this.
     let Ok(mut standstill) = findings.standstill.try_lock() else { return };
@@ -160,7 +172,7 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
         }
         Some(Found::CutOff(cut_off)) => {
             *findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut_off);
-            crate::end_everything(windows.session.header(), windows.host());
+            standstill::end_waits(windows.session.header());
         }
     }
 }
@@ -221,6 +233,9 @@ fn answer(windows: &Windows, index: usize, findings: &Findings) {
                 wanted.path.iter().any(|stream| u64::from(*stream) == argument(0))
             });
             windows.answer(slot, (i64::from(is_on_path && !windows.lacks(argument(0))), 0));
+        }
+        shared::REQUEST_CUT_END => {
+            windows.answer(slot, findings.cut_end(windows, slot, (argument(0), argument(1) != 0)))
         }
         shared::REQUEST_CONSOLE => {
             windows.answer(slot, (windows.console_behind(argument(0)) as i64, 0))

@@ -9,7 +9,7 @@ use retake_kernel::process;
 use retake_kernel::shared::{self, Header, Slot};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 /// How long no thread may move.
@@ -19,8 +19,10 @@ const PATIENCE: Duration = Duration::from_millis(600);
 const PATIENCE_AT_CUT: Duration = windows::PATIENCE.saturating_add(Duration::from_millis(150));
 /// The time between two looks.
 const PERIOD: Duration = Duration::from_millis(50);
-/// The CPU time that waiting threads use in all to check now and then.
+/// The CPU time that waiting threads use to check now and then: all of them at first, and each of
+/// them as a part of the time that it waits. A thread that waits for an operation looks often.
 const IDLE_TIME: Duration = Duration::from_millis(5);
+const IDLE_PART: u32 = 50;
 
 /// Calls in which a thread may wait for the reader of the program's output.
 const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
@@ -153,8 +155,9 @@ impl Standstill {
         }
         let picture = Picture::of(windows);
         let computed = computed(header);
-        let Some((since, _, _)) = self.since.as_ref().filter(|(_, before, computed_before)| {
-            *before == picture && computed.saturating_sub(*computed_before) < IDLE_TIME
+        let Some((since, _, _)) = self.since.as_ref().filter(|(since, before, computed_before)| {
+            let idle = since.elapsed() / IDLE_PART * picture.threads.len() as u32;
+            *before == picture && computed.saturating_sub(*computed_before) < IDLE_TIME + idle
         }) else {
             self.since = Some((Instant::now(), picture, computed));
             return None;
@@ -205,6 +208,15 @@ pub(crate) fn waiting(header: &Header) -> Vec<(usize, Waiting)> {
         .collect();
     waiting.sort_by_key(|(_, waiting)| waiting.awaits);
     waiting
+}
+
+/// Tells the threads that wait for turns that these never come.
+pub(crate) fn end_waits(header: &Header) {
+    for slot in header.used_slots().iter().filter(|slot| waits_for_turn(slot)) {
+        if let Awaited::Turn(turn) = awaited(slot) {
+            slot.baton.never.store(turn, Release);
+        }
+    }
 }
 
 fn awaited(slot: &Slot) -> Awaited {

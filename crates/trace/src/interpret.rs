@@ -124,7 +124,8 @@ impl Interpreter {
             | Event::Dropped { .. }
             | Event::Compare { .. }
             | Event::After { .. }
-            | Event::Behind { .. } => {}
+            | Event::Behind { .. }
+            | Event::Reached { .. } => {}
         }
         meaning
     }

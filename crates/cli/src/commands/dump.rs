@@ -305,7 +305,10 @@ impl Options {
         if info.kind == StreamKind::Supervisor
             && self.stream.is_empty()
             && !self.kind.iter().any(|kind| {
-                matches!(kind, EventKind::Thread | EventKind::Time | EventKind::Dropped)
+                matches!(
+                    kind,
+                    EventKind::Thread | EventKind::Time | EventKind::Reached | EventKind::Dropped
+                )
             })
         {
             return false;

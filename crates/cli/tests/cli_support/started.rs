@@ -59,7 +59,17 @@ pub fn state_of(pid: i32) -> Option<(char, i32)> {
 
 /// Records a program in the folder `made`, with its output in a file.
 pub fn start_recording(place: &Place, command: &[&str], printed: &Path) -> Started {
-    let arguments = [&["record", "-o", "made", "--"], command].concat();
+    start_recording_with(place, &[], command, printed)
+}
+
+/// As [`start_recording`], with options for `retake record`.
+pub fn start_recording_with(
+    place: &Place,
+    options: &[&str],
+    command: &[&str],
+    printed: &Path,
+) -> Started {
+    let arguments = [&["record", "-o", "made"], options, &["--"], command].concat();
     let output = File::create(printed).unwrap();
     Started::new(place.command(&arguments).stdout(output).stderr(Stdio::null()))
 }

@@ -200,7 +200,9 @@ impl Inferior {
             return Ok(Registers { rip: real.rcx.wrapping_sub(2), ..real });
         }
         let context = self.process.context(tid);
-        Ok(context.map_or(real, |context| context.program_registers(&real)))
+        let seen = context.map_or(real, |context| context.program_registers(&real));
+        // A thread that waits or has ended at an operation came from a stub.
+        Ok(Registers { rip: self.text.shown(seen.rip), ..seen })
     }
 
     /// The current thread's program counter as the user sees it.
