@@ -8,34 +8,42 @@
 
 #define SOL_IP 0
 #define SOL_SOCKET 1
+#define SOL_TCP 6
 #define SOL_IPV6 41
 #define SO_GET_FILTER 26
-/* IPT_SO_SET_REPLACE, ARPT_SO_SET_REPLACE, IP6T_SO_SET_REPLACE. */
+/* IPT_SO_SET_REPLACE, IP6T_SO_SET_REPLACE, ARPT_SO_SET_REPLACE, EBT_SO_SET_ENTRIES. */
 #define SET_REPLACE 64
 #define ARP_SET_REPLACE 96
+#define BRIDGE_SET_ENTRIES 128
 #define SOL_PACKET 263
 #define PACKET_RX_RING 5
 #define PACKET_TX_RING 13
+#define TCP_ZEROCOPY_RECEIVE 35
 #define ENOPROTOOPT 92
 #define FILTER_STEP_BYTES 8
 #define COUNTER_BYTES 16
 
-/* The head of struct ipt_replace. The structures of IPv6 and ARP have the same fields. */
+/* An option that replaces a table of packet filters: where in its value the number of the old
+ * table's counters is, and the address to which the kernel writes them. */
 struct replacement {
-	u8 name[32];
-	u32 valid_hooks, entries, bytes;
-	u32 hooks[5], underflows[5];
-	u32 counters;
-	/* The address where the kernel writes. */
-	u64 old_counters;
+	u32 level, option;
+	u8 count_at, address_at;
 };
-_Static_assert(sizeof(struct replacement) == 96, "struct ipt_replace");
+static const struct replacement replacements[] = {
+	{SOL_IP, SET_REPLACE, 84, 88},	       /* struct ipt_replace */
+	{SOL_IPV6, SET_REPLACE, 84, 88},       /* struct ip6t_replace */
+	{SOL_IP, ARP_SET_REPLACE, 68, 72},     /* struct arpt_replace */
+	{SOL_IP, BRIDGE_SET_ENTRIES, 96, 104}, /* struct ebt_replace */
+};
 
 /* The length of SO_GET_FILTER is a number of steps. */
 u32 handle_getsockopt(struct call *call)
 {
 	const u64 *a = call->arguments;
 	u32 steps = 0;
+	if ((u32)a[1] == SOL_TCP && (u32)a[2] == TCP_ZEROCOPY_RECEIVE && repeatable())
+		/* The kernel writes to addresses in the value. Programs fall back to `read`. */
+		return answer_call(call, -ENOPROTOOPT);
 	if ((u32)a[1] != SOL_SOCKET || (u32)a[2] != SO_GET_FILTER)
 		return handle_plainly(call);
 	call_prepare(call);
@@ -49,11 +57,12 @@ u32 handle_getsockopt(struct call *call)
 	return leave_with_result(call);
 }
 
-static u32 replaces_table(const u64 *a)
+static const struct replacement *replacement_of(const u64 *a)
 {
-	u32 level = (u32)a[1], option = (u32)a[2];
-	return (option == SET_REPLACE && (level == SOL_IP || level == SOL_IPV6)) ||
-	       (option == ARP_SET_REPLACE && level == SOL_IP);
+	for (u32 i = 0; i < sizeof replacements / sizeof *replacements; i++)
+		if (replacements[i].level == (u32)a[1] && replacements[i].option == (u32)a[2])
+			return &replacements[i];
+	return NULL;
 }
 
 /* Refuses a ring that the kernel reads from, as the runtime would have to watch it. Programs fall
@@ -72,18 +81,20 @@ static u32 make_ring(struct call *call)
 	return leave_with_result(call);
 }
 
-/* Replacing a table of packet filters writes the old table's counters to the address in the new
- * one. */
 u32 handle_setsockopt(struct call *call)
 {
-	struct replacement head;
-	u32 option = (u32)call->arguments[2];
-	if ((u32)call->arguments[1] == SOL_PACKET && repeatable() &&
+	const u64 *a = call->arguments;
+	u32 option = (u32)a[2], counters;
+	u64 old_counters;
+	if ((u32)a[1] == SOL_PACKET && repeatable() &&
 		(option == PACKET_RX_RING || option == PACKET_TX_RING))
 		return make_ring(call);
-	if (!replaces_table(call->arguments) || call->arguments[4] < sizeof head ||
-		copy_user(&head, (const void *)call->arguments[3], sizeof head))
+	const struct replacement *new = replacement_of(a);
+	if (!new || a[4] < new->address_at + sizeof old_counters ||
+		copy_user(&counters, (const void *)(a[3] + new->count_at), sizeof counters) ||
+		copy_user(
+			&old_counters, (const void *)(a[3] + new->address_at), sizeof old_counters))
 		return handle_plainly(call);
-	u64 bytes = logs() ? (u64)head.counters * COUNTER_BYTES : 0;
-	return handle_with_output(call, 3, head.old_counters, bytes);
+	return handle_with_output(
+		call, 3, old_counters, logs() ? (u64)counters * COUNTER_BYTES : 0);
 }

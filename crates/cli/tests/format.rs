@@ -20,6 +20,9 @@ const FORCED: u8 = 9;
 const THREAD: u8 = 12;
 const DROPPED: u8 = 14;
 const TIME: u8 = 18;
+const REACHED: u8 = 20;
+/// The flag of TIME: all events before are in the recording.
+const COMPLETE: u8 = 1;
 /// The flag for a stamp, which an event of any kind can have.
 const STAMPED: u8 = 0x80;
 /// The number of the supervisor's stream.
@@ -50,6 +53,29 @@ int main(void)
     return 0;
 }"#;
 
+/// Two threads that take turns with a lock for a second and a half.
+const WORKS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *work(void *unused)
+{
+    for (int i = 0; i < 150; i++) {
+        pthread_mutex_lock(&lock);
+        write(1, ".", 1);
+        pthread_mutex_unlock(&lock);
+        usleep(10000);
+    }
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, work, 0);
+    work(0);
+    return pthread_join(thread, 0);
+}"#;
+
 fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
     bytes[at..at + count].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -58,6 +84,7 @@ fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
 #[derive(Debug)]
 struct Event {
     kind: u8,
+    flags: u8,
     number: u64,
     value: u64,
     body: Vec<u8>,
@@ -82,6 +109,7 @@ fn events(recording: &Recording, stream: u32) -> Vec<Event> {
         let end = at + size - if is_stamped { 8 } else { 0 };
         events.push(Event {
             kind: bytes[at + 4],
+            flags: bytes[at + 5],
             number: number(&bytes, at + 6, 2),
             value: number(&bytes, at + 8, 8),
             body: bytes[at + 16..end].to_vec(),
@@ -225,6 +253,41 @@ fn threads_that_compute_have_forced_events() {
         assert!(stack > 0x7000_0000_0000 && place > 0x1000, "{stack:x} {place:x}");
     }
     assert_eq!(place.run_well(&["replay", "./made"]), printed);
+}
+
+#[test]
+fn the_recorder_notes_up_to_when_it_has_everything() {
+    let place = Place::new("format-complete");
+    std::fs::write(place.work("works.c"), WORKS).unwrap();
+    let mut compile = place.command_of(&compiler(), &["-pthread", "works.c", "-o", "works"]);
+    assert!(compile.status().unwrap().success());
+    for policy in ["serial", "sync"] {
+        let folder = format!("made-{policy}");
+        place.run_well(&["record", "--policy", policy, "-o", &folder, "./works"]);
+        let recording = Recording::open(&place.work(&folder)).unwrap();
+        if recording.metadata().ticks_per_second == 0 {
+            eprintln!("skipped: this processor's counter is no clock");
+            return;
+        }
+        let own = events(&recording, SUPERVISOR);
+        let is_note = |event: &&Event| event.kind == TIME && event.flags == COMPLETE;
+        let notes = own.iter().filter(is_note).count() as u64;
+        let most = recording.metadata().outcome.as_ref().unwrap().duration_ms / 200 + 1;
+        assert!((2..=most).contains(&notes), "{policy}: one every 0.2 seconds: {own:?}");
+        let reached: Vec<&Event> = own.iter().filter(|event| event.kind == REACHED).collect();
+        assert_eq!(!reached.is_empty(), policy == "sync", "{policy}: {own:?}");
+        for stream in reached.iter().map(|event| event.value) {
+            let how_far: Vec<[u64; 2]> = reached
+                .iter()
+                .filter(|event| event.value == stream)
+                .map(|event| [event.word(0), event.word(16)])
+                .collect();
+            assert!(how_far.is_sorted_by(|one, next| one[0] <= next[0] && one[1] <= next[1]));
+            assert!(how_far.last().unwrap()[1] > 0, "operations of stream {stream}");
+        }
+        let last = own.iter().rposition(|event| event.kind == REACHED);
+        assert!(last.is_none_or(|last| own[last + 1].kind == TIME), "{own:?}");
+    }
 }
 
 #[test]

@@ -191,7 +191,8 @@ fn a_program_killed_while_its_threads_compute_replays_to_its_end() {
         let _ = fs::remove_dir_all(place.work("made"));
         let mut recorder = start_recording(&place, &[&program, "on"], &printed);
         wait_for_output(&printed, 10, LIMIT);
-        std::thread::sleep(Duration::from_millis(100 * time));
+        // What was printed has been logged by then.
+        std::thread::sleep(Duration::from_millis(100 * (time + 1)));
         kill_process(program_of(&recorder), Signal::KILL).unwrap();
         assert_eq!(recorder.wait(LIMIT).signal(), Some(9));
         let ran = place.run_within(&["replay", "./made"], LIMIT);
