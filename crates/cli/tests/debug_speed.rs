@@ -10,7 +10,10 @@ use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long going back over a few writes may take on a busy machine.
+const MOST_FOR_WRITES: Duration = Duration::from_secs(20);
 
 const BUSY: &str = r#"
 #include <stdlib.h>
@@ -93,6 +96,44 @@ int main(void)
 	_exit(calls);
 }
 "#;
+
+/// Writes a variable very often, with calls between.
+const WRITTEN: &str = r#"
+#include <unistd.h>
+int written;
+int main(void)
+{
+	for (int i = 0; i < 400000; i++) {
+		written = i;
+		if (i % 4 == 0)
+			getppid();
+	}
+	_exit(3);
+}
+"#;
+
+/// Each write stops the process. So going back looks near the end first.
+#[test]
+fn what_is_written_very_often_is_found_from_its_end() {
+    needs!("gdb");
+    let place = Place::new("debug-speed-written");
+    let program = compile(&place, "written", WRITTEN, &[]);
+    record(&place, &[&program]);
+    let since = Instant::now();
+    let commands = [
+        "watch written",
+        "reverse-continue",
+        "print written",
+        "reverse-continue",
+        "print written",
+        "continue",
+        "print written",
+    ];
+    let text = gdb(&place, &["--at", "end"], &commands);
+    in_order(&text, &["$1 = 399998", "$2 = 399997", "$3 = 399998"]);
+    // Stopping at all of them twice takes a minute.
+    assert!(since.elapsed() < MOST_FOR_WRITES, "{:?}: {text}", since.elapsed());
+}
 
 /// A loop within one line runs at the program's speed, in both directions. The program takes a
 /// second for it; single steps would take hours.

@@ -1,22 +1,36 @@
 //! Going backwards: the process runs forwards from an earlier checkpoint twice, once to count the
-//! stops, and once to stop at the last of them.
+//! stops, and once to stop at the last of them. A stretch with very many stops is divided by a
+//! checkpoint near its end, and the part behind that is searched first.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::inferior::{GiveUp, Stop};
 use crate::kept::Kept;
+use crate::replay::Runs;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
-use crate::travel::journey::{Arrival, End, end_at, run_to_end};
+use crate::travel::journey::{Arrival, End, count_to_end, end_at, run_to_end};
 use crate::travel::passing::{LinkerStop, can_stop};
 use crate::travel::scouts::scout;
+use crate::travel::seek::run_to_pause;
 use std::rc::Rc;
 
-/// The user asked to stop, or the place was not reached.
-struct Interrupted;
+/// How often the process may stop in a stretch before the stretch is divided. Each stop takes some
+/// tens of microseconds.
+const MANY: u64 = 500;
+/// The part of a divided stretch that is searched first.
+const LAST_PART: u64 = 8;
+
+/// Why a stretch was not searched.
+enum Failed {
+    /// The user asked to stop, or the place was not reached.
+    Interrupted,
+    /// It has many stops, and was divided.
+    Divided,
+}
 
 /// The last stop of a stretch; `None` if it has none.
-type Found = std::result::Result<Option<Stop>, Interrupted>;
+type Found = std::result::Result<Option<Stop>, Failed>;
 
 /// Goes back to the last stop before here. Searches the stretches between checkpoints, the last
 /// first, and skips those that certainly have no stop. A change of watched memory is found after
@@ -36,8 +50,18 @@ pub(super) fn to_last_stop(
     let linker = timeline.replay.program.linker_stop(&timeline.replay.inferior);
     let index = timeline.base;
     let stretch_end = start.clone();
-    Search { timeline, kept, start, linker, index, stretch_end, top: index, scouted: usize::MAX }
-        .go(give_up)
+    Search {
+        timeline,
+        kept,
+        start,
+        linker,
+        index,
+        stretch_end,
+        top: index,
+        scouted: usize::MAX,
+        is_whole: false,
+    }
+    .go(give_up)
 }
 
 /// A search for the last stop.
@@ -55,6 +79,8 @@ struct Search<'a> {
     top: usize,
     /// The number of the checkpoint from which on copies can find out nothing more.
     scouted: usize,
+    /// Whether the stretch cannot be divided.
+    is_whole: bool,
 }
 
 impl Search<'_> {
@@ -83,10 +109,12 @@ impl Search<'_> {
                 }
                 Ok(None) if self.index == 0 => return self.timeline.go_to_begin(),
                 Ok(None) => {}
-                Err(Interrupted) => return self.interrupted(),
+                Err(Failed::Divided) => continue,
+                Err(Failed::Interrupted) => return self.interrupted(),
             }
             self.stretch_end = self.timeline.checkpoints[self.index].clone();
             self.index -= 1;
+            self.is_whole = false;
         }
     }
 
@@ -134,9 +162,16 @@ impl Search<'_> {
         self.timeline.revive_number(self.index)?;
         let is_at_end = end.meant.is_here(&self.timeline.replay.inferior)?;
         let first = if is_at_end { None } else { self.stop_here()? };
-        let Arrival::There(tally) = run_to_end(&mut self.timeline.replay, end, None, give_up)?
-        else {
-            return Ok(Err(Interrupted));
+        let middle = self.middle();
+        let most = if middle.is_some() { MANY } else { u64::MAX };
+        let arrival = count_to_end(&mut self.timeline.replay, end, most, give_up)?;
+        let tally = match (arrival, middle) {
+            (Arrival::There(tally), _) => tally,
+            (Arrival::Many, Some(middle)) => {
+                self.divide(middle, give_up)?;
+                return Ok(Err(Failed::Divided));
+            }
+            _ => return Ok(Err(Failed::Interrupted)),
         };
         let mut last = tally.last();
         loop {
@@ -156,9 +191,42 @@ impl Search<'_> {
                     last = tally.without_breakpoint().last();
                 }
                 Arrival::At(stop) => return Ok(Ok(Some(stop))),
-                _ => return Ok(Err(Interrupted)),
+                _ => return Ok(Err(Failed::Interrupted)),
             }
         }
+    }
+
+    /// The place at which to divide the stretch: where a thread has consumed a number of events.
+    /// `None` if no thread consumes enough events.
+    fn middle(&self) -> Option<(u32, u64)> {
+        if self.is_whole {
+            return None;
+        }
+        let start = &self.timeline.checkpoints[self.index];
+        let consumed = |&(thread, count): &(u32, u64)| {
+            let events = count.saturating_sub(start.count(thread)?);
+            (events > LAST_PART).then_some((events, thread, count))
+        };
+        let (events, thread, count) = self.stretch_end.counts.iter().filter_map(consumed).max()?;
+        Some((thread, count - events / LAST_PART))
+    }
+
+    /// Divides the stretch by a checkpoint at a place in it, if that can be reached.
+    fn divide(&mut self, middle: (u32, u64), give_up: GiveUp) -> Result<()> {
+        self.timeline.revive_number(self.index)?;
+        let replay = &mut self.timeline.replay;
+        let stop = replay.quietly(|replay| run_to_pause(replay, middle, give_up))?;
+        replay.announced = None;
+        let fresh = if stop == Stop::Step { replay.checkpoint()? } else { None };
+        let Some(fresh) = fresh else {
+            self.is_whole = true;
+            return Ok(());
+        };
+        // What happened on the way was not looked at.
+        let fresh = Checkpoint { is_at_event: true, since: Past::default(), ..fresh };
+        self.timeline.insert_checkpoint(&fresh);
+        (self.index, self.top) = (self.timeline.base, self.top + 1);
+        Ok(())
     }
 
     fn is_where_it_was(&self) -> Result<bool> {

@@ -66,6 +66,8 @@ pub(crate) enum Arrival {
     There(Tally),
     /// At the goal.
     At(Stop),
+    /// Nowhere: there are too many stops on the way.
+    Many,
     Interrupted,
 }
 
@@ -85,6 +87,14 @@ impl End {
     /// The end of the run, if no stop can lie between the wanted place and the end.
     pub fn exact(&self) -> Option<&Place> {
         (self.beyond == Tally::default()).then_some(&self.place)
+    }
+
+    /// Leaves out the stops beyond the wanted place.
+    fn of_meant(&self, arrival: Arrival) -> Arrival {
+        match arrival {
+            Arrival::There(tally) => Arrival::There(tally.without(&self.beyond)),
+            arrival => arrival,
+        }
     }
 
     /// The address of the end of the run.
@@ -132,7 +142,7 @@ pub(crate) fn end_at(replay: &mut Replay, checkpoint: &Checkpoint) -> Result<End
         }
     };
     replay.revive(checkpoint)?;
-    match run_to(replay, &place, None, &mut || false)? {
+    match run_to(replay, &place, None, u64::MAX, &mut || false)? {
         Arrival::There(mut beyond) => {
             beyond.breakpoints += u64::from(is_stop);
             Ok(End { meant, place, beyond, is_far })
@@ -179,10 +189,18 @@ pub(crate) fn run_to_end(
     goal: Option<Goal>,
     give_up: GiveUp,
 ) -> Result<Arrival> {
-    Ok(match run_to(replay, &end.place, goal, give_up)? {
-        Arrival::There(tally) => Arrival::There(tally.without(&end.beyond)),
-        arrival => arrival,
-    })
+    run_to(replay, &end.place, goal, u64::MAX, give_up).map(|arrival| end.of_meant(arrival))
+}
+
+/// Runs to an end and counts the stops before the wanted place, unless there are more than `most`
+/// that each stop the process.
+pub(crate) fn count_to_end(
+    replay: &mut Replay,
+    end: &End,
+    most: u64,
+    give_up: GiveUp,
+) -> Result<Arrival> {
+    run_to(replay, &end.place, None, most, give_up).map(|arrival| end.of_meant(arrival))
 }
 
 /// Runs to `place`, which lies ahead or is here, or to a stop on the way.
@@ -190,6 +208,7 @@ fn run_to(
     replay: &mut Replay,
     place: &Place,
     goal: Option<Goal>,
+    most: u64,
     give_up: GiveUp,
 ) -> Result<Arrival> {
     let first = match goal {
@@ -198,7 +217,7 @@ fn run_to(
     };
     replay.inferior.planting.remaining = Some(first);
     let told = std::mem::replace(&mut replay.inferior.told, place.told());
-    let arrival = Run { replay, place, goal, first }.count(give_up);
+    let arrival = Run { replay, place, goal, first, most }.count(give_up);
     replay.inferior.told = told;
     let planting = &mut replay.inferior.planting;
     (planting.remaining, planting.passes_place) = (None, false);
@@ -212,6 +231,8 @@ struct Run<'a> {
     goal: Option<Goal>,
     /// The number of breakpoints that were left at first.
     first: u64,
+    /// How often the process may stop for what probes do not count.
+    most: u64,
 }
 
 impl Run<'_> {
@@ -252,6 +273,9 @@ impl Run<'_> {
                     tally.before_last_other = self.hits();
                     if self.goal == Some(Goal::Other(tally.others)) {
                         return Ok(Arrival::At(stop));
+                    }
+                    if tally.others > self.most {
+                        return Ok(Arrival::Many);
                     }
                 }
                 _ => {}

@@ -38,12 +38,7 @@ pub(super) fn to_event(
     }
     let replay = &mut timeline.replay;
     replay.moved();
-    let stop = replay.quietly(|replay| {
-        replay.inferior.pause = Some((thread, events));
-        let stop = resume_to_pause(replay, give_up);
-        replay.inferior.pause = None;
-        stop
-    })?;
+    let stop = replay.quietly(|replay| run_to_pause(replay, (thread, events), give_up))?;
     if stop == Stop::Interrupted {
         replay.revive(&start)?;
     }
@@ -51,14 +46,21 @@ pub(super) fn to_event(
     Ok(stop)
 }
 
-/// Resumes until the thread pauses. Signals on the way do not stop it.
-fn resume_to_pause(replay: &mut Replay, give_up: GiveUp) -> Result<Stop> {
-    loop {
-        match replay.resume(give_up)? {
-            Stop::Signal(_) | Stop::Caught(_) if replay.inferior.ending.fate == Fate::Open => {}
-            stop => return Ok(stop),
+/// Runs until a thread has consumed this many events. Signals on the way do not stop it.
+pub(super) fn run_to_pause(
+    replay: &mut Replay,
+    (thread, events): (u32, u64),
+    give_up: GiveUp,
+) -> Result<Stop> {
+    replay.inferior.pause = Some((thread, events));
+    let stop = loop {
+        match replay.resume(give_up) {
+            Ok(Stop::Signal(_) | Stop::Caught(_)) if replay.inferior.ending.fate == Fate::Open => {}
+            stop => break stop,
         }
-    }
+    };
+    replay.inferior.pause = None;
+    stop
 }
 
 /// Goes to where the process is about to exit or to die.
