@@ -135,6 +135,39 @@ fn what_is_written_very_often_is_found_from_its_end() {
     assert!(since.elapsed() < MOST_FOR_WRITES, "{:?}: {text}", since.elapsed());
 }
 
+/// All writes come before the last two events, which the thread consumes at once: its turn and the
+/// call in which it waits. So no place between events divides them from the end.
+#[test]
+fn writes_that_no_event_divides_are_counted_as_they_are() {
+    needs!("gdb");
+    const JOINED: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+int written;
+static void *rest(void *unused)
+{
+	usleep(100000);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, rest, NULL);
+	for (int i = 0; i < 40; i++)
+		getppid();
+	for (int i = 0; i < 2000; i++)
+		written = i;
+	pthread_join(thread, NULL);
+	_exit(3);
+}
+"#;
+    let place = Place::new("debug-speed-joined");
+    let program = compile(&place, "joined", JOINED, &[]);
+    record(&place, &[&program]);
+    let commands = ["watch written", "reverse-continue", "print written"];
+    in_order(&gdb(&place, &["--at", "end"], &commands), &["$1 = 1998"]);
+}
+
 /// A loop within one line runs at the program's speed, in both directions. The program takes a
 /// second for it; single steps would take hours.
 #[test]

@@ -218,7 +218,9 @@ impl Search<'_> {
         let stop = replay.quietly(|replay| run_to_pause(replay, middle, give_up))?;
         replay.announced = None;
         let fresh = if stop == Stop::Step { replay.checkpoint()? } else { None };
-        let Some(fresh) = fresh else {
+        // A thread may consume several events before it can pause.
+        let end = self.stretch_end.count(middle.0);
+        let Some(fresh) = fresh.filter(|fresh| fresh.count(middle.0) < end) else {
             self.is_whole = true;
             return Ok(());
         };
