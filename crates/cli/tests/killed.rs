@@ -89,15 +89,15 @@ for number in range(3): threading.Thread(target=work, args=(number,)).start()
 }
 
 /// Records a program for a while, then kills the recorder, its guardian and the program. Returns
-/// how much the program had printed a second before that, and all that it printed.
-fn kill_all_of(place: &Place, policy: &str, program: &str) -> (usize, String) {
+/// how much the program had printed before the last part of that, and all that it printed.
+fn kill_all_of(place: &Place, policy: &str, program: &str, last: Duration) -> (usize, String) {
     let printed = place.work("printed");
     let _ = fs::remove_dir_all(place.work("made"));
     let options = ["--policy", policy];
     let mut recorder = start_recording_with(place, &options, &[program], &printed);
     wait_for_output(&printed, 10_000, LIMIT);
     let earlier = fs::read(&printed).unwrap().len();
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(last);
     let guardian = cli_support::started::guardian_of(&recorder);
     let recorded = program_of(&recorder);
     for pid in [guardian, recorder.pid(), recorded] {
@@ -114,7 +114,7 @@ fn a_recorder_killed_with_its_guardian_leaves_what_replays() {
     let place = Place::new("killed-guardian");
     let program = compile_fault(&place, "printers", &[]);
     for policy in ["serial", "sync", "serial", "sync"] {
-        let (earlier, printed) = kill_all_of(&place, policy, &program);
+        let (earlier, printed) = kill_all_of(&place, policy, &program, Duration::from_secs(1));
         let ran = place.run_within(&["replay", "./made"], LIMIT);
         assert_eq!(ran.signal, Some(9), "{policy}: {}", ran.stderr);
         assert!(
@@ -137,7 +137,7 @@ fn what_killed_recorders_and_guardians_leave_can_be_debugged() {
     let place = Place::new("killed-debugged");
     let program = compile_fault(&place, "printers", &["-g"]);
     for policy in ["serial", "sync"] {
-        kill_all_of(&place, policy, &program);
+        kill_all_of(&place, policy, &program, Duration::from_millis(500));
         let commands =
             ["set width 0", "info threads", "reverse-stepi", "stepi", "thread apply all bt"];
         let mut arguments = vec!["debug", "./made", "--", "-nx", "-batch"];
@@ -155,6 +155,10 @@ fn what_killed_recorders_and_guardians_leave_can_be_debugged() {
             "{policy}: {}",
             shown[0]
         );
+        let ran = place.run_within(&["backtrace", "./made"], 3 * LIMIT);
+        let told = ran.stdout;
+        assert_eq!(told.matches("\nthread ").count(), 5, "{policy}: {told}\n{}", ran.stderr);
+        assert!(told.contains("__libc_pause") && told.contains("print ("), "{policy}: {told}");
     }
 }
 

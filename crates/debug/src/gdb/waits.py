@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import time
 
 import gdb
 
@@ -13,6 +14,8 @@ MOST_FRAMES_TO_OWN = 512
 MOST_WRITES = 60
 # The longest recording that is searched. Going back in a longer one takes too long.
 LONGEST_SEARCH = 60.0
+# How long to search for the holders of all objects, in seconds. Who waits for whom is of use without them, too.
+MOST_SECONDS = 20.0
 
 SYSTEM = re.compile(r"^(/usr)?/lib(32|64|x32)?/|/ld-linux|/ld-musl|^/usr/lib")
 NOT_OWN = re.compile(r"^(<?\(?(std|core|alloc|parking_lot\w*|crossbeam\w*)::|<(std|core|alloc)|__|_start$|_dl_|rust_|start_thread$|clone3?$|syscall$|runtime\.|sync\.)")
@@ -216,8 +219,8 @@ class Futex:
         return dict(wait, what=self.what, helpers=self.helpers)
 
 
-def writes_of(address):
-    """Goes back over the writes of a word, the last one first. For each: the thread, the place, the old and the new value."""
+def writes_of(address, until):
+    """Goes back over the writes of a word, the last one first, but not after the time `until`. For each: the thread, the place, the old and the new value."""
     pointer = gdb.Value(address).cast(gdb.selected_inferior().architecture().integer_type(32, False).pointer())
     gdb.set_convenience_variable("retake_word", pointer)
     after = word(address)
@@ -228,6 +231,8 @@ def writes_of(address):
     watch.silent = True
     try:
         for _ in range(MOST_WRITES):
+            if time.monotonic() > until:
+                return
             hits, before_place = watch.hit_count, where()
             gdb.execute(quietly("reverse-continue"), to_string=True)
             if watch.hit_count == hits:
@@ -258,11 +263,11 @@ def is_at_begin():
     return monitor("begins") == "yes"
 
 
-def search(futex):
-    """Finds in the past who holds an object, and since when."""
+def search(futex, until):
+    """Finds in the past who holds an object, and since when, unless that takes too long."""
     how, address = futex.search
     current = {}
-    for tid, place, before, after in writes_of(address):
+    for tid, place, before, after in writes_of(address, until):
         since = "taken in " + place if place else None
         if how == "owner":
             if after != 0 and before == 0:
@@ -303,11 +308,12 @@ def find_waits(may_go_back):
                 futexes[at] = Futex(wait, tids)
     selected.switch()
     if may_go_back:
+        until = time.monotonic() + MOST_SECONDS
         for at, futex in futexes.items():
-            if futex.search:
+            if futex.search and time.monotonic() < until:
                 with at_this_place() as is_possible:
                     if is_possible:
-                        search(futex)
+                        search(futex, until)
     return [futexes[at].wait(wait) if at in futexes else wait for at, wait in enumerate(waits)]
 
 
