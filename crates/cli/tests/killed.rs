@@ -115,19 +115,24 @@ fn a_recorder_killed_with_its_guardian_leaves_what_replays() {
     let program = compile_fault(&place, "printers", &[]);
     for policy in ["serial", "sync", "serial", "sync"] {
         let (earlier, printed) = kill_all_of(&place, policy, &program, Duration::from_secs(1));
-        let ran = place.run_within(&["replay", "./made"], LIMIT);
-        assert_eq!(ran.signal, Some(9), "{policy}: {}", ran.stderr);
-        assert!(
-            ran.stderr.contains("warning: ") && !ran.stderr.contains("error"),
-            "{policy}: {}",
-            ran.stderr
-        );
-        let replayed = ran.stdout.len();
-        assert!(
-            printed.starts_with(&ran.stdout) && replayed >= earlier,
-            "{policy}: replayed {replayed} bytes of {}, {earlier} of them early",
-            printed.len()
-        );
+        let _ = fs::remove_file(place.work("packed"));
+        assert_eq!(place.run_within(&["pack", "./made", "-o", "packed"], LIMIT).status, Some(0));
+        for recording in ["./made", "./packed"] {
+            let what = format!("{policy} {recording}");
+            let ran = place.run_within(&["replay", recording], LIMIT);
+            assert_eq!(ran.signal, Some(9), "{what}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains("warning: ") && !ran.stderr.contains("error"),
+                "{what}: {}",
+                ran.stderr
+            );
+            let replayed = ran.stdout.len();
+            assert!(
+                printed.starts_with(&ran.stdout) && replayed >= earlier,
+                "{what}: replayed {replayed} bytes of {}, {earlier} of them early",
+                printed.len()
+            );
+        }
     }
 }
 

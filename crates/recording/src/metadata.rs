@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::cut::CutEnd;
 use crate::frame::MAX_CHUNK_BYTES;
 
 /// The largest metadata text that is written or read: one frame. The arguments of a program easily
@@ -267,6 +268,9 @@ pub struct Metadata {
     pub settings: BTreeMap<String, String>,
     /// How the recording ended. Absent while it is made, and if the recorder was killed.
     pub outcome: Option<Outcome>,
+    /// What was known of the end of a recording that was cut off, when it was packed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutEnd>,
 }
 
 const PREFIX: &str = "{\n  \"checksum\": \"";

@@ -122,7 +122,7 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     fn pack(&mut self, recording: &Recording) -> Result<()> {
-        let metadata = metadata_text(recording.metadata(), recording.path())?;
+        let metadata = metadata_text(&recording.metadata_of_copy(), recording.path())?;
         self.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
         for summary in recording.streams() {
             let header =
@@ -238,7 +238,7 @@ fn unpack_into(
 ) -> Result<()> {
     let files = directory.join(FILES_NAME);
     make_directory(&files)?;
-    let metadata = metadata_text(recording.metadata(), recording.path())?;
+    let metadata = metadata_text(&recording.metadata_of_copy(), recording.path())?;
     write_metadata(directory, &metadata)?;
     let path = directory.join(EVENTS_NAME);
     let mut frames = FrameWriter::new(

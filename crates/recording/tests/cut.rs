@@ -53,14 +53,29 @@ fn what_is_before_the_last_note_but_one_is_older_than_all_that_is_missing() {
     let recording = open(&directory);
     let end = recording.cut_end().unwrap();
     let own = recording.stream(OWN).unwrap();
-    assert_eq!(end.complete_before, own.chunk(2).unwrap().file_offset);
-    assert_eq!(end.reached[&StreamId(7)], reached(3));
-    assert_eq!(end.reached[&StreamId(8)], reached(100));
+    assert_eq!(end.events(StreamId(0)), 3, "before the third note");
+    assert_eq!(end.reached(StreamId(7)), reached(3));
+    assert_eq!(end.reached(StreamId(8)), reached(100));
     let events = fs::read(directory.join("events")).unwrap();
     let last = own.chunk(3).unwrap().file_offset as usize;
     fs::write(directory.join("events"), &events[..last]).unwrap();
     let end = open(&directory).cut_end().unwrap();
-    assert_eq!(end.reached[&StreamId(7)], reached(2));
+    assert_eq!((end.events(StreamId(0)), end.reached(StreamId(7))), (2, reached(2)));
+}
+
+#[test]
+fn packing_keeps_what_is_known_of_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let [directory, packed, unpacked] = ["r", "packed", "unpacked"].map(|n| folder.path().join(n));
+    write(&directory, 4);
+    let recording = open(&directory);
+    pack(&recording, &packed, &mut |_| {}).unwrap();
+    unpack(&open(&packed), &unpacked, None, &mut |_| {}).unwrap();
+    for copy in [packed, unpacked] {
+        let copy = open(&copy);
+        assert!(copy.is_cut_off() && copy.warnings().is_empty());
+        assert_eq!(copy.cut_end(), recording.cut_end());
+    }
 }
 
 #[test]

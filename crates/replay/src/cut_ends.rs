@@ -7,8 +7,8 @@
 //! is missing. Under the sync policy the recorder also notes how many sections and operations,
 //! which leave no events, each thread had ended.
 
+use retake_model::Event;
 use retake_model::event::TurnKind;
-use retake_model::{Event, Reached};
 use retake_recording::{CutEnd, EventReader, Recording, StreamId};
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -34,39 +34,34 @@ impl CutEnds {
         turn: u64,
     ) -> (i64, i64) {
         let Some(end) = self.known.get_or_init(|| recording.cut_end()) else { return (0, 0) };
-        let reached = end.reached.get(&stream).copied().unwrap_or_default();
-        let Reached { sections, operations, .. } = reached;
-        let sections = if reached.turn == turn { sections } else { 0 };
+        let reached = end.reached(stream);
+        let sections = if reached.turn == turn { reached.sections } else { 0 };
         let mut whole_before = self.whole_before.lock().unwrap_or_else(PoisonError::into_inner);
-        let find = || last_turn(recording, domain, end.complete_before);
+        let find = || last_turn(recording, domain, end);
         let is_whole = turn < *whole_before.entry(domain).or_insert_with(find);
-        (operations as i64, (sections << 1) as i64 | i64::from(is_whole))
+        (reached.operations as i64, (sections << 1) as i64 | i64::from(is_whole))
     }
 }
 
-/// Returns the domain's last turn in the chunks before a file offset.
-fn last_turn(recording: &Recording, domain: Domain, offset: u64) -> u64 {
+/// Returns the domain's last turn among the events that are older than everything that is missing.
+fn last_turn(recording: &Recording, domain: Domain, end: &CutEnd) -> u64 {
     let streams = recording
         .streams()
         .filter(|stream| domain.is_none_or(|pid| stream.info.pid == pid))
         .map(|stream| stream.info.id);
-    let found = streams.filter_map(|stream| last_of_stream(recording, stream, domain, offset));
+    let found =
+        streams.filter_map(|stream| last_of_stream(recording, stream, domain, end.events(stream)));
     // A process numbers its turns anew after it executes a program.
     found.max().map_or(0, |(_, turn)| turn)
 }
 
-/// The counter of the last stamp before the stream's last turn, and the turn.
+/// The counter of the last stamp before the last turn of a stream's first events, and the turn.
 fn last_of_stream(
     recording: &Recording,
     stream: StreamId,
     domain: Domain,
-    offset: u64,
+    events: u64,
 ) -> Option<(u64, u64)> {
-    let chunks = recording.stream(stream).ok()?;
-    let events: u64 = (0..chunks.chunk_count())
-        .map_while(|index| chunks.chunk(index).ok().filter(|chunk| chunk.file_offset < offset))
-        .map(|chunk| u64::from(chunk.event_count))
-        .sum();
     let mut reader = EventReader::new(recording, stream).ok()?;
     let (mut counter, mut last) = (0_u64, None);
     while reader.next_index() < events {

@@ -146,7 +146,7 @@ impl Standstill {
         }
         self.looked = Some(Instant::now());
         let header = windows.session.header();
-        let is_cut = !windows.recording().warnings().is_empty();
+        let is_cut = windows.recording().is_cut_off();
         // A debugger holds threads for as long as it likes, and lets copies take their places.
         let is_debugged = header.options.load(Relaxed) & shared::OPTION_DEBUG != 0;
         if (is_debugged && !is_cut) || !all_wait(header) {

@@ -68,7 +68,7 @@ impl Windows {
         if !dropped.is_nothing() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }
-        if !recording.warnings().is_empty() {
+        if recording.is_cut_off() {
             session.header().options.fetch_or(shared::OPTION_CUT_OFF, Relaxed);
         }
         let total_bytes =
@@ -187,7 +187,7 @@ impl Windows {
     /// Whether a stream is missing. In an unfinished recording, one stream may tell of another that
     /// began, of which nothing was written yet.
     fn was_cut_off(&self, stream: u32) -> bool {
-        !self.recording.warnings().is_empty()
+        self.recording.is_cut_off()
             && self.recording.streams().all(|known| known.info.id != StreamId(stream))
     }
 
@@ -321,11 +321,11 @@ impl Windows {
         if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE)
             && header.console_printed.load(Acquire) == printed
         {
-            let next = if self.recording.warnings().is_empty() {
-                self.console_behind(lowest)
-            } else {
+            let next = if self.recording.is_cut_off() {
                 header.options.fetch_or(shared::OPTION_QUIET, AcqRel);
                 u64::MAX
+            } else {
+                self.console_behind(lowest)
             };
             let _ = header.console_printed.compare_exchange(printed, next, AcqRel, Acquire);
             header.console_futex.fetch_add(1, AcqRel);
