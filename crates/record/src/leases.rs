@@ -243,3 +243,44 @@ fn has_room(held: usize) -> bool {
     let most = resource::descriptor_limit() / PART_OF_DESCRIPTORS;
     held < MAX_LEASES && (held as u64) < most
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retake_kernel::shared::{HeaderSegment, MODE_RECORD};
+
+    const BYTES: u64 = 100 << 20;
+
+    fn wanted(read_bytes: u64) -> Wanted {
+        Wanted { file: (1, 7), bytes: BYTES, read_bytes }
+    }
+
+    fn entry(header: &Header) -> &LeasedFile {
+        header.leased.iter().find(|entry| is_of(entry, (1, 7))).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_stored_once_enough_of_it_has_been_read() {
+        let segment = HeaderSegment::create(MODE_RECORD, 0).unwrap();
+        let (header, leases) = (segment.get(), Leases::default());
+        let worth = BYTES / PART_READ;
+        assert!(!leases.begin(header, wanted(worth - 1)), "too little has been read");
+        assert_eq!(entry(header).ask_at.load(Relaxed), worth);
+        assert!(leases.begin(header, wanted(worth)));
+        assert!(!leases.begin(header, wanted(BYTES)), "it is being stored");
+        // It could not be stored.
+        leases.end(header, wanted(worth), None);
+        let later = 2 * worth + REFUSED_BYTES;
+        assert!(!leases.begin(header, wanted(later - 1)), "not so soon again");
+        assert!(leases.begin(header, wanted(later)));
+    }
+
+    #[test]
+    fn nothing_is_stored_for_a_recording_that_ends() {
+        let segment = HeaderSegment::create(MODE_RECORD, 0).unwrap();
+        let (header, leases) = (segment.get(), Leases::default());
+        leases.stop();
+        assert!(!leases.begin(header, wanted(BYTES)));
+        assert_eq!(entry(header).ask_at.load(Relaxed), u64::MAX, "the runtime asks no more");
+    }
+}
