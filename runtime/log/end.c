@@ -89,6 +89,17 @@ void turn_ends(struct context *context)
 	turn_complete(context);
 }
 
+/* The last thread ends its process. */
+static void end_last(struct context *context, u32 status) NORETURN;
+static void end_last(struct context *context, u32 status)
+{
+	if (status & 0x7f)
+		end_by_signal(context, status & 0x7f);
+	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
+	for (;;)
+		sys1(NR_exit_group, (status >> 8) & 0xff);
+}
+
 /* The recorded thread ended here without an event: it was killed, or the recording was cut. */
 void end_of_stream(struct context *context)
 {
@@ -110,13 +121,17 @@ void end_of_stream(struct context *context)
 		stream_ended(context);
 	if (left)
 		wait_for_end();
-	if (process->ending)
-		status = process->ending_status;
-	if (status & 0x7f)
-		end_by_signal(context, status & 0x7f);
-	debug_event(DEBUG_EXIT, (status >> 8) & 0xff);
-	for (;;)
-		sys1(NR_exit_group, (status >> 8) & 0xff);
+	end_last(context, process->ending ? process->ending_status : status);
+}
+
+void end_if_ending(struct context *context, u32 left)
+{
+	struct process *process = context->process;
+	if (left || !process->ending)
+		return;
+	turns_end(context);
+	stream_ended(context);
+	end_last(context, process->ending_status);
 }
 
 /* Stops this thread. The process ends with its last thread, because processes that share its memory
