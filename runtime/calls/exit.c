@@ -96,8 +96,7 @@ u32 handle_exit(struct call *call)
 {
 	struct context *context = call->context;
 	struct process *process = context->process;
-	u32 is_ending = answers() && process->ending;
-	u32 is_last = process->thread_count <= 1 && !is_ending;
+	u32 is_last = process->thread_count <= 1 && !process->ending;
 	if (answers())
 		debug_event(
 			is_last ? DEBUG_EXIT : DEBUG_THREAD_EXIT, (u32)call->arguments[0] & 0xff);
@@ -108,8 +107,6 @@ u32 handle_exit(struct call *call)
 	memory_left(context);
 	if (!is_last) {
 		thread_id_clear(context);
-		if (is_ending)
-			end_of_stream(context);
 		end_if_ending(
 			context, __atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL));
 		end_beside_others(context, call->arguments[0]);

@@ -131,7 +131,7 @@ fn what_is_written_very_often_is_found_from_its_end() {
     ];
     let text = gdb(&place, &["--at", "end"], &commands);
     in_order(&text, &["$1 = 399998", "$2 = 399997", "$3 = 399998"]);
-    // Stopping at all of them twice takes a minute.
+    // Stopping at all of them twice takes minutes.
     assert!(since.elapsed() < MOST_FOR_WRITES, "{:?}: {text}", since.elapsed());
 }
 
