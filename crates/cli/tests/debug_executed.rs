@@ -182,3 +182,30 @@ fn another_session_knows_it_too() {
     place.run_well(&["rm", "latest"]);
     assert!(!folder.exists());
 }
+
+/// Computes for long without an event, so most checkpoints are somewhere in the computation.
+const EVENTLESS: &str = r#"
+#include <unistd.h>
+unsigned long total;
+__attribute__((noinline)) void never(void) { total++; }
+int main(void)
+{
+	for (unsigned long i = 0; i < 1500000000; i++)
+		total = total * 5 + i;
+	if (total == 7)
+		never();
+	_exit(3);
+}
+"#;
+
+/// Copies find the ends of stretches that end at no event.
+#[test]
+fn stretches_without_events_are_followed_too() {
+    needs!("gdb", "two cores");
+    let place = Place::new("debug-executed-eventless");
+    let program = compile(&place, "eventless", EVENTLESS, &["-O1"]);
+    record(&place, &[&program]);
+    let commands = [WAIT, "break never", "reverse-continue"];
+    let text = gdb(&place, &["--at", "exit", "--no-checkpoints"], &commands);
+    in_order(&text, &["enough True many True", "No more reverse-execution history"]);
+}
