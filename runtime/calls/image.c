@@ -74,6 +74,7 @@ static void note_thread(struct context *context, struct context *one)
 	one->image_stream = slot->stream;
 	one->image_filter = slot->filter;
 	one->log_offset = slot->producer.head - slot->consumer.base;
+	one->slot->producer.stamped = -STAMP_WHOLE; /* the next stamp counts from 0 */
 }
 
 static void note_threads(struct context *context)

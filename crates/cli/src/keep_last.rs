@@ -1,6 +1,8 @@
 //! The value of `--keep-last`: a size or a time.
 
-use retake_record::KeepLast;
+use std::time::Duration;
+
+use retake_record::{KeepLast, When};
 
 use crate::quantity::{self, Quantity};
 
@@ -16,6 +18,20 @@ pub fn parse(text: &str) -> Result<KeepLast, String> {
     }
 }
 
+/// The least time between images.
+const LEAST_PAUSE: Duration = Duration::from_millis(500);
+/// Images are made when the events have grown by this part of a limit in bytes.
+const PART: u64 = 8;
+
+/// When to make images, so that a process that runs for long can be cut at one.
+pub fn images(limit: KeepLast) -> Option<When> {
+    match limit {
+        KeepLast::Bytes(bytes) => Some(When::Grown(bytes / PART)),
+        KeepLast::Time(time) => Some(When::Every((time / 2).max(LEAST_PAUSE))),
+        KeepLast::WhatFits => None,
+    }
+}
+
 /// The limit as a user would type it, for the recording's settings.
 pub fn text(limit: KeepLast) -> String {
     match limit {
@@ -28,7 +44,6 @@ pub fn text(limit: KeepLast) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn sizes_and_times() {

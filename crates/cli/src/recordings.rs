@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use retake_model::Dropped;
-use retake_recording::{Checkpoints, Listing, Location, Recording, Warning, list, resolve};
+use retake_recording::{
+    Checkpoints, LeftOut, Listing, Location, Recording, Warning, list, resolve,
+};
 use retake_supervisor::dropped;
 
 use crate::failure::{Failure, Result};
@@ -105,10 +107,27 @@ pub fn dropped_text(dropped: &Dropped) -> Option<String> {
 }
 
 /// Prints on standard error what was dropped.
-pub fn note_dropped(dropped: &Dropped) {
-    if let Some(text) = dropped_text(dropped) {
+pub fn note_dropped(recording: &Recording) {
+    let texts = [dropped_text(&dropped(recording)), left_out_text(recording)];
+    for text in texts.into_iter().flatten() {
         retake_kernel::tell!("note: left out: {text}");
     }
+}
+
+/// Describes what is left out from before images; `None` if nothing is.
+pub fn left_out_text(recording: &Recording) -> Option<String> {
+    let left_out: Vec<_> =
+        recording.streams().map(|stream| stream.left_out).filter(|one| one.bytes > 0).collect();
+    let sum = |of: fn(&LeftOut) -> u64| left_out.iter().map(of).fold(0, u64::saturating_add);
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "what {} threads did before the images at which replay begins (--keep-last): {} \
+            events, {}",
+            text::count(left_out.len() as u64),
+            text::count(sum(|one| one.events)),
+            text::bytes(sum(|one| one.bytes))
+        )
+    })
 }
 
 /// Prints on standard error what is damaged or missing.

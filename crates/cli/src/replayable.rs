@@ -1,6 +1,6 @@
 //! Checks that this build can replay a recording on this machine.
 
-use retake_recording::Metadata;
+use retake_recording::{Metadata, Recording};
 use retake_replay::ReplayError;
 use retake_supervisor::runtime_image;
 
@@ -11,6 +11,16 @@ use crate::machine;
 pub fn check_replayable(metadata: &Metadata) -> Result<()> {
     check_build(metadata)?;
     check_machine(metadata)
+}
+
+/// Refuses a recording that begins at an image, for `what`, which needs all of it.
+pub fn check_whole(recording: &Recording, what: &str) -> Result<()> {
+    if !recording.begins_late() {
+        return Ok(());
+    }
+    let error =
+        format!("{what} needs the recording from its beginning on: --keep-last left that out");
+    Err(Failure::new(error).attempt("retake dump, which shows the events that are kept"))
 }
 
 /// Refuses a recording of another runtime, contract or system-call table.

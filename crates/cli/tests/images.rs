@@ -110,7 +110,7 @@ fn images_that_there_are_not_are_told() {
     let place = Place::new("images-none");
     place.run(&["record", "-o", "made", "--", "true"]);
     place.run_badly(&["replay", "--from", "last", "made"], 125, &["no image", "--image-every"]);
-    place.run_badly(&["replay", "--from", "first", "made"], 125, &["expected a number"]);
+    place.run_badly(&["replay", "--from", "soon", "made"], 125, &["expected a number"]);
     place.run_badly(&["record", "--image-every", "1ms", "--", "true"], 125, &["the least is 10ms"]);
     for (option, value, why) in [
         ("--policy", "sync", "in parallel"),

@@ -40,9 +40,10 @@ impl DebugSession {
     /// # Errors
     /// See [`DebugError`](crate::DebugError).
     pub fn start(recording: &Recording, target: Target, folder: &Path) -> Result<Self> {
-        let replay = Replay::start(History::of(recording, target)?, folder)?;
+        let mut replay = Replay::start(History::of(recording, target)?, folder)?;
         let location = Location::from_environment().ok();
         let kept = Kept::new(Checkpoints::of(recording, location.as_ref()));
+        kept.begin_late(&mut replay)?;
         Ok(Self {
             changes: Changes::default(),
             gone_over: GoneOver::default(),
@@ -50,10 +51,12 @@ impl DebugSession {
         })
     }
 
-    /// Sets how the session uses kept checkpoints from here on. By default it does not.
+    /// Sets how the session uses kept checkpoints from here on. By default it does not, and neither
+    /// does one that begins at an image.
     #[must_use]
     pub fn with_kept(mut self, keeping: Keeping) -> Self {
-        self.travel.kept.keeping = keeping;
+        let begins_late = self.replay().history.target.begins_late;
+        self.travel.kept.keeping = if begins_late { Keeping::NONE } else { keeping };
         self
     }
 
@@ -300,6 +303,7 @@ impl DebugSession {
         let Some(history) = before else { return Ok(()) };
         self.travel.clear();
         self.replay_mut().restart(history)?;
+        self.travel.kept.begin_late(&mut self.travel.timeline.replay)?;
         self.forget();
         self.travel.go_to_end(give_up)?;
         Ok(self.replay_mut().console.collect()?)

@@ -6,9 +6,9 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    EVENT_STAMPED, STAMP_SHIFT, TIME_COMPLETE, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN,
-    TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout, reached_body,
-    sections_body, time_body,
+    EVENT_STAMPED, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP,
+    TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout,
+    reached_body, sections_body, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -254,11 +254,20 @@ impl<'log> EventRef<'log> {
         self.flags
     }
 
-    /// Returns the ticks of the time-stamp counter since the previous stamp in the stream, if the
-    /// event has a stamp. The first stamp of a stream counts from 0.
-    pub fn stamp(&self) -> Option<u64> {
+    /// Whether the event has a stamp.
+    pub fn has_stamp(&self) -> bool {
+        self.body_end < self.bytes.len()
+    }
+
+    /// Returns the time-stamp counter at the event, in ticks, if it has a stamp. `before` is the
+    /// counter at the previous stamp in the stream; 0 if there is none.
+    pub fn counter(&self, before: u64) -> Option<u64> {
         let stamp = self.bytes.get(self.body_end..).filter(|bytes| !bytes.is_empty())?;
-        Some(read_u64(stamp, 0) << STAMP_SHIFT)
+        let units = read_u64(stamp, 0);
+        Some(match units & (STAMP_WHOLE | STAMP_WHOLE << 1) {
+            STAMP_WHOLE => (units ^ STAMP_WHOLE) << STAMP_SHIFT,
+            _ => before.wrapping_add(units << STAMP_SHIFT),
+        })
     }
 
     /// Returns the system-call number or the signal number.

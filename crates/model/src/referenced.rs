@@ -19,7 +19,7 @@ pub fn with_referenced(event: &[u8], most: usize, read: Read<'_>) -> Option<Vec<
     if !call.items().any(|item| item.reference().is_some()) {
         return None;
     }
-    let end = size - if parsed.stamp().is_some() { STAMP_BYTES } else { 0 };
+    let end = size - if parsed.has_stamp() { STAMP_BYTES } else { 0 };
     let mut bytes = event[..end.checked_sub(all)?].to_vec();
     let mut left = MOST_READ_BYTES;
     for item in call.items() {

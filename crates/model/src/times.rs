@@ -149,8 +149,8 @@ impl<'scale> StreamTimes<'scale> {
 
     /// Returns the time of the next event in the stream. For a call, this is its return.
     pub fn pass(&mut self, event: &EventRef<'_>) -> EventTime {
-        let told = if let Some(ticks) = event.stamp() {
-            self.counter = self.counter.wrapping_add(ticks);
+        let told = if let Some(counter) = event.counter(self.counter) {
+            self.counter = counter;
             Some(self.scale.of_counter(self.counter))
         } else if event.kind() == EventKind::Tsc && self.scale.has_stamps() {
             matches!(event.number(), TSC_RDTSC | TSC_RDTSCP)
@@ -173,7 +173,7 @@ impl<'scale> StreamTimes<'scale> {
 mod tests {
     use super::*;
     use crate::parse_event;
-    use retake_contract::events::{EVENT_STAMPED, STAMP_SHIFT};
+    use retake_contract::events::{EVENT_STAMPED, STAMP_SHIFT, STAMP_WHOLE};
 
     /// Two ticks per nanosecond; the time of day is set forward by a second in the middle.
     fn scale() -> TimeScale {
@@ -223,6 +223,11 @@ mod tests {
             (event(EventKind::Turn, Some(1000), 0), Some((1000 * unit - 1_000_000) / 2)),
             (event(EventKind::Turn, None, 0), None),
             (event(EventKind::Turn, Some(10), 0), Some((1010 * unit - 1_000_000) / 2)),
+            // The first one after an image counts from 0.
+            (
+                event(EventKind::Turn, Some(STAMP_WHOLE | 1020), 0),
+                Some((1020 * unit - 1_000_000) / 2),
+            ),
             // The counter itself. A value far beyond the recording is not believed.
             (event(EventKind::Tsc, None, 1_100_000), Some(50_000)),
             (event(EventKind::Tsc, None, u64::MAX), None),

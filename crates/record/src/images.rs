@@ -5,6 +5,7 @@
 //! makes a new request when no copy is left to write, so a slow disk gets fewer images.
 
 use crate::copies::{Copy, Outbox};
+use crate::keep::Beginning;
 use crate::shared_state::Recorder;
 use retake_kernel::maps::Mapping;
 use retake_kernel::shared::{ImagePart, load_content};
@@ -27,9 +28,18 @@ const ADOPTED_LOOKS: u32 = 1000;
 /// The beginning of the name that System V shared memory has in the list of mappings.
 const SEGMENT_NAME: &str = "/SYSV";
 
-/// How often images are made, and where they are written.
+/// When the next images are due.
+#[derive(Debug, Clone, Copy)]
+pub enum When {
+    /// This long after the last ones.
+    Every(Duration),
+    /// When the events have grown by this many bytes.
+    Grown(u64),
+}
+
+/// When images are made, and where they are written.
 pub(crate) struct Plan {
-    pub every: Duration,
+    pub when: When,
     pub places: Checkpoints,
     /// When recording began, on the monotonic clock.
     pub began_ns: u64,
@@ -42,7 +52,9 @@ impl Images {
     pub fn start(recorder: &Arc<Recorder>, plan: Plan, outbox: Outbox) -> Self {
         recorder.header().images_wanted.store(1, Relaxed);
         let recorder = Arc::clone(recorder);
-        let writer = Writer { recorder, plan, session: (clock::unix_ms(), std::process::id()) };
+        let asked = Asked { since: Instant::now(), grown: 0, kept_bytes: 0 };
+        let session = (clock::unix_ms(), std::process::id());
+        let mut writer = Writer { recorder, plan, session, asked };
         Self(Worker::start(|| {}, move |stop| writer.run(stop, &outbox)))
     }
 
@@ -56,22 +68,47 @@ struct Writer {
     recorder: Arc<Recorder>,
     plan: Plan,
     session: (u64, u32),
+    asked: Asked,
+}
+
+/// What has been since the last request.
+struct Asked {
+    since: Instant,
+    /// The bytes by which the events have grown.
+    grown: u64,
+    /// Their size when it was last seen. A rewrite makes it smaller.
+    kept_bytes: u64,
 }
 
 impl Writer {
-    fn run(&self, stop: &Stop, outbox: &Outbox) {
-        let mut asked = Instant::now();
+    fn run(&mut self, stop: &Stop, outbox: &Outbox) {
+        let look = match self.plan.when {
+            When::Every(every) => LOOK.min(every),
+            When::Grown(_) => LOOK,
+        };
         loop {
-            match outbox.take_within(LOOK.min(self.plan.every)) {
+            match outbox.take_within(look) {
                 Ok(copy) => self.take(&copy),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) if stop.is_told() => return,
                 Err(RecvTimeoutError::Timeout) => {
-                    if asked.elapsed() >= self.plan.every {
-                        asked = Instant::now();
+                    if self.is_due() {
+                        (self.asked.since, self.asked.grown) = (Instant::now(), 0);
                         self.recorder.header().images_wanted.fetch_add(1, AcqRel);
                     }
                 }
+            }
+        }
+    }
+
+    fn is_due(&mut self) -> bool {
+        match self.plan.when {
+            When::Every(every) => self.asked.since.elapsed() >= every,
+            When::Grown(most) => {
+                let bytes = self.recorder.log.kept_bytes();
+                self.asked.grown += bytes.saturating_sub(self.asked.kept_bytes);
+                self.asked.kept_bytes = bytes;
+                self.asked.grown >= most
             }
         }
     }
@@ -92,14 +129,19 @@ impl Writer {
         let content = |mapping: &Mapping| content_of(&self.recorder, copy.pid, mapping);
         let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content)?;
         let mut writer = self.plan.places.create()?;
-        summary::write(&mut writer, &self.summary(copy, here))?;
+        let made_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
+        let streams = here.streams.clone();
+        summary::write(&mut writer, &self.summary(copy, here, made_ns))?;
         image.write(&mut writer)?;
-        self.plan.places.finish(writer)?;
+        let kept = self.plan.places.finish(writer)?;
+        if let Some(keeper) = &self.recorder.keeper {
+            let program = copy.program;
+            keeper.has_image(Beginning { program, made_ns, kept, streams });
+        }
         Ok(())
     }
 
-    fn summary(&self, copy: &Copy, here: Whereabouts) -> Summary {
-        let after_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
+    fn summary(&self, copy: &Copy, here: Whereabouts, made_ns: u64) -> Summary {
         Summary {
             is_automatic: false,
             made_unix_ms: clock::unix_ms(),
@@ -113,7 +155,7 @@ impl Writer {
             counts: here.counts,
             arrival: None,
             fate: Fate::Open,
-            after_ms: after_ns / 1_000_000,
+            after_ms: made_ns / 1_000_000,
             console: Some(here.console),
         }
     }

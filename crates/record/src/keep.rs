@@ -5,16 +5,24 @@
 //! bytes, the drain waits for a rewrite when the file would exceed the limit and something can be
 //! dropped.
 
+mod beginnings;
 mod plan;
 
-use crate::stream_scan::{Place, StreamScan};
+use crate::stream_scan::StreamScan;
 use crate::thread_account::{Accounts, supervisor_info};
+pub(crate) use beginnings::Beginning;
+use beginnings::Beginnings;
 use plan::{End, Kept, Need, Plan, plan};
 use retake_kernel::clock;
 use retake_model::event::ThreadAccount;
 use retake_model::{ContentId, Dropped, StreamId, TimePoint};
-use retake_recording::{ChunkEvents, Keep, RecordingWriter, Replaced, StreamInfo, StreamKind};
+use retake_recording::{
+    Checkpoints, ChunkEvents, Keep, KeptCheckpoint, Place, RecordingWriter, Replaced, StreamInfo,
+    StreamKind,
+};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -49,6 +57,9 @@ pub(crate) struct Keeper {
     /// When recording began.
     base_ns: u64,
     writer: Arc<RecordingWriter>,
+    images: Checkpoints,
+    /// The bytes that the images take.
+    image_bytes: AtomicU64,
     state: Mutex<State>,
     /// Signalled when a thread ended, when a rewrite ended, and when the keeper is to stop.
     changed: Condvar,
@@ -58,12 +69,13 @@ pub(crate) struct Keeper {
 struct State {
     streams: BTreeMap<u32, Kept>,
     dropped: Dropped,
+    /// Images at which replay can begin.
+    beginnings: Beginnings,
     /// Files that dropped streams had mapped.
     dropped_contents: BTreeSet<ContentId>,
-    /// Whether a thread has ended since the last pass.
-    has_ended: bool,
-    /// Whether the last pass found too little to drop. A new end of a thread makes the thread try
-    /// again.
+    /// Whether a thread has ended, or an image was made, since the last pass.
+    has_news: bool,
+    /// Whether the last pass found too little to drop. News make the thread try again.
     is_exhausted: bool,
     is_stopping: bool,
     was_told: bool,
@@ -101,11 +113,20 @@ impl Keeping {
 }
 
 impl Keeper {
-    pub fn new(limit: KeepLast, writer: Arc<RecordingWriter>) -> Self {
+    /// `base_ns`: when recording began, on the monotonic clock. The folder is that of the
+    /// recording's images.
+    pub fn new(
+        limit: KeepLast,
+        base_ns: u64,
+        writer: Arc<RecordingWriter>,
+        images: Checkpoints,
+    ) -> Self {
         Self {
             limit,
-            base_ns: clock::monotonic_ns(),
+            base_ns,
             writer,
+            images,
+            image_bytes: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -119,10 +140,33 @@ impl Keeper {
     pub fn declared(&self, info: &StreamInfo) {
         let kept = Kept {
             parent: info.parent.map(|parent| parent.0),
+            pid: info.pid,
             is_thread: info.kind == StreamKind::Thread,
             ..Kept::default()
         };
         self.lock().streams.insert(info.id.0, kept);
+    }
+
+    /// Notes an image at which replay can begin.
+    pub fn has_image(&self, image: Beginning) {
+        let mut state = self.lock();
+        state.beginnings.add(image);
+        state.has_news = true;
+        if let KeepLast::Bytes(limit) = self.limit {
+            let needless = state.beginnings.take_beyond(limit / 2);
+            self.remove_images(&state, &needless);
+        } else {
+            self.image_bytes.store(state.beginnings.bytes(), Relaxed);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn remove_images(&self, state: &State, images: &[KeptCheckpoint]) {
+        // An image that stays costs room, but nothing goes wrong.
+        let failures = images.iter().filter_map(|image| self.images.remove(image).err());
+        failures.for_each(|error| retake_kernel::tell!("retake: {error}"));
+        self.image_bytes.store(state.beginnings.bytes(), Relaxed);
     }
 
     /// Notes that a thread has ended and that its whole stream is on disk.
@@ -134,7 +178,7 @@ impl Keeper {
         if let Some(kept) = state.streams.get_mut(&stream.0) {
             kept.end = Some(end);
         }
-        state.has_ended = true;
+        state.has_news = true;
         drop(state);
         if !matches!(self.limit, KeepLast::Time(_)) {
             self.changed.notify_all();
@@ -144,7 +188,10 @@ impl Keeper {
     /// Returns the most bytes of events to keep, if there is such a limit.
     fn limit_bytes(&self) -> Option<u64> {
         match self.limit {
-            KeepLast::Bytes(limit) => Some(limit),
+            // The images count, but some room is for events in any case.
+            KeepLast::Bytes(limit) => {
+                Some(limit.saturating_sub(self.image_bytes.load(Relaxed)).max(limit / 4))
+            }
             KeepLast::Time(_) => None,
             // A rewrite needs room for the new file next to the old one, and each file reserves
             // half as much again.
@@ -196,7 +243,7 @@ impl Keeper {
         let mut not_before = Instant::now();
         let mut state = self.lock();
         while !state.is_stopping {
-            let is_due = Instant::now() >= not_before && (state.has_ended || !state.is_exhausted);
+            let is_due = Instant::now() >= not_before && (state.has_news || !state.is_exhausted);
             let Some(demand) = self.demand().filter(|_| is_due) else {
                 state = self
                     .changed
@@ -205,7 +252,7 @@ impl Keeper {
                     .0;
                 continue;
             };
-            state.has_ended = false;
+            state.has_news = false;
             drop(state);
             let started = Instant::now();
             let result = self.pass(accounts, demand);
@@ -256,9 +303,15 @@ impl Keeper {
     fn pass(&self, accounts: &Accounts, demand: Demand) -> retake_recording::Result<bool> {
         let plan = {
             let state = self.lock();
-            plan(&state.streams, &state.dropped, demand.need)
+            let mut plan = plan(&state.streams, &state.dropped, demand.need);
+            let stored_before = |from: &BTreeMap<u32, Place>| self.writer.stored_before(from);
+            state.beginnings.leave_out(&mut plan, &state.streams, demand.need, &stored_before);
+            plan
         };
         if plan.saved_bytes < demand.least_bytes {
+            if matches!(demand.need, Need::EndedBy(_)) {
+                self.drop_images(&plan);
+            }
             return Ok(false);
         }
         let (rewrite, held) = accounts.begin_rewrite(&self.writer)?;
@@ -270,8 +323,11 @@ impl Keeper {
         };
         let keep = |stream: StreamId| match plan.cut.get(&stream.0) {
             _ if plan.gone.contains(&stream.0) => Keep::Nothing,
-            Some(&Place { bytes, events }) => Keep::Until { bytes, events },
-            None => Keep::All,
+            Some(&place) => Keep::Until(place),
+            None => plan.from.get(&stream.0).map_or(Keep::All, |&place| Keep::From {
+                place,
+                program: plan.begin.get(&stream.0).map_or(0, |begin| begin.program),
+            }),
         };
         if let Err(error) =
             rewrite.run(&keep, &Replaced { info: &supervisor_info(), chunks: &chunks })
@@ -280,7 +336,15 @@ impl Keeper {
             return Err(error);
         }
         self.lock().apply(&plan, dropped, &self.writer);
+        self.drop_images(&plan);
         Ok(true)
+    }
+
+    /// Removes the images that are not needed if a plan is carried out.
+    fn drop_images(&self, plan: &Plan) {
+        let mut state = self.lock();
+        let needless = state.beginnings.take_needless(plan);
+        self.remove_images(&state, &needless);
     }
 
     /// After everything has ended: drops what still exceeds the limit, and removes files that no

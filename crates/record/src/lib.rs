@@ -46,6 +46,7 @@ mod unborn;
 
 pub use counters::Counters;
 pub use event_log::{EventLog, Moment, Stage};
+pub use images::When;
 pub use keep::KeepLast;
 pub use space::OnFull;
 
@@ -100,8 +101,8 @@ pub struct Request {
     pub chaos: Option<u64>,
     /// After this time the program and all that it started are ended.
     pub timeout: Option<Duration>,
-    /// How often to make images of its processes, from which replay can start.
-    pub image_every: Option<Duration>,
+    /// When to make images of its processes, from which replay can start.
+    pub images: Option<When>,
     /// How much of the recording to keep, if not all.
     pub keep_last: Option<KeepLast>,
     /// What to do when the disk is full.
@@ -173,16 +174,14 @@ pub fn record(
     store: Store,
 ) -> Result<Ended, RecordError> {
     let writer = Arc::new(writer);
-    let keeper = request.keep_last.map(|limit| Arc::new(Keeper::new(limit, Arc::clone(&writer))));
+    let places = Checkpoints::of_writer(&writer)?;
+    let keeper = request.keep_last.map(|limit| {
+        let (writer, places) = (Arc::clone(&writer), places.clone());
+        Arc::new(Keeper::new(limit, request.began_ns, writer, places))
+    });
     let directory = writer.directory().to_path_buf();
-    let images = match request.image_every {
-        None => None,
-        Some(every) => Some(images::Plan {
-            every,
-            places: Checkpoints::of_writer(&writer)?,
-            began_ns: request.began_ns,
-        }),
-    };
+    let began_ns = request.began_ns;
+    let images = request.images.map(|when| images::Plan { when, places, began_ns });
     run(request, shared::MODE_RECORD, writer, keeper, images, store, Some(&directory))
 }
 

@@ -9,7 +9,7 @@ use retake_contract::events::event as layout;
 use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
 use retake_model::table::number;
 use retake_model::{ContentId, Event, EventKind, Ranges, contents_of, parse_event};
-use retake_recording::{ChunkEvents, StreamId};
+use retake_recording::{ChunkEvents, Place, StreamId};
 use std::collections::BTreeSet;
 
 /// The examined part of an event's header.
@@ -21,15 +21,8 @@ const CLONING_CALLS: [u16; 4] = [number::CLONE, number::FORK, number::VFORK, num
 /// An event that must be read whole is smaller than this.
 const LARGEST_EVENT_BYTES: usize = 16 << 20;
 
-/// A place in a stream between two events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
-    pub bytes: u64,
-    pub events: u64,
-}
-
 /// What ties a stream to others.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Findings {
     /// The place before the exec event of the first program that it executed.
     pub exec: Option<Place>,

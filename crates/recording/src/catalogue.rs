@@ -38,12 +38,22 @@ impl Pieces {
     }
 }
 
+/// What `--keep-last` left out of a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Bytes.
+    pub bytes: u64,
+    /// Events that start in them.
+    pub events: u64,
+}
+
 /// A stream in the catalogue.
 #[derive(Debug)]
 pub(crate) struct CataloguedStream {
     pub info: StreamInfo,
     pub pieces: Pieces,
     pub event_count: u64,
+    pub left_out: LeftOut,
 }
 
 /// A file carried inside a packed recording.
@@ -95,7 +105,12 @@ impl Catalogue {
             Ok(info) => {
                 self.streams.insert(
                     id,
-                    CataloguedStream { info, pieces: Pieces::default(), event_count: 0 },
+                    CataloguedStream {
+                        info,
+                        pieces: Pieces::default(),
+                        event_count: 0,
+                        left_out: LeftOut::default(),
+                    },
                 );
             }
         }
@@ -111,6 +126,7 @@ impl Catalogue {
                 info: StreamInfo::lost(id),
                 pieces: Pieces::default(),
                 event_count: 0,
+                left_out: LeftOut::default(),
             }
         });
         let (kept_chunks, was_cut) = (stream.pieces.frames.len(), stream.pieces.cut);
@@ -122,6 +138,10 @@ impl Catalogue {
             });
         } else if !was_cut {
             stream.event_count += u64::from(header.event_count);
+            if header.is_left_out() {
+                stream.left_out.bytes += u64::from(header.uncompressed_bytes);
+                stream.left_out.events += u64::from(header.event_count);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::checkpoint_file::{CheckpointReader, CheckpointWriter, Owner};
 use crate::error::{Error, Result};
 use crate::library::entries_of;
 use crate::location::Location;
+use crate::packed_images;
 use crate::recording::Recording;
 use crate::store::CACHE_NAME;
 use crate::store::temporary::make_private_directories;
@@ -42,12 +43,18 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Returns the folders of a recording. Without a location, only its own folder is used.
+    /// Returns the folders of a recording. Without a location, only its own folder is used. The
+    /// images that a packed recording holds become files there.
     pub fn of(recording: &Recording, location: Option<&Location>) -> Self {
         let own = (!recording.is_packed()).then(|| recording.path().join(CHECKPOINTS_NAME));
         let elsewhere =
             location.map(|location| location.store.join(CACHE_NAME).join(CHECKPOINTS_NAME));
-        Self { owner: Owner::of(recording), own, elsewhere }
+        let this = Self { owner: Owner::of(recording), own, elsewhere };
+        for (folder, prefix) in this.folders() {
+            // An image that cannot be laid out is not there.
+            let _ = packed_images::lay_out(recording, folder, &prefix);
+        }
+        this
     }
 
     /// Returns the folder of a recording that is being made.

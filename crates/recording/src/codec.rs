@@ -150,6 +150,7 @@ pub(crate) fn decode_into(
         StoredAs::Zstd => DECOMPRESSOR
             .with_borrow_mut(|kept| decode_zstd(kept, stored, output))
             .ok_or("its Zstandard data are malformed")?,
+        StoredAs::LeftOut => return Err("its data are left out"),
     };
     if count == output.len() { Ok(()) } else { Err("it holds fewer bytes than it claims") }
 }

@@ -97,6 +97,9 @@ impl Recording {
         for summary in self.streams() {
             let mut reader = self.stream(summary.info.id)?;
             for index in 0..summary.chunk_count {
+                if reader.chunk(index)?.is_left_out {
+                    continue;
+                }
                 note_damage(reader.read_chunk(index, &mut bytes).map(drop), &mut warnings)?;
             }
         }

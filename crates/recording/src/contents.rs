@@ -106,6 +106,11 @@ fn own_blocks(shared: &Shared, path: &Path, id: ContentId, action: BlockAction<'
     if !has(shared, id) {
         return Err(no_content(shared, id));
     }
+    blocks_of(path, id, action)
+}
+
+/// As [`for_each_block`], for a file at this path.
+pub(crate) fn blocks_of(path: &Path, id: ContentId, action: BlockAction<'_>) -> Result<u64> {
     let mut file: File = open_regular(path)?;
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; BLOCK_BYTES];

@@ -116,6 +116,16 @@ pub enum Error {
         reason: String,
     },
 
+    /// The bytes of a chunk are left out, because `--keep-last` dropped them.
+    #[error("{}: {place} is not kept (record --keep-last); replay can begin at an image, see \
+        retake checkpoint --list", path.display())]
+    LeftOut {
+        /// The file.
+        path: PathBuf,
+        /// Which chunk.
+        place: FramePlace,
+    },
+
     /// A kept checkpoint is damaged, or belongs to something else.
     #[error("the checkpoint {} cannot be used: {reason}", path.display())]
     BadCheckpoint {

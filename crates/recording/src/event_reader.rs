@@ -99,30 +99,26 @@ impl EventReader {
         self.next_index
     }
 
-    /// Returns the next event; `None` at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream. Passes over events that are left
+    /// out.
     ///
     /// # Errors
     /// If the chunk is damaged, or if the event's size is impossible. Then no later event can be
     /// found.
     #[allow(clippy::should_implement_trait, reason = "the event borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Numbered<'_>>> {
+        loop {
+            match self.load() {
+                Ok(true) => break,
+                Ok(false) => return Ok(None),
+                Err(Error::LeftOut { .. }) => match self.reader.pass_left_out()? {
+                    Some(index) => self.next_index = index,
+                    None => return Ok(None),
+                },
+                Err(error) => return Err(error),
+            }
+        }
         let index = self.next_index;
-        self.bytes.clear();
-        self.read_up_to(HEADER_BYTES)?;
-        if self.bytes.len() < HEADER_BYTES {
-            self.is_cut = !self.bytes.is_empty();
-            return Ok(None);
-        }
-        let size = event_size(&self.bytes).map_err(|error| Error::Malformed {
-            stream: self.stream,
-            index,
-            error,
-        })?;
-        self.read_up_to(size - HEADER_BYTES)?;
-        if self.bytes.len() < size {
-            self.is_cut = true;
-            return Ok(None);
-        }
         self.next_index += 1;
         if let Some((contents, most)) = &mut self.contents {
             let mut read = |reference: &Reference, count: u64| {
@@ -135,6 +131,24 @@ impl EventReader {
         let event = parse_event(&self.bytes).map(|(event, _)| event);
         let kind = EventKind::from_number(self.bytes[layout::KIND]);
         Ok(Some(Numbered { index, kind, event }))
+    }
+
+    /// Reads the bytes of the next event. Returns false at the end of the stream.
+    fn load(&mut self) -> Result<bool> {
+        self.bytes.clear();
+        self.read_up_to(HEADER_BYTES)?;
+        if self.bytes.len() < HEADER_BYTES {
+            self.is_cut = !self.bytes.is_empty();
+            return Ok(false);
+        }
+        let size = event_size(&self.bytes).map_err(|error| Error::Malformed {
+            stream: self.stream,
+            index: self.next_index,
+            error,
+        })?;
+        self.read_up_to(size - HEADER_BYTES)?;
+        self.is_cut = self.bytes.len() < size;
+        Ok(!self.is_cut)
     }
 
     fn read_up_to(&mut self, count: usize) -> Result<()> {

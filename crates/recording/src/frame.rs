@@ -48,6 +48,8 @@ pub(crate) enum StoredAs {
     Raw,
     Lz4,
     Zstd,
+    /// Not at all: a chunk that is left out. Its size and its events still count.
+    LeftOut,
 }
 
 /// A decoded header.
@@ -204,14 +206,42 @@ impl FrameHeader {
         Ok(header)
     }
 
+    /// Whether the chunk's bytes are left out.
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.stored_as == StoredAs::LeftOut
+    }
+
+    /// Adds the next chunk to one that is left out. Returns false if their sizes do not fit into
+    /// one header.
+    pub(crate) fn leave_out_too(&mut self, next: &Self) -> bool {
+        let bytes = self.uncompressed_bytes.checked_add(next.uncompressed_bytes);
+        let count = self.event_count.checked_add(next.event_count);
+        let next_first = next.first_event.map(|first| self.uncompressed_bytes.checked_add(first));
+        let (Some(bytes), Some(count), None | Some(Some(_))) = (bytes, count, next_first) else {
+            return false;
+        };
+        self.first_event = self.first_event.or(next_first.flatten());
+        (self.uncompressed_bytes, self.event_count) = (bytes, count);
+        true
+    }
+
+    /// Returns the header of this chunk if its bytes are left out.
+    pub(crate) fn left_out(&self) -> Self {
+        let mut header = *self;
+        (header.stored_as, header.stored_bytes) = (StoredAs::LeftOut, 0);
+        header.stored_hash = payload_hash(&[]);
+        header
+    }
+
     fn check(&self) -> Result<(), &'static str> {
-        if self.uncompressed_bytes as usize > MAX_CHUNK_BYTES {
+        if self.uncompressed_bytes as usize > MAX_CHUNK_BYTES && !self.is_left_out() {
             return Err("it claims more bytes than a frame may carry");
         }
         let sizes_agree = match self.stored_as {
             StoredAs::Raw => self.stored_bytes == self.uncompressed_bytes,
             // Bytes that do not get smaller are stored uncompressed.
             StoredAs::Lz4 | StoredAs::Zstd => self.stored_bytes < self.uncompressed_bytes,
+            StoredAs::LeftOut => self.stored_bytes == 0,
         };
         if !sizes_agree {
             return Err("its stored and uncompressed sizes contradict each other");
@@ -225,6 +255,9 @@ impl FrameHeader {
         }
         if self.stored_as != StoredAs::Raw && !may_be_compressed {
             return Err("a frame of its kind is never compressed");
+        }
+        if self.is_left_out() && self.kind != FrameKind::Chunk {
+            return Err("a frame of its kind is never left out");
         }
         Ok(())
     }
@@ -302,6 +335,7 @@ pub(crate) fn stored_as_number(stored_as: StoredAs) -> u8 {
         StoredAs::Raw => 0,
         StoredAs::Lz4 => 1,
         StoredAs::Zstd => 2,
+        StoredAs::LeftOut => 3,
     }
 }
 
@@ -310,6 +344,7 @@ pub(crate) fn stored_as_of_number(number: u8) -> Option<StoredAs> {
         0 => StoredAs::Raw,
         1 => StoredAs::Lz4,
         2 => StoredAs::Zstd,
+        3 => StoredAs::LeftOut,
         _ => return None,
     })
 }

@@ -39,6 +39,7 @@ mod location;
 mod metadata;
 mod opened;
 mod pack;
+mod packed_images;
 mod recording;
 mod removal;
 mod rename;
@@ -54,6 +55,7 @@ mod times;
 mod warning;
 mod writer;
 
+pub use catalogue::LeftOut;
 pub use checkpoint_file::{
     CHECKPOINT_VERSION, CheckpointReader, CheckpointWriter, MAX_PIECE_BYTES, PieceName,
 };
@@ -75,7 +77,7 @@ pub use recording::Recording;
 pub use removal::remove;
 pub use rename::rename;
 pub use retake_model::ContentId;
-pub use rewrite::{Keep, Replaced, Rewrite};
+pub use rewrite::{Keep, Place, Replaced, Rewrite};
 pub use store::{CollectionReport, FileIdentity, Store, sparse};
 pub use stream_info::{StreamId, StreamInfo, StreamKind};
 pub use stream_reader::{ChunkInfo, StreamReader};

@@ -271,6 +271,9 @@ pub struct Metadata {
     /// What was known of the end of a recording that was cut off, when it was packed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutEnd>,
+    /// In a copy of a recording that begins at images: their contents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
 }
 
 const PREFIX: &str = "{\n  \"checksum\": \"";

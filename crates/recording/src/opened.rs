@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::catalogue::{Catalogue, CataloguedStream};
+use crate::catalogue::{Catalogue, CataloguedStream, LeftOut};
 use crate::error::Result;
 use crate::index::read_index;
 use crate::metadata::Metadata;
@@ -34,6 +34,8 @@ pub struct StreamSummary {
     pub event_count: u64,
     /// The number of readable chunks.
     pub chunk_count: usize,
+    /// The part of the bytes and events that is left out.
+    pub left_out: LeftOut,
 }
 
 impl Shared {
@@ -49,6 +51,7 @@ pub(crate) fn summarise(stream: &CataloguedStream) -> StreamSummary {
         bytes: stream.pieces.bytes,
         event_count: stream.event_count,
         chunk_count: stream.pieces.frames.len(),
+        left_out: stream.left_out,
     }
 }
 

@@ -3,21 +3,27 @@
 //! A packed file consists of the same frames as an events file, and of frames with the files that
 //! the recording needs.
 
+mod images;
+
 use std::fs;
 use std::path::Path;
+
+use images::OwnImage;
 
 use crate::ContentId;
 use crate::catalogue::CONTENT_DECLARATION_BYTES;
 use crate::codec::{Codec, Encoder};
-use crate::contents;
+use crate::contents::{self, BlockAction};
 use crate::error::{Error, Result};
 use crate::frame::{FrameHeader, FrameKind};
 use crate::frame_writer::FrameWriter;
+use crate::metadata::Metadata;
 use crate::recording::Recording;
 use crate::storage::ReservingFile;
 use crate::store::Store;
 use crate::store::temporary::TemporaryFile;
 use crate::stream_info::StreamId;
+use crate::stream_reader::ChunkInfo;
 use crate::writer::{
     ChunkEvents, EVENTS_NAME, FILES_NAME, create_private, make_directory, metadata_text,
     new_recording_number, write_metadata,
@@ -122,7 +128,8 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     fn pack(&mut self, recording: &Recording) -> Result<()> {
-        let metadata = metadata_text(&recording.metadata_of_copy(), recording.path())?;
+        let added = images::to_add(recording)?;
+        let metadata = metadata_of_copy(recording, &added)?;
         self.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
         for summary in recording.streams() {
             let header =
@@ -130,8 +137,19 @@ impl Packer<'_> {
             self.frames.put_raw(header, &summary.info.encode())?;
             self.pack_stream(recording, summary.info.id)?;
         }
-        for (number, (id, bytes)) in recording.contents()?.into_iter().enumerate() {
-            self.pack_content(recording, number as u32, id, bytes)?;
+        let mut contents = recording.contents()?;
+        for (number, &(id, bytes)) in contents.iter().enumerate() {
+            self.pack_content(recording, number as u32, (id, bytes), &|action| {
+                contents::for_each_block(&recording.shared, id, action)
+            })?;
+        }
+        for OwnImage { id, path, bytes } in added {
+            if contents.iter().all(|(known, _)| *known != id) {
+                self.pack_content(recording, contents.len() as u32, (id, bytes), &|action| {
+                    contents::blocks_of(&path, id, action)
+                })?;
+                contents.push((id, bytes));
+            }
         }
         self.frames.put_ending(&metadata)
     }
@@ -141,7 +159,13 @@ impl Packer<'_> {
         let mut pieces = Pieces::new(FrameKind::Chunk, stream.0);
         let mut chunk = Vec::new();
         for index in 0..reader.chunk_count() {
-            let info = reader.read_chunk(index, &mut chunk)?;
+            let info = reader.chunk(index)?;
+            if info.is_left_out {
+                self.put_pending(&mut pieces)?;
+                self.leave_out(&mut pieces, &info)?;
+                continue;
+            }
+            reader.read_chunk(index, &mut chunk)?;
             let events = ChunkEvents { first: info.first_event, count: info.event_count };
             self.add_to(&mut pieces, &chunk, events)?;
         }
@@ -152,8 +176,8 @@ impl Packer<'_> {
         &mut self,
         recording: &Recording,
         number: u32,
-        id: ContentId,
-        bytes: u64,
+        (id, bytes): (ContentId, u64),
+        for_each_block: &dyn Fn(BlockAction<'_>) -> Result<u64>,
     ) -> Result<()> {
         let mut declaration = [0; CONTENT_DECLARATION_BYTES];
         declaration[..32].copy_from_slice(&id.0);
@@ -161,9 +185,8 @@ impl Packer<'_> {
         let header = FrameHeader { stream: number, ..FrameHeader::new(FrameKind::Content) };
         self.frames.put_raw(header, &declaration)?;
         let mut pieces = Pieces::new(FrameKind::ContentChunk, number);
-        let copied_bytes = contents::for_each_block(&recording.shared, id, &mut |block| {
-            self.add_to(&mut pieces, block, ChunkEvents::default())
-        })?;
+        let copied_bytes =
+            for_each_block(&mut |block| self.add_to(&mut pieces, block, ChunkEvents::default()))?;
         if copied_bytes != bytes {
             let reason = format!("it has {copied_bytes} bytes instead of {bytes}");
             return Err(Error::BadContent { path: recording.path().to_path_buf(), id, reason });
@@ -180,6 +203,22 @@ impl Packer<'_> {
         pieces.events.first = pieces.events.first.or(events.first.map(|first| before + first));
         pieces.events.count += events.count;
         pieces.pending.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn leave_out(&mut self, pieces: &mut Pieces, chunk: &ChunkInfo) -> Result<()> {
+        let header = FrameHeader {
+            stream: pieces.number,
+            sequence: pieces.sequence,
+            offset: pieces.offset,
+            first_event: chunk.first_event,
+            event_count: chunk.event_count,
+            uncompressed_bytes: chunk.bytes,
+            ..FrameHeader::new(pieces.kind)
+        };
+        self.frames.put(header.left_out(), &[])?;
+        pieces.sequence += 1;
+        pieces.offset += u64::from(chunk.bytes);
         Ok(())
     }
 
@@ -238,7 +277,8 @@ fn unpack_into(
 ) -> Result<()> {
     let files = directory.join(FILES_NAME);
     make_directory(&files)?;
-    let metadata = metadata_text(&recording.metadata_of_copy(), recording.path())?;
+    let added = images::to_add(recording)?;
+    let metadata = metadata_of_copy(recording, &added)?;
     write_metadata(directory, &metadata)?;
     let path = directory.join(EVENTS_NAME);
     let mut frames = FrameWriter::new(
@@ -265,7 +305,7 @@ fn unpack_into(
         unpack_content(recording, id, &files, store)?;
         counter.add(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
-    Ok(())
+    images::link(recording, &added, directory, &files)
 }
 
 fn unpack_content(
@@ -283,6 +323,12 @@ fn unpack_content(
         store.adopt(id, &target);
     }
     Ok(())
+}
+
+/// Returns the metadata of a copy to which these images are added, as text.
+fn metadata_of_copy(recording: &Recording, added: &[OwnImage]) -> Result<Vec<u8>> {
+    let images = images::ids(recording, added).iter().map(ToString::to_string).collect();
+    metadata_text(&Metadata { images, ..recording.metadata_of_copy() }, recording.path())
 }
 
 /// Returns the recording's number, which its packed copy shares.

@@ -92,6 +92,11 @@ impl Recording {
         self.shared.catalogue.streams.values().map(summarise)
     }
 
+    /// Whether what processes did before their images is left out. Then replay must begin at one.
+    pub fn begins_late(&self) -> bool {
+        self.shared.catalogue.streams.values().any(|stream| stream.left_out.bytes > 0)
+    }
+
     /// Returns a reader at the beginning of a stream. The reader keeps what it needs of the
     /// recording open.
     ///

@@ -76,6 +76,9 @@ impl RecordingWriter {
                 behind += u64::from(header.uncompressed_bytes);
                 continue;
             };
+            if header.is_left_out() {
+                break; // what follows it begins with an event
+            }
             let source = Source::open(&self.directory().join(EVENTS_NAME))?;
             let mut bytes = Vec::new();
             source.read_frame(*offset, header, &mut Vec::new(), &mut bytes)?;

@@ -6,7 +6,7 @@
 //! one. Other threads append to the old file while most of it is copied. What they added is copied
 //! last, and they wait only for that part.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::path::PathBuf;
 
@@ -22,18 +22,31 @@ use crate::writer::{
     metadata_text,
 };
 
+/// A place between two events of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The number of bytes before it.
+    pub bytes: u64,
+    /// The number of events before it.
+    pub events: u64,
+}
+
 /// What a rewrite does with a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Keeps all of it.
     All,
-    /// Keeps the beginning. Nothing more may be appended to the stream.
-    Until {
-        /// The number of bytes to keep.
-        bytes: u64,
-        /// The number of events that start in them.
-        events: u64,
+    /// Leaves out what comes before an event of the stream. A last chunk that ends there is kept,
+    /// and so are the chunks with the first two events, with which processes begin, and with the
+    /// two events before a program.
+    From {
+        /// Where what is kept begins.
+        place: Place,
+        /// The number of events before the program that the process executes there.
+        program: u64,
     },
+    /// Keeps the beginning. Nothing more may be appended to the stream.
+    Until(Place),
     /// Drops the stream with its declaration. Nothing more may be appended to it.
     Nothing,
 }
@@ -70,6 +83,24 @@ impl RecordingWriter {
     /// Returns the number of bytes that a stream takes in the events file.
     pub fn stored_bytes(&self, stream: StreamId) -> u64 {
         lock(&self.state).streams.get(&stream).map_or(0, |end| end.stored_bytes)
+    }
+
+    /// Returns the bytes that [`Keep::From`] would leave out of the file, if what is kept of these
+    /// streams begins at these bytes.
+    pub fn stored_before(&self, from: &BTreeMap<u32, Place>) -> u64 {
+        let is_past = |(_, header): &&PlacedFrame| {
+            header.kind == FrameKind::Chunk
+                && !header.is_left_out()
+                && header.offset > 0
+                && from.get(&header.stream).is_some_and(|place| end_of(header) <= place.bytes)
+        };
+        lock(&self.state)
+            .frames
+            .entries()
+            .iter()
+            .filter(is_past)
+            .map(|(_, header)| header.frame_bytes())
+            .sum()
     }
 }
 
@@ -111,13 +142,20 @@ impl Rewrite<'_> {
         ));
         copy.frames.put_raw(FrameHeader::new(FrameKind::Metadata), &metadata)?;
         copy.put_replaced(replaced)?;
+        let last: HashMap<u32, u64> = chunks_of(&frames).collect();
         for frame in &frames {
             let is_replaced = frame.1.stream == replaced.info.id.0;
-            copy.take(
-                &source,
-                *frame,
-                if is_replaced { Keep::Nothing } else { keep(StreamId(frame.1.stream)) },
-            )?;
+            let keep = match keep(StreamId(frame.1.stream)) {
+                _ if is_replaced => Keep::Nothing,
+                Keep::From { place, .. }
+                    if last.get(&frame.1.stream) == Some(&frame.0)
+                        && end_of(&frame.1) <= place.bytes =>
+                {
+                    Keep::All
+                }
+                keep => keep,
+            };
+            copy.take(&source, *frame, keep)?;
         }
         // Without this, the new name might reach the disk before the bytes. A power loss would then
         // leave neither the old file nor the new one.
@@ -125,8 +163,13 @@ impl Rewrite<'_> {
         let mut state = writer.unfinished_state()?;
         let source = Source::open(&target)?;
         for frame in &state.frames.entries()[frames.len()..] {
-            copy.take(&source, *frame, keep(StreamId(frame.1.stream)))?;
+            let keep = match keep(StreamId(frame.1.stream)) {
+                Keep::From { .. } => Keep::All,
+                keep => keep,
+            };
+            copy.take(&source, *frame, keep)?;
         }
+        copy.put_all_left_out()?;
         fs::rename(path, &target).map_err(|error| Error::io("replace", &target, error))?;
         state.adopt(copy.frames, copy.streams, held);
         Ok(())
@@ -134,9 +177,26 @@ impl Rewrite<'_> {
 }
 
 /// Copies frames into the new file.
+/// The number of events with which a process begins (START, EXEC), and a program: the call that
+/// executes it, and EXEC.
+const FIRST_EVENTS: u64 = 2;
+
+/// Where a chunk ends in its stream.
+fn end_of(header: &FrameHeader) -> u64 {
+    header.offset.saturating_add(u64::from(header.uncompressed_bytes))
+}
+
+/// The stream and the place of each chunk.
+fn chunks_of(frames: &[PlacedFrame]) -> impl Iterator<Item = (u32, u64)> {
+    let is_chunk = |(_, header): &&PlacedFrame| header.kind == FrameKind::Chunk;
+    frames.iter().filter(is_chunk).map(|(offset, header)| (header.stream, *offset))
+}
+
 struct Copy {
     frames: FrameWriter,
     streams: HashMap<StreamId, StreamEnd>,
+    /// For each stream, chunks to be left out that are not written yet, as one.
+    left_out: HashMap<u32, FrameHeader>,
     encoder: Encoder,
     stored: Vec<u8>,
     bytes: Vec<u8>,
@@ -147,6 +207,7 @@ impl Copy {
         Self {
             frames,
             streams: HashMap::new(),
+            left_out: HashMap::new(),
             encoder: Encoder::new(),
             stored: Vec::new(),
             bytes: Vec::new(),
@@ -176,10 +237,16 @@ impl Copy {
                 self.stored = declaration;
                 result
             }
-            (FrameKind::Chunk, Keep::Until { bytes, events }) => {
-                self.take_beginning(source, (offset, header), bytes, events)
+            (FrameKind::Chunk, Keep::Until(place)) => {
+                self.take_beginning(source, (offset, header), place)
             }
-            (FrameKind::Chunk, Keep::All) => {
+            (FrameKind::Chunk, _) if header.is_left_out() => self.leave_out(header),
+            (FrameKind::Chunk, Keep::From { place, program })
+                if header.offset < place.bytes && !self.is_spared(&header, program) =>
+            {
+                self.take_end(source, (offset, header), place)
+            }
+            (FrameKind::Chunk, _) => {
                 source.read_stored(offset, &header, &mut self.stored)?;
                 let stored = std::mem::take(&mut self.stored);
                 let result = self.put_chunk(header, &stored);
@@ -191,15 +258,76 @@ impl Copy {
         }
     }
 
+    /// The number of events that start before the next chunk of a stream.
+    fn events_before(&self, stream: u32) -> u64 {
+        let written = self.streams.get(&StreamId(stream)).map_or(0, |end| end.events);
+        let left_out = self.left_out.get(&stream).map_or(0, |one| one.event_count);
+        written + u64::from(left_out)
+    }
+
+    /// Whether a chunk has one of the first events of its stream or of a program.
+    fn is_spared(&self, header: &FrameHeader, program: u64) -> bool {
+        let before = self.events_before(header.stream);
+        let behind = before + u64::from(header.event_count);
+        before < FIRST_EVENTS || before < program && behind + FIRST_EVENTS > program
+    }
+
+    /// Leaves out the part of a chunk that lies before a place, and copies the rest.
+    fn take_end(
+        &mut self,
+        source: &Source,
+        (offset, header): PlacedFrame,
+        place: Place,
+    ) -> Result<()> {
+        if end_of(&header) <= place.bytes {
+            return self.leave_out(header);
+        }
+        let mut chunk = std::mem::take(&mut self.bytes);
+        source.read_frame(offset, &header, &mut self.stored, &mut chunk)?;
+        let before = place.events.saturating_sub(self.events_before(header.stream));
+        let before = u32::try_from(before).unwrap_or(u32::MAX).min(header.event_count);
+        let bytes = (place.bytes - header.offset) as u32;
+        self.leave_out(FrameHeader {
+            first_event: header.first_event.filter(|_| before > 0),
+            event_count: before,
+            uncompressed_bytes: bytes,
+            ..header
+        })?;
+        let count = header.event_count - before;
+        let events = ChunkEvents { first: (count > 0).then_some(0), count };
+        let result = self.put_encoded(StreamId(header.stream), &chunk[bytes as usize..], events);
+        self.bytes = chunk;
+        result
+    }
+
+    fn leave_out(&mut self, header: FrameHeader) -> Result<()> {
+        let merged = self.left_out.get_mut(&header.stream).map(|one| one.leave_out_too(&header));
+        if merged == Some(true) {
+            return Ok(());
+        }
+        self.put_left_out(header.stream)?;
+        self.left_out.insert(header.stream, header.left_out());
+        Ok(())
+    }
+
+    fn put_left_out(&mut self, stream: u32) -> Result<()> {
+        self.left_out.remove(&stream).map_or(Ok(()), |header| self.put_next(header, &[]))
+    }
+
+    fn put_all_left_out(&mut self) -> Result<()> {
+        let streams: Vec<u32> = self.left_out.keys().copied().collect();
+        streams.into_iter().try_for_each(|stream| self.put_left_out(stream))
+    }
+
     /// Copies the part of a chunk that lies within the first `bytes` of its stream.
     fn take_beginning(
         &mut self,
         source: &Source,
         (offset, header): PlacedFrame,
-        bytes: u64,
-        events: u64,
+        Place { bytes, events }: Place,
     ) -> Result<()> {
         let id = StreamId(header.stream);
+        self.put_left_out(header.stream)?;
         let before = self.streams.get(&id).copied().unwrap_or_default();
         if bytes <= before.bytes {
             return Ok(());
@@ -207,15 +335,20 @@ impl Copy {
         if bytes - before.bytes >= u64::from(header.uncompressed_bytes) {
             return self.take(source, (offset, header), Keep::All);
         }
+        let count = events.saturating_sub(before.events) as u32;
+        let events = ChunkEvents { first: header.first_event.filter(|_| count > 0), count };
+        if header.is_left_out() {
+            return self.leave_out(FrameHeader {
+                first_event: events.first,
+                event_count: count,
+                uncompressed_bytes: (bytes - before.bytes) as u32,
+                ..header
+            });
+        }
         let mut chunk = std::mem::take(&mut self.bytes);
         source.read_frame(offset, &header, &mut self.stored, &mut chunk)?;
         chunk.truncate((bytes - before.bytes) as usize);
-        let count = events.saturating_sub(before.events) as u32;
-        let result = self.put_encoded(
-            id,
-            &chunk,
-            ChunkEvents { first: header.first_event.filter(|_| count > 0), count },
-        );
+        let result = self.put_encoded(id, &chunk, events);
         self.bytes = chunk;
         result
     }
@@ -248,6 +381,11 @@ impl Copy {
     }
 
     fn put_chunk(&mut self, header: FrameHeader, stored: &[u8]) -> Result<()> {
+        self.put_left_out(header.stream)?;
+        self.put_next(header, stored)
+    }
+
+    fn put_next(&mut self, header: FrameHeader, stored: &[u8]) -> Result<()> {
         let end = self.streams.entry(StreamId(header.stream)).or_default();
         let placed = FrameHeader { sequence: end.chunks, offset: end.bytes, ..header };
         self.frames.put(placed, stored)?;

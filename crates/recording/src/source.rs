@@ -134,6 +134,7 @@ impl Source {
         stored: &mut Vec<u8>,
         output: &mut Vec<u8>,
     ) -> Result<()> {
+        self.refuse_left_out(offset, header)?;
         resize_within(output, header.uncompressed_bytes as usize);
         self.read_frame_into(offset, header, stored, output)
     }
@@ -146,6 +147,7 @@ impl Source {
         stored: &mut Vec<u8>,
         output: &mut [u8],
     ) -> Result<()> {
+        self.refuse_left_out(offset, header)?;
         let place = header.place(offset);
         match self.read_header(offset)? {
             Ok(found) if found == *header => {}
@@ -157,6 +159,13 @@ impl Source {
         }
         self.read_stored(offset, header, stored)?;
         decode_into(header.stored_as, stored, output).map_err(|reason| self.damaged(place, reason))
+    }
+
+    fn refuse_left_out(&self, offset: u64, header: &FrameHeader) -> Result<()> {
+        match header.is_left_out() {
+            true => Err(Error::LeftOut { path: self.path.clone(), place: header.place(offset) }),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn damaged(&self, place: FramePlace, reason: &str) -> Error {

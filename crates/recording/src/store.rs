@@ -9,7 +9,7 @@
 //! number of processes may use a store at once; a collection needs it alone.
 
 mod collect;
-mod copy;
+pub(crate) mod copy;
 mod identity;
 mod leased;
 mod named;

@@ -23,6 +23,8 @@ pub struct ChunkInfo {
     pub first_event: Option<u32>,
     /// The number of events that start in the chunk.
     pub event_count: u32,
+    /// Whether its bytes are left out.
+    pub is_left_out: bool,
 }
 
 /// A position in a stream of a recording. A stream ends with its data, or before the first missing
@@ -81,6 +83,7 @@ impl StreamReader {
             bytes: header.uncompressed_bytes,
             first_event: header.first_event,
             event_count: header.event_count,
+            is_left_out: header.is_left_out(),
         })
     }
 
@@ -150,6 +153,44 @@ impl StreamReader {
             header.offset + u64::from(header.uncompressed_bytes) <= offset
         };
         self.frames().partition_point(ends_before)
+    }
+
+    /// Returns the number of the first event behind everything that is left out; 0 if nothing is.
+    pub fn first_kept_event(&self) -> u64 {
+        let left_out = self.frames().iter().rposition(|(_, header)| header.is_left_out());
+        self.events_before(left_out.map_or(0, |index| index + 1))
+    }
+
+    /// The number of events that start before a chunk.
+    fn events_before(&self, index: usize) -> u64 {
+        let counts = self.frames()[..index].iter().map(|(_, header)| header.event_count);
+        counts.fold(0, |sum, count| sum.saturating_add(u64::from(count)))
+    }
+
+    /// Moves behind chunks that are left out, if the next byte lies in one: to the next event that
+    /// is there. Returns its number; `None` if the next byte is there, or at the end.
+    ///
+    /// # Errors
+    /// As reading the chunk with that event.
+    pub fn pass_left_out(&mut self) -> Result<Option<u64>> {
+        let is_left_out = |chunk: &PlacedFrame| chunk.1.is_left_out();
+        if self.consumed < self.bytes.len()
+            || !self.frames().get(self.next).is_some_and(is_left_out)
+        {
+            return Ok(None);
+        }
+        let has_event = |chunk: &PlacedFrame| !is_left_out(chunk) && chunk.1.first_event.is_some();
+        let behind = &self.frames()[self.next..];
+        let index = self.next + behind.iter().position(has_event).unwrap_or(behind.len());
+        let event = self.events_before(index);
+        match self.frames().get(index) {
+            Some((_, header)) => {
+                let first = header.first_event.unwrap_or(0);
+                self.seek_to_offset(header.offset.saturating_add(u64::from(first)))?;
+            }
+            None => self.seek_to_chunk(index)?,
+        }
+        Ok(Some(event))
     }
 
     /// Returns the offset in the stream of the next byte to be read.

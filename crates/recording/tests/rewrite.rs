@@ -5,6 +5,7 @@ mod common;
 use std::io::Read;
 
 use common::{metadata, noise, one_event, outcome, read_streams, stream_info};
+use retake_model::EventKind;
 use retake_recording::*;
 
 /// The stream that is replaced.
@@ -38,7 +39,7 @@ fn read_one(recording: &Recording, stream: u32) -> Vec<u8> {
 fn keep(stream: StreamId) -> Keep {
     match stream.0 {
         1 => Keep::Nothing,
-        2 => Keep::Until { bytes: 600, events: 2 },
+        2 => Keep::Until(Place { bytes: 600, events: 2 }),
         _ => Keep::All,
     }
 }
@@ -152,4 +153,90 @@ fn a_half_made_file_is_part_of_the_recording() {
     drop(writer);
     assert!(Recording::open(&directory).is_ok());
     remove(&directory).unwrap();
+}
+
+/// A stream of events of 24 bytes: appends chunks of some of them. Every event holds its number.
+fn append_events(writer: &RecordingWriter, stream: u32, first: u64, count: u64) {
+    let one = |number: u64| {
+        let mut event = 24_u32.to_le_bytes().to_vec();
+        event.extend([EventKind::Turn as u8, 0, 0, 0]);
+        event.extend(number.to_le_bytes());
+        event.extend(number.to_le_bytes());
+        event
+    };
+    let bytes: Vec<u8> = (first..first + count).flat_map(one).collect();
+    let events = ChunkEvents { first: Some(0), count: count as u32 };
+    writer.append(StreamId(stream), &bytes, events, Codec::Fast).unwrap();
+}
+
+fn indexes(recording: &Recording, stream: u32) -> Vec<u64> {
+    let mut reader = EventReader::new(recording, StreamId(stream)).unwrap();
+    let mut found = Vec::new();
+    while let Some(numbered) = reader.next().unwrap() {
+        assert_eq!(numbered.event.unwrap().value() as u64, numbered.index);
+        found.push(numbered.index);
+    }
+    found
+}
+
+#[test]
+fn a_stream_without_its_middle_keeps_its_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
+    for id in [0, 1, OWN] {
+        writer.declare_stream(&stream_info(id)).unwrap();
+    }
+    // Chunks with the events 0 and 1, 2 to 9, 10 to 19, 20 to 29, 30 to 39.
+    for id in [0, 1] {
+        append_events(&writer, id, 0, 2);
+        append_events(&writer, id, 2, 8);
+        (1..4).for_each(|round| append_events(&writer, id, 10 * round, 10));
+    }
+    let place = |events: u64| Place { bytes: 24 * events, events };
+    let info = stream_info(OWN);
+    let cut = |first: u64, program: u64| {
+        let keep = move |stream: StreamId| match stream.0 {
+            0 => Keep::From { place: place(first), program },
+            _ => Keep::All,
+        };
+        writer.begin_rewrite().unwrap().run(&keep, &Replaced { info: &info, chunks: &[] }).unwrap();
+    };
+    let kept = |wanted: &[std::ops::Range<u64>]| {
+        let recording = Recording::open(&directory).unwrap();
+        let wanted: Vec<u64> = wanted.iter().cloned().flatten().collect();
+        assert_eq!(indexes(&recording, 0), wanted);
+        assert_eq!(indexes(&recording, 1), (0..40).collect::<Vec<_>>());
+        recording
+    };
+    assert!(!kept(&[0..40]).begins_late());
+    // The chunk with the events before the program stays, and a chunk is cut where that is needed.
+    let before = writer.stored_before(&[(0, place(23))].into());
+    assert!(before > 0 && before < writer.stored_bytes(StreamId(0)), "{before}");
+    cut(23, 12);
+    kept(&[0..2, 10..20, 23..40]);
+    // Again and again: what is left out becomes one piece.
+    cut(25, 2);
+    let recording = kept(&[0..2, 25..40]);
+    let stream = recording.streams().next().unwrap();
+    assert_eq!((stream.bytes, stream.event_count), (24 * 40, 40));
+    assert_eq!(stream.left_out, LeftOut { bytes: 24 * 23, events: 23 });
+    assert!(recording.begins_late());
+    let mut reader = recording.stream(StreamId(0)).unwrap();
+    assert_eq!((reader.chunk_count(), reader.first_kept_event()), (4, 25));
+    assert!(matches!(reader.read_chunk(1, &mut Vec::new()), Err(Error::LeftOut { .. })));
+    reader.seek_to_offset(24 * 30).unwrap();
+    assert_eq!(reader.position(), 24 * 30);
+    // The last chunk stays, even if it ends before the place.
+    cut(40, 2);
+    kept(&[0..2, 30..40]);
+    append_events(&writer, 0, 40, 1);
+    writer.finish(&outcome()).unwrap();
+    let recording = Recording::open(&directory).unwrap();
+    assert_eq!(recording.check().unwrap(), []);
+    let packed = folder.path().join("packed");
+    pack(&recording, &packed, &mut |_| {}).unwrap();
+    let packed = Recording::open(&packed).unwrap();
+    assert_eq!(packed.check().unwrap(), []);
+    assert_eq!(indexes(&packed, 0), indexes(&recording, 0));
 }

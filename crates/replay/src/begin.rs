@@ -9,9 +9,6 @@ use retake_snapshot::image::{ImageError, Surroundings, restore, summary};
 use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 
-/// The stream of the first process, and the number of events before its program (START and EXEC).
-const ROOT: (u32, u64) = (0, 2);
-
 /// Replays a process from an image to the end, with the processes that it makes from there on.
 ///
 /// # Errors
@@ -24,8 +21,7 @@ pub fn replay_from(
     observe: &mut dyn FnMut(&Status),
 ) -> Result<Outcome, ReplayError> {
     let about = summary::read(image)?;
-    let wanted = Wanted { stream: ROOT.0, events: ROOT.1, path: vec![ROOT.0], is_alone: false };
-    let purpose = Purpose { wanted: Some(wanted), ..Purpose::default() };
+    let purpose = Purpose { wanted: Some(Wanted::first_program()), ..Purpose::default() };
     let running = Running::start(recording.clone(), request, purpose, folder)?;
     let begun = match running.wait_for_wanted() {
         Some(held) => begin(&running, held, recording, image, about.console),

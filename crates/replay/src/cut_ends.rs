@@ -67,7 +67,7 @@ fn last_of_stream(
     while reader.next_index() < events {
         let Ok(Some(numbered)) = reader.next() else { break };
         let Ok(event) = numbered.event else { break };
-        counter = counter.wrapping_add(event.stamp().unwrap_or(0));
+        counter = event.counter(counter).unwrap_or(counter);
         let Event::Turn { turn, how } = event.decode() else { continue };
         let is_of_domain = match how {
             TurnKind::Again | TurnKind::FirstThread => domain.is_some(),

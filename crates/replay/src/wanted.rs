@@ -16,6 +16,14 @@ pub struct Wanted {
     pub is_alone: bool,
 }
 
+impl Wanted {
+    /// The first process at its first program, behind its START and EXEC events. An image of any
+    /// process can be restored in it.
+    pub fn first_program() -> Self {
+        Self { stream: 0, events: 2, path: vec![0], is_alone: false }
+    }
+}
+
 /// The wanted process, waiting to be released before anything of the program has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {

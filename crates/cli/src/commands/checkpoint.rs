@@ -13,7 +13,7 @@ use crate::commands::debug::{failure_of, place, seconds, target_of};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, Table};
 use crate::recordings;
-use crate::replayable::check_replayable;
+use crate::replayable::{check_replayable, check_whole};
 use crate::scratch::Scratch;
 use crate::text;
 
@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<()> {
         return list(&places, options.json);
     }
     if !options.delete.is_empty() {
-        return delete(&places, &options.delete);
+        return delete(&recording, &places, &options.delete);
     }
     if options.at.is_empty() && options.every.is_none() {
         return Err(Failure::new("no place to keep is named")
@@ -90,6 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     recordings::warn(&recording);
     check_replayable(recording.metadata())?;
+    check_whole(&recording, "keeping a checkpoint")?;
     keep(&recording, options)
 }
 
@@ -228,7 +229,14 @@ fn cells(row: &Row) -> [String; 7] {
     [number, summary.pid.to_string(), after, size, made, by.to_owned(), where_it_is(summary)]
 }
 
-fn delete(places: &Checkpoints, numbers: &[String]) -> Result<()> {
+fn delete(recording: &Recording, places: &Checkpoints, numbers: &[String]) -> Result<()> {
+    if recording.begins_late() {
+        return Err(Failure::new(
+            "replay of this recording begins at its images: --keep-last left \
+            out what came before",
+        )
+        .attempt("retake rm, if you no longer need the recording"));
+    }
     let all = places.list()?;
     if numbers.iter().any(|number| number == "all") {
         return Ok(all.iter().try_for_each(|kept| places.remove(kept))?);

@@ -203,8 +203,9 @@ pub(super) fn target_of(recording: &Recording, named: Option<&str>) -> Result<Ta
 
 /// The last program with this name in the process of `last`.
 fn program_called(recording: &Recording, last: &Target, name: &str) -> Option<Target> {
-    let programs =
-        (0..=last.program).rev().filter_map(|program| last.with_program(recording, program));
+    let programs = (0..=last.program)
+        .rev()
+        .filter_map(|program| last.with_program(recording, program).ok()?);
     programs.into_iter().find(|target| is_called(&program_path(recording, target), name))
 }
 

@@ -130,7 +130,7 @@ pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
     let dropped = recordings::dropped(&recording);
-    recordings::note_dropped(&dropped);
+    recordings::note_dropped(&recording);
     let chosen: Vec<StreamSummary> =
         recording.streams().filter(|stream| options.wants_stream(stream)).collect();
     if chosen.is_empty() && options.chooses_streams() {

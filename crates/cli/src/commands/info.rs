@@ -8,7 +8,9 @@ use std::ffi::OsString;
 
 use clap::Args;
 use retake_model::{Dropped, EventKind, errno, table};
-use retake_recording::{EventReader, Metadata, Numbered, Policy, Recording, StreamKind, Warning};
+use retake_recording::{
+    EventReader, LeftOut, Metadata, Numbered, Policy, Recording, StreamKind, Warning,
+};
 use retake_supervisor::runtime_image;
 use serde::Serialize;
 
@@ -78,6 +80,11 @@ struct Info<'recording> {
     dropped: Option<DroppedCounts>,
     #[serde(skip)]
     dropped_text: Option<String>,
+    /// What threads did before the images at which replay begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOutCounts>,
+    #[serde(skip)]
+    left_out_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<String, CallCount>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +106,24 @@ struct DroppedCounts {
     console_writes: u64,
     /// The time by which all these processes had ended, in milliseconds since recording began.
     until_ms: f64,
+}
+
+/// What `--keep-last` left out of streams that are kept.
+#[derive(Debug, Serialize)]
+struct LeftOutCounts {
+    events: u64,
+    bytes: u64,
+}
+
+impl LeftOutCounts {
+    fn of(recording: &Recording) -> Option<Self> {
+        let sum = |of: fn(&LeftOut) -> u64| {
+            recording.streams().map(|one| of(&one.left_out)).fold(0, u64::saturating_add)
+        };
+        recording
+            .begins_late()
+            .then(|| Self { events: sum(|one| one.events), bytes: sum(|one| one.bytes) })
+    }
 }
 
 impl DroppedCounts {
@@ -179,6 +204,8 @@ fn collect<'recording>(
         warnings: warnings.iter().map(ToString::to_string).collect(),
         dropped: DroppedCounts::of(&dropped),
         dropped_text: recordings::dropped_text(&dropped),
+        left_out: LeftOutCounts::of(recording),
+        left_out_text: recordings::left_out_text(recording),
         calls,
         build_ids: options.build_ids.then(|| build_ids::of(recording)).transpose()?,
         metadata,
@@ -321,6 +348,7 @@ fn lines_of_counts(info: &Info<'_>) -> Vec<Line> {
         lines.push(("stops", text));
     }
     lines.extend(line_of_dropped(info));
+    lines.extend(info.left_out_text.clone().map(|text| ("left out", text)));
     lines.extend(line_of_calls(info.metadata));
     lines.extend(line_of_threads(info.metadata));
     lines.extend(line_of_forced(info.metadata));

@@ -52,7 +52,7 @@ pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
     let dropped = recordings::dropped(&recording);
-    recordings::note_dropped(&dropped);
+    recordings::note_dropped(&recording);
     let (processes, failure) = processes::of_recording(&recording, &dropped);
     let mut output = Output::new();
     if options.json {

@@ -12,7 +12,7 @@ use retake_kernel::clock;
 use retake_kernel::front::{self, Behind, Side};
 use retake_kernel::inheritance::{Limits, Shortage};
 use retake_patch::{is_declared, tells_all};
-use retake_record::{Ended, KeepLast, RecordError, Request};
+use retake_record::{Ended, KeepLast, RecordError, Request, When};
 use retake_recording::{
     ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
 };
@@ -92,16 +92,16 @@ pub struct Options {
 
     /// Make an image of each process every TIME (10s, 200ms), from which `retake debug` and `retake
     /// replay --from` can begin. The program is stopped while an image is made, for some
-    /// milliseconds if its memory is large. See docs/IMAGES.md for the limits
-    #[arg(long, value_name = "TIME", value_parser = interval,
-        conflicts_with_all = ["chaos", "keep_last"])]
-    image_every: Option<Duration>,
+    /// milliseconds if its memory is large. See docs/IMAGES.md for the limits. `off`: never, not
+    /// even with --keep-last
+    #[arg(long, value_name = "TIME|off", value_parser = interval, conflicts_with = "chaos")]
+    image_every: Option<Interval>,
 
-    /// Keep a long recording small: drop processes that have ended, the oldest first, when the
-    /// events take more than SIZE (64M, 2G), or when they ended longer than TIME ago (30min, 12h,
-    /// 2d). The rest can be replayed as usual; `retake info` says what was dropped. Running
-    /// processes, their parents, and processes that shared memory or mapped files with others are
-    /// kept. So the recording of a single process that runs for days grows all the time
+    /// Keep a long recording small: drop what is older than TIME (60s, 30min, 12h), or the oldest
+    /// when the recording takes more than SIZE (64M, 2G). Processes that have ended are dropped
+    /// whole. Of a process that runs on, the part before an image is dropped, from which replay
+    /// then begins; the images are made as needed. `retake info` says what was dropped. Processes
+    /// that share memory with others are kept. See docs/IMAGES.md
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
 
@@ -176,7 +176,7 @@ enum Policy {
 impl Options {
     /// Checks that the other options allow images.
     fn check_images(&self) -> Result<()> {
-        if self.image_every.is_none() {
+        if !matches!(self.image_every, Some(Interval::Every(_))) {
             return Ok(());
         }
         if self.policy == Policy::Sync {
@@ -188,6 +188,16 @@ impl Options {
                 .attempt("--image-every without --on-full drop-oldest"));
         }
         Ok(())
+    }
+
+    /// When to make images under this policy.
+    fn images(&self, policy: retake_recording::Policy) -> Option<When> {
+        match self.image_every {
+            Some(Interval::Off) => None,
+            Some(Interval::Every(time)) => Some(When::Every(time)),
+            None if self.chaos || policy == retake_recording::Policy::Sync => None,
+            None => self.keep_last.and_then(keep_last::images),
+        }
     }
 
     /// The policy for this program.
@@ -218,12 +228,25 @@ const STATUS_TIMED_OUT: i32 = 124;
 /// The least time between two images.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Parses a time: `10s`, `200ms`, `1min`.
-fn interval(text: &str) -> std::result::Result<Duration, String> {
+/// When images are made, as a user says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interval {
+    Off,
+    Every(Duration),
+}
+
+/// Parses a time, `10s`, `200ms`, `1min`, or `off`.
+fn interval(text: &str) -> std::result::Result<Interval, String> {
+    if text == "off" {
+        return Ok(Interval::Off);
+    }
     let time: jiff::SignedDuration =
         text.parse().map_err(|_| "expected a time, such as 10s or 200ms".to_owned())?;
     let time = Duration::try_from(time).map_err(|_| "it is negative".to_owned())?;
-    if time < LEAST_INTERVAL { Err("the least is 10ms".to_owned()) } else { Ok(time) }
+    match time < LEAST_INTERVAL {
+        true => Err("the least is 10ms".to_owned()),
+        false => Ok(Interval::Every(time)),
+    }
 }
 
 /// Records, and ends this process as the program ended. Returns only if recording fails, or if no
@@ -326,7 +349,7 @@ impl Recorder<'_> {
             limits: self.limits,
             chaos: seed,
             timeout: options.timeout,
-            image_every: options.image_every,
+            images: options.images(policy),
             keep_last: options
                 .keep_last
                 .or((options.on_full == OnFull::DropOldest).then_some(KeepLast::WhatFits)),

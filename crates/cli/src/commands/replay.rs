@@ -21,7 +21,7 @@ use crate::commands::debug;
 use crate::failure::{Failure, Result, STATUS_DIVERGED};
 use crate::progress::Bar;
 use crate::recordings;
-use crate::replayable::check_replayable;
+use crate::replayable::{check_replayable, check_whole};
 use crate::scratch::Scratch;
 use crate::text;
 
@@ -72,9 +72,10 @@ pub struct Options {
 
     /// Begin at an image that was made while recording (retake record --image-every): NUMBER as in
     /// `retake checkpoint --list`, the last one before a time since recording began such as 1.5s,
-    /// or `last`. Its process is replayed to the end, with those that it makes from there on, and
-    /// replay ends as it ended
-    #[arg(long, value_name = "NUMBER|TIME|last",
+    /// `first` or `last`. Its process is replayed to the end, with those that it makes from there
+    /// on, and replay ends as it ended. If --keep-last left out what came before, `first` is the
+    /// default
+    #[arg(long, value_name = "NUMBER|TIME|first|last",
         conflicts_with_all = ["until", "trace_calls", "profile"])]
     from: Option<from::Place>,
 
@@ -105,10 +106,13 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
-    recordings::note_dropped(&recordings::dropped(&recording));
+    recordings::note_dropped(&recording);
     let metadata = recording.metadata();
     check_replayable(metadata)?;
-    if let Some(analysis) = options.analysis() {
+    if options.trace_calls {
+        check_whole(&recording, "--trace-calls")?;
+    }
+    if let Some(analysis) = options.analysis(&recording) {
         return analysis(&recording, options);
     }
     if options.check == Some(Check::Full)
@@ -124,11 +128,9 @@ pub fn run(options: &Options) -> Result<()> {
         quiet: options.quiet,
         check_off: options.check == Some(Check::Off),
     };
-    let mut image = options
-        .from
-        .as_ref()
-        .map(|place| from::open(&recording, place, options.process.as_deref()))
-        .transpose()?;
+    let place = options.from.or(recording.begins_late().then_some(from::Place::First));
+    let process = options.process.as_deref();
+    let mut image = place.map(|place| from::open(&recording, &place, process)).transpose()?;
     let scratch = Scratch::create()?;
     let started = Instant::now();
     let mut status = Status::default();
@@ -169,10 +171,11 @@ pub fn run(options: &Options) -> Result<()> {
 type Analysis = fn(&Recording, &Options) -> Result<()>;
 
 impl Options {
-    fn analysis(&self) -> Option<Analysis> {
+    fn analysis(&self, recording: &Recording) -> Option<Analysis> {
+        let is_of_process = self.process.is_some() && !recording.begins_late();
         if self.from.is_some() {
             None
-        } else if self.until.is_some() || self.process.is_some() && self.profile.is_none() {
+        } else if self.until.is_some() || is_of_process && self.profile.is_none() {
             Some(until::run)
         } else if self.profile.is_some() {
             Some(profile::run)

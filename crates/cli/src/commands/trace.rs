@@ -23,7 +23,7 @@ use self::options::Other;
 use crate::failure::{Failure, Result};
 use crate::find_program;
 use crate::recordings;
-use crate::replayable::check_build;
+use crate::replayable::{check_build, check_whole};
 use crate::scratch::Scratch;
 use crate::trace_output::Shown;
 use crate::trace_source::Source;
@@ -50,6 +50,7 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
         inside::read_spool(&recording, |observation| output.observe(observation))?;
     } else {
         check_build(recording.metadata())?;
+        check_whole(&recording, "trace --from")?;
         let scratch = Scratch::create()?;
         let mut unseen = Unseen::default();
         let observe = |observation| {

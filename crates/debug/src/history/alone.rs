@@ -35,11 +35,14 @@ fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
     Ok(maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?)
 }
 
-/// The process that a replay is to hold for us.
+/// The process that a replay is to hold for us. An image turns the first one into any other.
 ///
 /// # Errors
 /// The recording cannot be read.
 pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
+    if target.begins_late {
+        return Ok(Wanted::first_program());
+    }
     Ok(Wanted {
         stream: target.stream.0,
         events: target.first_event,

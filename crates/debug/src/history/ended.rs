@@ -7,6 +7,7 @@ use crate::history::scan::{Header, Scan};
 use retake_model::table::number::{EXIT_GROUP, KILL, PIDFD_SEND_SIGNAL, TGKILL, TKILL};
 use retake_model::{Event, EventKind};
 use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
+use retake_supervisor::dropped;
 use std::collections::BTreeMap;
 
 /// A process that did not end by itself.
@@ -18,16 +19,18 @@ pub struct EndedOutside {
     pub signal: Option<u16>,
 }
 
-/// All such processes of a recording, in the order in which they began. A process that never began
-/// is not among them.
+/// All such processes of a recording, in the order in which they began. A process that never began,
+/// or whose end was dropped, is not among them.
 ///
 /// # Errors
 /// The recording cannot be read.
 pub fn from_outside(recording: &Recording) -> Result<Vec<EndedOutside>> {
     let mut ends: BTreeMap<StreamId, (i32, Vec<End>)> = BTreeMap::new();
     let mut first: BTreeMap<i32, StreamId> = BTreeMap::new();
+    let dropped = dropped::of_recording(recording)?;
     for stream in recording.streams() {
-        if stream.info.kind == StreamKind::Supervisor || stream.info.pid <= 0 {
+        let is_of_supervisor = stream.info.kind == StreamKind::Supervisor || stream.info.pid <= 0;
+        if is_of_supervisor || dropped.has_cut(stream.info.id) {
             continue;
         }
         let pid = stream.info.pid;

@@ -72,7 +72,7 @@ impl History {
     /// # Errors
     /// The recording cannot be read.
     pub fn with_program(&self, program: usize) -> Result<Option<Self>> {
-        let target = self.target.with_program(&self.recording, program);
+        let target = self.target.with_program(&self.recording, program)?;
         target.map(|target| Self::of(&self.recording, target)).transpose()
     }
 

@@ -1,4 +1,5 @@
-//! Reads the headers of a stream's events without their bodies.
+//! Reads the headers of a stream's events without their bodies. Passes over events that are left
+//! out.
 
 use retake_model::EventKind;
 use retake_recording::{Recording, Result, StreamId, StreamReader};
@@ -46,6 +47,16 @@ impl Scan {
         body: &mut Vec<u8>,
         wanted: impl Fn(&Header) -> bool,
     ) -> Option<Header> {
+        loop {
+            if let Some(header) = self.read(body, &wanted) {
+                return Some(header);
+            }
+            self.next_index = self.reader.pass_left_out().ok()??;
+            self.offset = self.reader.position();
+        }
+    }
+
+    fn read(&mut self, body: &mut Vec<u8>, wanted: &impl Fn(&Header) -> bool) -> Option<Header> {
         let bytes = self.take()?;
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

@@ -20,6 +20,8 @@ pub struct Target {
     pub exec_call: Option<(u64, usize)>,
     /// The streams from the first process to this one.
     pub path: Vec<u32>,
+    /// Whether what it did before an image is left out. Then it begins at that image.
+    pub begins_late: bool,
     /// The number of the debugged program among those that the process executed, from 0.
     pub program: usize,
     /// All programs that the process executed, in order.
@@ -55,14 +57,25 @@ impl Target {
         let named = || pid.map_or("there".to_owned(), |pid| format!("number {pid}"));
         let chosen = chosen.ok_or_else(|| DebugError::NoSuchProcess(named()))?;
         let programs = programs(recording, &streams, origin(&streams, chosen))?;
-        Ok(Self::of_program(&streams, chosen.info.pid, programs.len() - 1, programs))
+        Self::of_program(&streams, chosen.info.pid, programs.len() - 1, programs).placed(recording)
     }
 
     /// The same process with another program; `None` if it executed fewer.
-    pub fn with_program(&self, recording: &Recording, program: usize) -> Option<Self> {
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn with_program(&self, recording: &Recording, program: usize) -> Result<Option<Self>> {
         let streams: Vec<StreamSummary> = recording.streams().collect();
         (program < self.programs.len())
             .then(|| Self::of_program(&streams, self.pid, program, self.programs.clone()))
+            .map(|target| target.placed(recording))
+            .transpose()
+    }
+
+    /// Finds out whether it begins late.
+    fn placed(mut self, recording: &Recording) -> Result<Self> {
+        self.begins_late = self.first_event < recording.stream(self.stream)?.first_kept_event();
+        Ok(self)
     }
 
     fn of_program(
@@ -78,6 +91,7 @@ impl Target {
             first_event,
             exec_call,
             path: path_to(streams, stream),
+            begins_late: false,
             program,
             programs,
         }

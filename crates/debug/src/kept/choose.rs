@@ -2,12 +2,14 @@
 
 use super::past::Twin;
 use super::printed;
-use super::{Kept, SMALL_BYTES, Summary, mark, of_target};
+use super::{Kept, SMALL_BYTES, Summary, mark, of_stream, of_target};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
+use crate::history::History;
 use crate::inferior::{Ending, Fate, Stop};
 use crate::place::{Mark, Place};
+use crate::program::Program;
 use crate::replay::Replay;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
@@ -35,7 +37,7 @@ pub(super) fn arrival(replay: &Replay, destination: Destination) -> Option<Strin
 
 impl Kept {
     fn of_program(&mut self, replay: &Replay) -> &[(KeptCheckpoint, Summary)] {
-        if !self.keeping.uses {
+        if !self.keeping.uses || replay.history.target.begins_late {
             return &[];
         }
         let (history, places) = (&replay.history, &self.places);
@@ -69,6 +71,32 @@ impl Kept {
             !self.done.contains(&kept.number) && is_behind(one) && is_wanted(self, kept, one)
         });
         fresh.max_by_key(|(_, one)| (mark(one), one.after_ms))
+    }
+
+    /// Turns the process into its first image if what it did before is left out. It must have
+    /// executed nothing yet.
+    ///
+    /// # Errors
+    /// There is no image, or it cannot be restored.
+    pub fn begin_late(&self, replay: &mut Replay) -> Result<()> {
+        let History { recording, target, .. } = &replay.history;
+        if !target.begins_late {
+            return Ok(());
+        }
+        let images = of_stream(recording, &self.places, target.stream);
+        let first =
+            images.into_iter().filter(|one| one.1.is_image()).min_by_key(|one| mark(&one.1));
+        let Some((kept, _)) = first else {
+            return Err(DebugError::NoPlace(format!(
+                "process {} has no image, and --keep-last left out its beginning",
+                target.pid
+            )));
+        };
+        if self.restore(replay, &kept)? {
+            replay.program = Program::of_new(&replay.inferior, &replay.history.path);
+            return Ok(());
+        }
+        Err(DebugError::NoPlace(format!("image {} is not where it should be", kept.number)))
     }
 
     /// Goes directly to a place if a checkpoint was kept exactly there. Returns the stop at the

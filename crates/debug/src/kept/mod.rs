@@ -20,7 +20,7 @@ use crate::history::target::Target;
 use crate::place::Mark;
 use past::Twin;
 use retake_kernel::clock;
-use retake_recording::{Checkpoints, KeptCheckpoint, Recording};
+use retake_recording::{Checkpoints, KeptCheckpoint, Recording, StreamId};
 use retake_snapshot::image::summary;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -123,10 +123,20 @@ fn of_target(
     places: &Checkpoints,
     target: &Target,
 ) -> Vec<(KeptCheckpoint, Summary)> {
-    debug_assert!(recording.streams().any(|stream| stream.info.id == target.stream));
+    let mut all = of_stream(recording, places, target.stream);
+    all.retain(|(_, summary)| summary.program.1 == target.first_event);
+    all
+}
+
+/// As [`of_target`], of all programs of the process.
+fn of_stream(
+    recording: &Recording,
+    places: &Checkpoints,
+    stream: StreamId,
+) -> Vec<(KeptCheckpoint, Summary)> {
+    debug_assert!(recording.streams().any(|known| known.info.id == stream));
     let all = list(places).unwrap_or_default().into_iter();
-    let program = (target.stream.0, target.first_event);
     all.filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
-        .filter(|(_, summary)| summary.program == program)
+        .filter(|(_, summary)| summary.program.0 == stream.0)
         .collect()
 }

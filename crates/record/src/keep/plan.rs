@@ -7,20 +7,23 @@
 //! (vfork) must be replayed up to that exec, so the beginning of its stream stays as long as its
 //! parent does.
 
-use crate::stream_scan::{Findings, Place};
+use crate::stream_scan::Findings;
 use retake_kernel::shared::{TIE_FILE, TIE_MEMORY, TIE_PARENT};
 use retake_model::Dropped;
 use retake_model::event::ThreadAccount;
+use retake_recording::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The stream of the first process.
 const ROOT: u32 = 0;
 
 /// A stream of the recording.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Kept {
     /// The stream of the thread that created this one.
     pub parent: Option<u32>,
+    /// Its process's ID.
+    pub pid: i32,
     /// Whether this is a further thread of its parent's process.
     pub is_thread: bool,
     /// Set once the stream has ended.
@@ -30,7 +33,7 @@ pub(super) struct Kept {
 }
 
 /// A stream that has ended.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct End {
     pub account: ThreadAccount,
     /// The `TIE_...` flags.
@@ -43,14 +46,27 @@ pub(super) struct End {
 }
 
 /// What to drop.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Streams to drop entirely.
     pub gone: BTreeSet<u32>,
     /// Streams to cut: the part up to this place stays.
     pub cut: BTreeMap<u32, Place>,
+    /// Streams of which the part before this place is left out.
+    pub from: BTreeMap<u32, Place>,
+    /// Where replay of a process begins, if not at its start, by the stream of its first thread.
+    pub begin: BTreeMap<u32, Begin>,
     /// Roughly the bytes of the file that this frees.
     pub saved_bytes: u64,
+}
+
+/// An image at which replay of a process begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begin {
+    /// When it was made, in nanoseconds since recording began.
+    pub made_ns: u64,
+    /// The number of events in the stream of the first thread before its program.
+    pub program: u64,
 }
 
 /// How much to drop.

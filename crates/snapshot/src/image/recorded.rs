@@ -12,7 +12,7 @@ use retake_kernel::shared::{
     REGIONS,
 };
 use retake_kernel::{memory, process};
-use retake_recording::ContentId;
+use retake_recording::{ContentId, Place};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -35,6 +35,8 @@ pub struct Whereabouts {
     pub turn: u64,
     /// The ID of each thread, and the number of its events so far.
     pub counts: Vec<(u32, u64)>,
+    /// The stream of each thread, and where the thread is in it.
+    pub streams: Vec<(u32, Place)>,
     /// The number of the last output on the console.
     pub console: u64,
 }
@@ -70,6 +72,7 @@ pub fn image(
         events: taker.context.event_count,
         turn: taker.context.turn,
         counts: found.iter().map(|one| (one.context.tid, one.context.event_count)).collect(),
+        streams: found.iter().map(|one| stream(pid, one)).collect::<io::Result<_>>()?,
         console: word(pid, taker.address + context::IMAGE_CONSOLE)?,
     };
     Ok((image, here))
@@ -106,6 +109,13 @@ fn contexts(pid: i32) -> Result<Vec<(u64, u32)>> {
         Ok((address, word(pid, address + context::IN_IMAGE)? as u32))
     };
     regions.map(state).collect()
+}
+
+/// The thread's stream, and where the thread is in it.
+fn stream(pid: i32, one: &Found) -> io::Result<(u32, Place)> {
+    let number = word(pid, one.address + context::IMAGE_STREAM)? as u32;
+    let bytes = word(pid, one.address + context::LOG_OFFSET)?;
+    Ok((number, Place { bytes, events: one.context.event_count }))
 }
 
 fn word(pid: i32, address: u64) -> io::Result<u64> {

@@ -18,6 +18,8 @@ pub enum Place {
     Number(u64),
     /// The last image before this time since recording began.
     Time(Duration),
+    /// The first one of the process whose beginning is left out, if there is such a process.
+    First,
     Last,
 }
 
@@ -25,15 +27,17 @@ impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        if text == "last" {
-            return Ok(Self::Last);
+        match text {
+            "first" => return Ok(Self::First),
+            "last" => return Ok(Self::Last),
+            _ => {}
         }
         if let Ok(number) = text.parse() {
             return Ok(Self::Number(number));
         }
         match text.parse() {
             Ok(Destination::Time(time)) => Ok(Self::Time(time)),
-            _ => Err("expected a number, a time such as 1.5s, or `last`".to_owned()),
+            _ => Err("expected a number, a time such as 1.5s, `first` or `last`".to_owned()),
         }
     }
 }
@@ -61,6 +65,7 @@ pub fn open(
         before.max_by_key(|(kept, one)| (one.after_ms, kept.number))
     };
     let found = match *place {
+        Place::First => first(recording, &images),
         Place::Number(number) => images.iter().find(|(kept, _)| kept.number == number),
         Place::Time(time) => last(time.as_millis() as u64),
         Place::Last => last(u64::MAX),
@@ -77,6 +82,20 @@ pub fn open(
     Ok(places.open(kept)?)
 }
 
+/// The first image of the first process whose beginning is left out; otherwise of the first one.
+fn first<'a>(
+    recording: &Recording,
+    images: &'a [(KeptCheckpoint, Summary)],
+) -> Option<&'a (KeptCheckpoint, Summary)> {
+    let begins_late = |stream: u32| {
+        recording.streams().any(|one| one.info.id.0 == stream && one.left_out.bytes > 0)
+    };
+    images.iter().min_by_key(|(kept, summary)| {
+        let stream = summary.program.0;
+        (!begins_late(stream), stream, kept.number)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,8 +104,9 @@ mod tests {
     fn images_have_numbers_and_times() {
         assert_eq!("3".parse(), Ok(Place::Number(3)));
         assert_eq!("1.5s".parse(), Ok(Place::Time(Duration::from_millis(1500))));
+        assert_eq!("first".parse(), Ok(Place::First));
         assert_eq!("last".parse(), Ok(Place::Last));
-        for wrong in ["", "exit", "-1", "first", "4:3"] {
+        for wrong in ["", "exit", "-1", "4:3"] {
             assert!(wrong.parse::<Place>().is_err(), "{wrong}");
         }
     }

@@ -25,7 +25,7 @@ impl Options {
             options,
             processor: retake_supervisor::this_processor(),
             chaos: None,
-            image_every: None,
+            images: None,
             timeout: None,
             keep_last: None,
             on_full: retake_record::OnFull::Stop,
