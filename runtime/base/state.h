@@ -25,6 +25,7 @@ struct child {
 };
 #define UNCHANGED_FILES 16
 #define MAX_PACKET_RINGS 8u
+#define MAX_KEPT_BACK 256u
 
 #define REFERRED_FILES 4u
 
@@ -33,6 +34,12 @@ struct referred {
 	u64 mark;
 	u8 content[32];
 	u32 descriptor;
+};
+
+/* Memory that the program keeps from its children, by this advice. */
+struct kept_back {
+	struct address_range at;
+	u32 advice;
 };
 
 struct packet_ring {
@@ -152,6 +159,9 @@ struct process {
 	u32 images_seen;
 	/* Record: a copy of the process would lack memory. */
 	u32 hides_memory;
+	/* Record: memory that children do not get as it is. */
+	u32 kept_back_count;
+	struct kept_back kept_back[MAX_KEPT_BACK];
 	/* The exit status of the first thread, which ended before others. */
 	u32 first_status;
 	/* Replay: the first thread of the process waits for the others to end. */

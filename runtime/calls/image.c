@@ -9,14 +9,13 @@
 #include "base/unreached.h"
 #include "base/user.h"
 #include "calls/clone.h"
+#include "calls/kept_back.h"
 #include "gen/numbers.h"
 #include "log/request.h"
 #include "order/baton.h"
 #include "order/policy.h"
 #include "signals/signal.h"
 
-#define MADV_DONTFORK 10
-#define MADV_WIPEONFORK 18
 #define PR_SET_PDEATHSIG 1
 #define PR_SET_CHILD_SUBREAPER 36
 #define WALL 0x40000000UL
@@ -171,9 +170,11 @@ static void take(struct context *context)
 	image_keep_registers(context);
 	note_threads(context);
 	hold_signals(context);
+	kept_back_show(process);
 	i64 maker = image_copy(&number);
 	if (!maker)
 		be_the_copy(context);
+	kept_back_hide(process);
 	if (maker > 0)
 		sys4(NR_wait4, (u64)maker, NULL, WALL, NULL);
 	if (maker > 0 && number)
@@ -183,14 +184,10 @@ static void take(struct context *context)
 		set_kernel_mask(context, context->sigmask);
 }
 
-/* Notes calls that make a copy of the process differ from the process, or visible to other
- * processes. */
+/* Notes calls that make a copy of the process visible to other processes. */
 static void look_at_call(struct context *context)
 {
 	const struct registers *regs = &context->regs;
-	if (regs->rax == NR_madvise &&
-		((u32)regs->rdx == MADV_DONTFORK || (u32)regs->rdx == MADV_WIPEONFORK))
-		context->process->hides_memory = 1;
 	if (regs->rax == NR_prctl && (u32)regs->rdi == PR_SET_CHILD_SUBREAPER)
 		HEADER->has_subreaper = 1;
 }

@@ -10,6 +10,7 @@
 #include "base/sys.h"
 #include "base/unreached.h"
 #include "base/user.h"
+#include "calls/kept_back.h"
 #include "calls/mmap.h"
 #include "gen/numbers.h"
 #include "log/log.h"
@@ -24,6 +25,8 @@
 #define EFAULT 14
 #define EINVAL 22
 #define MS_ASYNC 1
+/* No program break rises or falls by more at once. */
+#define LARGEST_BREAK (1UL << 36)
 /* The largest item. */
 #define MOST_ADVISED 0x40000000UL
 
@@ -136,6 +139,8 @@ static u32 munmap_around(struct call *call)
 	if (executes()) {
 		note_change(call->context, call->arguments[0], call->arguments[1], 1);
 		call->result = unmap_around(call->arguments[0], call->arguments[1]);
+		kept_back_gone(call->context->process, call->arguments[0], call->arguments[1],
+			call->result);
 	} else if (call->result == 0)
 		unmap_around(call->arguments[0], call->arguments[1]);
 	call_finish(call, NULL, 0);
@@ -157,6 +162,9 @@ u32 handle_munmap(struct call *call)
 	}
 	u32 looked = look_unmap(call->context, call->arguments[0], call->arguments[1]),
 	    how = repeat(call, 1);
+	if (executes())
+		kept_back_gone(call->context->process, call->arguments[0], call->arguments[1],
+			call->result);
 	if (looked && call->result == 0)
 		look_unmapped(call->context, call->arguments[0], call->arguments[1]);
 	return how;
@@ -240,6 +248,8 @@ u32 handle_mremap(struct call *call)
 	} else {
 		note_change(call->context, a[0], a[1], 0);
 		note_change(call->context, a[4], a[3] & 2 ? a[2] : 0, 0);
+		kept_back_unsure(call->context->process, a[0], a[1]);
+		kept_back_unsure(call->context->process, a[4], a[3] & 2 ? a[2] : 0);
 	}
 	u32 looked = look_unmap(call->context, a[0], a[1]), how = repeat(call, 1);
 	if (executes() && call->result > 0)
@@ -300,6 +310,20 @@ static u32 repeat_advice(struct call *call)
 	return leave_with_result(call);
 }
 
+/* Advice that says what children get. A debugger copies the process by forking it, and the copies
+ * need all its memory. */
+static u32 repeat_for_children(struct call *call)
+{
+	const u64 *a = call->arguments;
+	struct process *process = call->context->process;
+	u32 how = repeat(call, !is_debugged());
+	if (executes() && call->result == 0)
+		kept_back_advised(process, a[0], a[1], a[2]);
+	else if (executes() && call->result == -ENOMEM)
+		process->hides_memory = 1; /* for a part of the range it may have been done */
+	return how;
+}
+
 u32 handle_madvise(struct call *call)
 {
 	if (touches_runtime(call->arguments[0], call->arguments[1]))
@@ -313,10 +337,7 @@ u32 handle_madvise(struct call *call)
 	case MADV_DONTFORK:
 	case MADV_WIPEONFORK:
 	case MADV_DOFORK:
-	case MADV_KEEPONFORK:
-		/* A debugger copies the process by forking it, and the copies need all its memory.
-		 */
-		return repeat(call, !is_debugged());
+	case MADV_KEEPONFORK: return repeat_for_children(call);
 	case MADV_DONTNEED:
 	case MADV_FREE:
 	case MADV_REMOVE:
@@ -332,8 +353,11 @@ u32 handle_madvise(struct call *call)
 u32 handle_brk(struct call *call)
 {
 	struct process *process = call->context->process;
-	if (executes())
-		return repeat(call, 0);
+	if (executes()) {
+		u32 how = repeat(call, 0);
+		kept_back_unsure(process, PAGE_CEIL((u64)call->result), LARGEST_BREAK);
+		return how;
+	}
 	call_prepare(call);
 	u64 end = (u64)call->result, old = PAGE_CEIL(process->break_end), fresh = PAGE_CEIL(end);
 	if (touches_runtime(old, fresh > old ? fresh - old : 0))

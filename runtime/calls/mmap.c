@@ -8,6 +8,7 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/unreached.h"
+#include "calls/kept_back.h"
 #include "calls/memory.h"
 #include "calls/sharing.h"
 #include "gen/numbers.h"
@@ -237,10 +238,8 @@ static u32 calls_are_known(u32 index, const u64 *a, u32 patched)
 
 static u32 wants_room(u32 index, const u64 *a)
 {
-	if (index == NO_FILE)
-		return 0;
-	const struct file_entry *file = &HEADER->files[index];
-	return file->part_count && file->stubs.segment_id >= 0 &&
+	const struct file_entry *file = index == NO_FILE ? NULL : &HEADER->files[index];
+	return file && file->part_count && file->stubs.segment_id >= 0 &&
 	       file->stubs.address >= file->high && a[5] == 0 && a[0] == 0 &&
 	       !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
 }
@@ -493,4 +492,9 @@ static u32 mmap_replay(struct call *call)
 	return leave_with_result(call);
 }
 
-u32 handle_mmap(struct call *call) { return executes() ? mmap_record(call) : mmap_replay(call); }
+u32 handle_mmap(struct call *call)
+{
+	u32 how = executes() ? mmap_record(call) : mmap_replay(call);
+	kept_back_mapped(call);
+	return how;
+}

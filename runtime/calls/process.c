@@ -12,6 +12,7 @@
 #include "base/unreached.h"
 #include "base/user.h"
 #include "calls/clone.h"
+#include "calls/kept_back.h"
 #include "calls/mmap.h"
 #include "calls/namespace.h"
 #include "calls/start.h"
@@ -181,6 +182,7 @@ static i64 clone_copying(
 	arm_interception(context);
 	begin_stream(context, START_FORK);
 	image_program(context);
+	kept_back_inherit(context->process);
 	set_kernel_mask(context, context->sigmask);
 	child_registers(context, request);
 	leave(context);

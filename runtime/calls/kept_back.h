@@ -1,0 +1,22 @@
+/* What kept_back.c offers. */
+#ifndef RETAKE_CALLS_KEPT_BACK_H
+#define RETAKE_CALLS_KEPT_BACK_H
+#include "base/state.h"
+#include "mode/call.h"
+
+/* After an madvise that succeeded. */
+void kept_back_advised(struct process *process, u64 start, u64 bytes, u64 advice);
+/* After a call that unmaps memory. */
+void kept_back_gone(struct process *process, u64 start, u64 bytes, i64 result);
+/* After an mmap. */
+void kept_back_mapped(const struct call *call);
+/* This memory moves, or part of it may be gone. */
+void kept_back_unsure(struct process *process, u64 start, u64 bytes);
+/* In a new child. */
+void kept_back_inherit(struct process *process);
+/* Before the process is copied for an image. */
+void kept_back_show(const struct process *process);
+/* Afterwards, and in a replay that begins at the image. */
+void kept_back_hide(const struct process *process);
+
+#endif
