@@ -111,6 +111,7 @@ u32 handle_exit(struct call *call)
 			context, __atomic_sub_fetch(&process->thread_count, 1, __ATOMIC_ACQ_REL));
 		end_beside_others(context, call->arguments[0]);
 	}
+	context->exiting = 1; /* in an image it would exit again */
 	baton_end(context);
 	slot_exited(context);
 	end_thread(context, call->arguments[0], is_last);
