@@ -159,9 +159,8 @@ struct process {
 	u32 images_seen;
 	/* Record: a copy of the process would lack memory. */
 	u32 hides_memory;
-	/* Record: memory that children do not get as it is. */
+	/* Record: how much memory children do not get as it is (`kept_back`). */
 	u32 kept_back_count;
-	struct kept_back kept_back[MAX_KEPT_BACK];
 	/* The exit status of the first thread, which ended before others. */
 	u32 first_status;
 	/* Replay: the first thread of the process waits for the others to end. */
@@ -186,6 +185,7 @@ struct process {
 	/* Record: text that the program believes to be executable, but is not. */
 	u32 hidden_count;
 	struct address_range hidden[MAX_HIDDEN];
+	struct kept_back kept_back[MAX_KEPT_BACK];
 };
 /* A value of `counter_traps`: exec keeps the setting of the program before. */
 #define COUNTER_UNKNOWN 2u

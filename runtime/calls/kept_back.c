@@ -74,18 +74,7 @@ void kept_back_gone(struct process *process, u64 start, u64 bytes, i64 result)
 		take_out(process, PAGE_FLOOR(start), PAGE_CEIL(start + bytes), 0);
 }
 
-void kept_back_mapped(const struct call *call)
-{
-	const u64 *a = call->arguments;
-	if (executes() && a[3] & MAP_FIXED)
-		kept_back_gone(call->context->process, a[0], a[1], call->result);
-}
-
-void kept_back_inherit(struct process *process)
-{
-	/* The child has no memory there. */
-	take_out(process, 0, ~0UL, MADV_DONTFORK);
-}
+void kept_back_lose(struct process *process) { take_out(process, 0, ~0UL, MADV_DONTFORK); }
 
 void kept_back_show(const struct process *process)
 {
