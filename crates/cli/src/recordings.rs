@@ -116,16 +116,15 @@ pub fn note_dropped(recording: &Recording) {
 
 /// Describes what is left out from before images; `None` if nothing is.
 pub fn left_out_text(recording: &Recording) -> Option<String> {
-    let left_out: Vec<_> =
-        recording.streams().map(|stream| stream.left_out).filter(|one| one.bytes > 0).collect();
-    let sum = |of: fn(&LeftOut) -> u64| left_out.iter().map(of).fold(0, u64::saturating_add);
-    (!left_out.is_empty()).then(|| {
+    recording.begins_late().then(|| {
+        let threads = recording.streams().filter(|stream| stream.left_out.bytes > 0).count();
+        let LeftOut { events, bytes } = recording.left_out();
         format!(
             "what {} threads did before the images at which replay begins (--keep-last): {} \
             events, {}",
-            text::count(left_out.len() as u64),
-            text::count(sum(|one| one.events)),
-            text::bytes(sum(|one| one.bytes))
+            text::count(threads as u64),
+            text::count(events),
+            text::bytes(bytes)
         )
     })
 }

@@ -3,6 +3,7 @@
 //! Invariant: the catalogued chunks of a stream are its first ones, without a gap. The first chunk
 //! that does not follow ends the stream with a warning.
 
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::ContentId;
@@ -39,12 +40,12 @@ impl Pieces {
 }
 
 /// What `--keep-last` left out of a stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Bytes.
-    pub bytes: u64,
-    /// Events that start in them.
+    /// Events.
     pub events: u64,
+    /// Bytes in which they start.
+    pub bytes: u64,
 }
 
 /// A stream in the catalogue.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::ContentId;
+use crate::catalogue::LeftOut;
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, PlacedFrame, stated_version};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
@@ -94,7 +95,16 @@ impl Recording {
 
     /// Whether what processes did before their images is left out. Then replay must begin at one.
     pub fn begins_late(&self) -> bool {
-        self.shared.catalogue.streams.values().any(|stream| stream.left_out.bytes > 0)
+        self.left_out().bytes > 0
+    }
+
+    /// Returns what is left out of all streams together.
+    pub fn left_out(&self) -> LeftOut {
+        let streams = self.shared.catalogue.streams.values();
+        streams.fold(LeftOut::default(), |sum, stream| LeftOut {
+            events: sum.events.saturating_add(stream.left_out.events),
+            bytes: sum.bytes.saturating_add(stream.left_out.bytes),
+        })
     }
 
     /// Returns a reader at the beginning of a stream. The reader keeps what it needs of the

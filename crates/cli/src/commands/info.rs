@@ -82,7 +82,7 @@ struct Info<'recording> {
     dropped_text: Option<String>,
     /// What threads did before the images at which replay begins.
     #[serde(skip_serializing_if = "Option::is_none")]
-    left_out: Option<LeftOutCounts>,
+    left_out: Option<LeftOut>,
     #[serde(skip)]
     left_out_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,24 +106,6 @@ struct DroppedCounts {
     console_writes: u64,
     /// The time by which all these processes had ended, in milliseconds since recording began.
     until_ms: f64,
-}
-
-/// What `--keep-last` left out of streams that are kept.
-#[derive(Debug, Serialize)]
-struct LeftOutCounts {
-    events: u64,
-    bytes: u64,
-}
-
-impl LeftOutCounts {
-    fn of(recording: &Recording) -> Option<Self> {
-        let sum = |of: fn(&LeftOut) -> u64| {
-            recording.streams().map(|one| of(&one.left_out)).fold(0, u64::saturating_add)
-        };
-        recording
-            .begins_late()
-            .then(|| Self { events: sum(|one| one.events), bytes: sum(|one| one.bytes) })
-    }
 }
 
 impl DroppedCounts {
@@ -204,7 +186,7 @@ fn collect<'recording>(
         warnings: warnings.iter().map(ToString::to_string).collect(),
         dropped: DroppedCounts::of(&dropped),
         dropped_text: recordings::dropped_text(&dropped),
-        left_out: LeftOutCounts::of(recording),
+        left_out: recording.begins_late().then(|| recording.left_out()),
         left_out_text: recordings::left_out_text(recording),
         calls,
         build_ids: options.build_ids.then(|| build_ids::of(recording)).transpose()?,
