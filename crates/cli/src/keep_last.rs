@@ -12,10 +12,18 @@ const LEAST_BYTES: u64 = 1 << 20;
 /// Parses a limit: `64M`, `2G`, `30min`, `12h`.
 pub fn parse(text: &str) -> Result<KeepLast, String> {
     match quantity::either(text)? {
-        Quantity::Size(bytes) if bytes < LEAST_BYTES => Err("the least is 1M".to_owned()),
-        Quantity::Size(bytes) => Ok(KeepLast::Bytes(bytes)),
+        Quantity::Size(bytes) => enough(bytes).map(KeepLast::Bytes),
         Quantity::Time(time) => Ok(KeepLast::Time(time)),
     }
+}
+
+/// Parses a limit in bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    quantity::size(text).and_then(enough)
+}
+
+fn enough(bytes: u64) -> Result<u64, String> {
+    if bytes < LEAST_BYTES { Err("the least is 1M".to_owned()) } else { Ok(bytes) }
 }
 
 /// The least time between images.

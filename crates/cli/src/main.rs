@@ -11,6 +11,7 @@ mod completion;
 mod deferred;
 mod failure;
 mod find_program;
+mod in_memory;
 mod json_event;
 mod keep_last;
 mod machine;
@@ -89,6 +90,8 @@ enum Command {
     Dump(Deferred<commands::dump::Options>),
     /// Pack a recording into one file, to keep or to move it
     Pack(Deferred<commands::pack::Options>),
+    /// Save a recording that is kept in memory
+    Save(Deferred<commands::save::Options>),
     /// Turn a packed recording back into a folder
     Unpack(Deferred<commands::unpack::Options>),
     /// Give a recording another name
@@ -128,6 +131,7 @@ impl Command {
             Self::Ps(Deferred(options)) => commands::ps::run(options),
             Self::Dump(Deferred(options)) => commands::dump::run(options),
             Self::Pack(Deferred(options)) => commands::pack::run(options),
+            Self::Save(Deferred(options)) => commands::save::run(options),
             Self::Unpack(Deferred(options)) => commands::unpack::run(options),
             Self::Mv(Deferred(options)) => commands::mv::run(options),
             Self::Rm(Deferred(options)) => commands::rm::run(options),

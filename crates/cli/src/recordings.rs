@@ -11,6 +11,7 @@ use retake_recording::{
 use retake_supervisor::dropped;
 
 use crate::failure::{Failure, Result};
+use crate::in_memory::InMemory;
 use crate::text;
 
 /// The number of warnings that are printed about one recording.
@@ -22,13 +23,16 @@ const SHOWN_WARNINGS: usize = 5;
 /// There is no such recording.
 pub fn find(name: &OsStr) -> Result<PathBuf> {
     match Location::from_environment() {
-        Ok(location) => resolve(&location.recordings, name).map_err(|error| {
+        Ok(location) => resolve(&location.recordings, name).or_else(|error| {
+            if let Some(memory) = InMemory::find(name) {
+                return Ok(memory.recording);
+            }
             let nearest = nearest(&location.recordings, name);
             let failure = Failure::from(error);
-            match nearest {
+            Err(match nearest {
                 Some(nearest) => failure.likely(format!("{} was meant", text::quoted(&nearest))),
                 None => failure,
-            }
+            })
         }),
         // A path can be used without a folder of recordings.
         Err(_) if PathBuf::from(name).exists() => Ok(PathBuf::from(name)),

@@ -4,25 +4,16 @@
 mod cli_support;
 
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use cli_support::debugging::{gdb, in_order, no_process_is_left};
 use cli_support::started::{Started, wait_until};
-use cli_support::{Place, Ran, compile_program};
+use cli_support::{Place, Ran, compile_program, has_dropped_image};
 use retake_testing::needs;
 
 /// The time limit of these programs, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(100);
-
-/// Whether the images up to this number are dropped, and there is another one.
-fn has_dropped_image(folder: &Path, number: u64) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let numbers = names.filter_map(|name| name.parse::<u64>().ok());
-    numbers.min().is_some_and(|first| first > number)
-}
 
 /// Records tests/images/runs_on.c in `made` until the image with this number is dropped, and then
 /// does `at_end`. Returns the recorder, and what the program printed.

@@ -3,7 +3,7 @@
 
 use crate::shared::{self, Header};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 static PASS_TO: AtomicI32 = AtomicI32::new(0);
 /// The header that lists the recorded processes, whose signals are not passed on. Set only while
@@ -11,6 +11,10 @@ static PASS_TO: AtomicI32 = AtomicI32::new(0);
 static RECORDED: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
 /// The last signal that asked this process to end; 0 if none did.
 static ASKED_TO_END: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that is kept back, if it is not 0, and how often it came.
+static KEPT_BACK: AtomicI32 = AtomicI32::new(0);
+static KEPT_BACK_TIMES: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn pass_on(
     number: libc::c_int,
@@ -20,6 +24,10 @@ extern "C" fn pass_on(
     // SAFETY: the kernel gives a valid siginfo to an SA_SIGINFO handler. For its own signals the
     // sender's field has another meaning, which does no harm.
     let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
+    if number == KEPT_BACK.load(Ordering::Relaxed) {
+        KEPT_BACK_TIMES.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
     if ASK_TO_END.contains(&number) {
         ASKED_TO_END.store(number, Ordering::Relaxed);
     }
@@ -106,6 +114,17 @@ pub fn pass_to(pid: i32) {
         // SAFETY: ignoring a signal involves no memory.
         unsafe { libc::signal(number, libc::SIG_IGN) };
     }
+}
+
+/// Keeps a signal of this number for this process, which only counts it.
+pub fn keep_back(number: i32) {
+    KEPT_BACK.store(number, Ordering::Relaxed);
+    handle(number);
+}
+
+/// How often the signal of [`keep_back`] came.
+pub fn kept_back_times() -> u32 {
+    KEPT_BACK_TIMES.load(Ordering::Relaxed)
 }
 
 fn handle(number: i32) {

@@ -8,8 +8,9 @@
 mod beginnings;
 mod plan;
 
-use crate::stream_scan::StreamScan;
+use crate::stream_scan::{Findings, StreamScan};
 use crate::thread_account::{Accounts, supervisor_info};
+use crate::watcher::Watcher;
 pub(crate) use beginnings::Beginning;
 use beginnings::Beginnings;
 use plan::{End, Kept, Need, Plan, plan};
@@ -58,6 +59,7 @@ pub(crate) struct Keeper {
     base_ns: u64,
     writer: Arc<RecordingWriter>,
     images: Checkpoints,
+    watcher: Option<Arc<dyn Watcher>>,
     /// The bytes that the images take.
     image_bytes: AtomicU64,
     state: Mutex<State>,
@@ -120,12 +122,14 @@ impl Keeper {
         base_ns: u64,
         writer: Arc<RecordingWriter>,
         images: Checkpoints,
+        watcher: Option<Arc<dyn Watcher>>,
     ) -> Self {
         Self {
             limit,
             base_ns,
             writer,
             images,
+            watcher,
             image_bytes: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -134,6 +138,11 @@ impl Keeper {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is found in a stream, at its beginning.
+    pub fn findings(&self) -> Findings {
+        Findings::new(self.watcher.clone())
     }
 
     /// Notes a new stream.

@@ -43,12 +43,14 @@ mod space;
 mod stream_scan;
 mod thread_account;
 mod unborn;
+mod watcher;
 
 pub use counters::Counters;
 pub use event_log::{EventLog, Moment, Stage};
 pub use images::When;
 pub use keep::KeepLast;
 pub use space::OnFull;
+pub use watcher::Watcher;
 
 use budget::Budget;
 use deadline::Deadline;
@@ -105,6 +107,8 @@ pub struct Request {
     pub images: Option<When>,
     /// How much of the recording to keep, if not all.
     pub keep_last: Option<KeepLast>,
+    /// Is told what happens, with `keep_last`.
+    pub watcher: Option<Arc<dyn Watcher>>,
     /// What to do when the disk is full.
     pub on_full: OnFull,
     /// The most bytes of events. Beyond that, the program and all that it started are ended.
@@ -177,7 +181,8 @@ pub fn record(
     let places = Checkpoints::of_writer(&writer)?;
     let keeper = request.keep_last.map(|limit| {
         let (writer, places) = (Arc::clone(&writer), places.clone());
-        Arc::new(Keeper::new(limit, request.began_ns, writer, places))
+        let watcher = request.watcher.clone();
+        Arc::new(Keeper::new(limit, request.began_ns, writer, places, watcher))
     });
     let directory = writer.directory().to_path_buf();
     let began_ns = request.began_ns;

@@ -318,7 +318,7 @@ impl Recorder {
         slot.consumer.base.store(slot.consumer.tail.load(Relaxed), SeqCst);
         self.space.wait(|| self.log.declare_stream(&info))?;
         state.declared = Some(stream);
-        state.scan = StreamScan::new(self.keeper.is_some());
+        state.scan = StreamScan::new(self.keeper.as_deref().map(Keeper::findings));
         if let Some(keeper) = &self.keeper {
             keeper.declared(&info);
         }

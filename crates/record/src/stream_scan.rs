@@ -5,12 +5,14 @@
 use crate::event_log::EventLog;
 use crate::space::Space;
 use crate::thread_account::EventCounts;
+use crate::watcher::{Notice, Watcher};
 use retake_contract::events::event as layout;
 use retake_model::event::{CALL_CONSOLE_ERR, CALL_CONSOLE_OUT};
 use retake_model::table::number;
-use retake_model::{ContentId, Event, EventKind, Ranges, contents_of, parse_event};
+use retake_model::{ContentId, Event, EventKind, ItemDirection, Ranges, contents_of, parse_event};
 use retake_recording::{ChunkEvents, Place, StreamId};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The examined part of an event's header.
 const HEAD_BYTES: usize = layout::VALUE;
@@ -35,6 +37,9 @@ pub(crate) struct Findings {
     pub children: BTreeSet<u32>,
     /// Whether a part of it was not understood. Then nothing is known for sure.
     pub is_opaque: bool,
+    watcher: Option<Arc<dyn Watcher>>,
+    /// What the watcher is to be told once it is stored.
+    notices: Vec<Notice>,
 }
 
 /// The scanner's position in one stream.
@@ -55,8 +60,8 @@ pub(crate) struct StreamScan {
 
 impl StreamScan {
     /// Starts at the beginning of a stream.
-    pub fn new(with_findings: bool) -> Self {
-        Self { findings: with_findings.then(Findings::default), ..Self::default() }
+    pub fn new(findings: Option<Findings>) -> Self {
+        Self { findings, ..Self::default() }
     }
 
     /// Starts within an event that lacks `remaining` bytes.
@@ -84,6 +89,7 @@ impl StreamScan {
         let events = self.feed(bytes);
         let stored = space.wait(|| log.append(stream, bytes, events));
         self.is_cut = stored.is_err();
+        self.findings.iter_mut().for_each(Findings::tell);
         stored
     }
 
@@ -141,6 +147,7 @@ impl StreamScan {
                     || MAPPING_CALLS.contains(&number)
                     || CLONING_CALLS.contains(&number)
             }
+            Some(EventKind::Fatal) => findings.watcher.is_some(),
             _ => false,
         };
         if !is_interesting {
@@ -173,6 +180,29 @@ impl StreamScan {
 }
 
 impl Findings {
+    /// Nothing was found yet.
+    pub fn new(watcher: Option<Arc<dyn Watcher>>) -> Self {
+        Self { watcher, ..Self::default() }
+    }
+
+    fn tell(&mut self) {
+        let Some(watcher) = &self.watcher else { return };
+        self.notices.drain(..).for_each(|notice| notice.tell(&**watcher));
+    }
+
+    fn notice(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Fatal { signal, .. } => self.notices.push(Notice::Died(signal.number().into())),
+            Event::Call(call) => {
+                let Some((console, _)) = call.console() else { return };
+                let inputs = call.items().filter(|item| item.direction() == ItemDirection::Input);
+                let text = inputs.map(|item| Notice::Wrote(console, item.inline_bytes().to_vec()));
+                self.notices.extend(text);
+            }
+            _ => {}
+        }
+    }
+
     fn read(&mut self, event: &[u8]) {
         let Ok((event, _)) = parse_event(event) else {
             self.is_opaque = true;
@@ -180,6 +210,9 @@ impl Findings {
         };
         let event = event.decode();
         self.contents.extend(contents_of(&event));
+        if self.watcher.is_some() {
+            self.notice(&event);
+        }
         let Event::Call(call) = event else { return };
         if let Some((_, ticket)) = call.console() {
             let console =
@@ -233,7 +266,7 @@ mod tests {
     fn findings_do_not_depend_on_the_pieces() {
         let stream = stream();
         for piece in [8, 16, 24, 64, 1000] {
-            let mut scan = StreamScan::new(true);
+            let mut scan = StreamScan::new(Some(Findings::default()));
             let counted: u32 = stream.chunks(piece).map(|piece| scan.feed(piece).count).sum();
             assert!(!scan.is_within_event());
             let (findings, end) = scan.finish();
@@ -264,7 +297,7 @@ mod tests {
         let piece: Vec<u8> =
             (0..32_768).flat_map(|_| event(EventKind::Call, 0, 110, &[])).collect();
         for with_findings in [false, true] {
-            let mut scan = StreamScan::new(with_findings);
+            let mut scan = StreamScan::new(with_findings.then(Findings::default));
             let started = std::time::Instant::now();
             let events: u64 = (0..1000).map(|_| u64::from(scan.feed(&piece).count)).sum();
             println!(
@@ -276,10 +309,10 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_said() {
-        let mut scan = StreamScan::new(true);
+        let mut scan = StreamScan::new(Some(Findings::default()));
         scan.feed(&event(EventKind::Call, 0, 9, &[0; 8]));
         assert!(scan.finish().0.is_opaque);
-        let mut scan = StreamScan::new(false);
+        let mut scan = StreamScan::new(None);
         scan.feed(&stream());
         assert_eq!(
             scan.finish().0.children.len(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::checkpoint_file::{CheckpointReader, CheckpointWriter, Owner};
 use crate::error::{Error, Result};
-use crate::library::entries_of;
+use crate::kept_checkpoint::{CHECKPOINTS_NAME, KeptCheckpoint, list_in, number_of};
 use crate::location::Location;
 use crate::packed_images;
 use crate::recording::Recording;
@@ -15,22 +15,8 @@ use crate::store::CACHE_NAME;
 use crate::store::temporary::make_private_directories;
 use crate::writer::RecordingWriter;
 
-/// The name of the checkpoint folder in a recording's directory.
-pub(crate) const CHECKPOINTS_NAME: &str = "checkpoints";
-
 /// The extension of the file with a checkpoint's past.
 const PAST_EXTENSION: &str = "past";
-
-/// A kept checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptCheckpoint {
-    /// The number by which users know it.
-    pub number: u64,
-    /// The path of the file.
-    pub path: PathBuf,
-    /// Its size.
-    pub bytes: u64,
-}
 
 /// The folders with the checkpoints of one recording.
 #[derive(Debug, Clone)]
@@ -40,6 +26,8 @@ pub struct Checkpoints {
     own: Option<PathBuf>,
     /// The folder for checkpoints that the recording's own folder cannot take.
     elsewhere: Option<PathBuf>,
+    /// In names there, what tells apart the copies that were packed while the recording was made.
+    copy: String,
 }
 
 impl Checkpoints {
@@ -49,7 +37,8 @@ impl Checkpoints {
         let own = (!recording.is_packed()).then(|| recording.path().join(CHECKPOINTS_NAME));
         let elsewhere =
             location.map(|location| location.store.join(CACHE_NAME).join(CHECKPOINTS_NAME));
-        let this = Self { owner: Owner::of(recording), own, elsewhere };
+        let copy = packed_images::mark(recording);
+        let this = Self { owner: Owner::of(recording), own, elsewhere, copy };
         for (folder, prefix) in this.folders() {
             // An image that cannot be laid out is not there.
             let _ = packed_images::lay_out(recording, folder, &prefix);
@@ -63,7 +52,8 @@ impl Checkpoints {
     /// `Finished`.
     pub fn of_writer(writer: &RecordingWriter) -> Result<Self> {
         let own = Some(writer.directory().join(CHECKPOINTS_NAME));
-        Ok(Self { owner: Owner::of_metadata(&writer.metadata()?), own, elsewhere: None })
+        let owner = Owner::of_metadata(&writer.metadata()?);
+        Ok(Self { owner, own, elsewhere: None, copy: String::new() })
     }
 
     /// Lists all checkpoints by number. Ignores files with other names.
@@ -73,15 +63,7 @@ impl Checkpoints {
     pub fn list(&self) -> Result<Vec<KeptCheckpoint>> {
         let mut all = Vec::new();
         for (folder, prefix) in self.folders() {
-            for entry in entries_of(folder)? {
-                let name = entry.file_name();
-                let number =
-                    name.to_str().and_then(|name| name.strip_prefix(&*prefix)).and_then(number_of);
-                let metadata = entry.metadata().ok().filter(fs::Metadata::is_file);
-                if let Some((number, metadata)) = number.zip(metadata) {
-                    all.push(KeptCheckpoint { number, path: entry.path(), bytes: metadata.len() });
-                }
-            }
+            all.extend(list_in(folder, &prefix)?);
         }
         all.sort_unstable_by_key(|kept| kept.number);
         Ok(all)
@@ -216,14 +198,9 @@ impl Checkpoints {
     /// Returns each folder, with the prefix of this recording's file names in it.
     fn folders(&self) -> impl Iterator<Item = (&Path, String)> {
         let own = self.own.as_deref().map(|folder| (folder, String::new()));
-        let prefix = self.owner.map(|owner| format!("{}-", owner.number()));
+        let prefix = self.owner.map(|owner| format!("{}-{}", owner.number(), self.copy));
         own.into_iter().chain(self.elsewhere.as_deref().zip(prefix))
     }
-}
-
-/// Parses a checkpoint's number. Accepts only the form in which numbers are written.
-fn number_of(name: &str) -> Option<u64> {
-    name.parse().ok().filter(|number: &u64| number.to_string() == name)
 }
 
 /// Returns the path of the file with a checkpoint's past.

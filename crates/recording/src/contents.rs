@@ -1,7 +1,8 @@
 //! The files in a recording: in its `files` folder, or inside a packed recording.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::ContentId;
@@ -106,17 +107,22 @@ fn own_blocks(shared: &Shared, path: &Path, id: ContentId, action: BlockAction<'
     if !has(shared, id) {
         return Err(no_content(shared, id));
     }
-    blocks_of(path, id, action)
+    blocks_of(&open_regular(path)?, path, id, action)
 }
 
-/// As [`for_each_block`], for a file at this path.
-pub(crate) fn blocks_of(path: &Path, id: ContentId, action: BlockAction<'_>) -> Result<u64> {
-    let mut file: File = open_regular(path)?;
+/// As [`for_each_block`], for an open file at this path.
+pub(crate) fn blocks_of(
+    file: &File,
+    path: &Path,
+    id: ContentId,
+    action: BlockAction<'_>,
+) -> Result<u64> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; BLOCK_BYTES];
     let mut total = 0;
     loop {
-        let count = file.read(&mut buffer).map_err(|error| Error::io("read", path, error))?;
+        let read = file.read_at(&mut buffer, total);
+        let count = read.map_err(|error| Error::io("read", path, error))?;
         if count == 0 {
             break;
         }

@@ -29,11 +29,14 @@ mod contents;
 mod cut;
 mod error;
 mod event_reader;
+mod folder;
 mod frame;
 mod frame_writer;
 #[doc(hidden)]
 pub mod fuzzing;
+mod held_images;
 mod index;
+mod kept_checkpoint;
 mod library;
 mod location;
 mod metadata;
@@ -59,14 +62,17 @@ pub use catalogue::LeftOut;
 pub use checkpoint_file::{
     CHECKPOINT_VERSION, CheckpointReader, CheckpointWriter, MAX_PIECE_BYTES, PieceName,
 };
-pub use checkpoints::{Checkpoints, KeptCheckpoint};
+pub use checkpoints::Checkpoints;
 pub use codec::Codec;
 pub use content_reader::ContentReader;
 pub use cut::CutEnd;
 pub use error::{Error, FramePlace, Result};
 pub use event_reader::{EventReader, Numbered};
 pub use frame::{FORMAT_VERSION, MAX_CHUNK_BYTES};
-pub use library::{Listing, create_numbered, latest, list, resolve, set_latest};
+pub use kept_checkpoint::KeptCheckpoint;
+pub use library::{
+    Listing, create_numbered, latest, list, name_of_program, numbered_packed, resolve, set_latest,
+};
 pub use location::Location;
 pub use metadata::{
     ByteText, CheckLevel, CpuidAnswer, Exit, Machine, Metadata, Outcome, Policy, Processor,

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::folder::entries_of;
 use crate::metadata::Metadata;
 use crate::recording::{Recording, read_metadata_file};
 use crate::writer::{EVENTS_NAME, RecordingWriter};
@@ -55,9 +56,20 @@ pub fn create_numbered(
     }
 }
 
+/// Returns the path for a packed recording of `program` in the folder `recordings`, with a number
+/// above all others there.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn numbered_packed(recordings: &Path, program: &OsStr) -> Result<PathBuf> {
+    let prefix = name_of_program(program);
+    let number = highest_number(recordings, &prefix)? + 1;
+    Ok(recordings.join(format!("{prefix}-{number}.{PACKED_EXTENSION}")))
+}
+
 /// Returns the last component of a program's path, with characters replaced that are awkward in a
 /// name.
-fn name_of_program(program: &OsStr) -> String {
+pub fn name_of_program(program: &OsStr) -> String {
     let base = Path::new(program).file_name().unwrap_or_default();
     let replace = |byte: &u8| {
         if byte.is_ascii_alphanumeric() || b"._+".contains(byte) { *byte as char } else { '_' }
@@ -78,15 +90,6 @@ fn highest_number(recordings: &Path, prefix: &str) -> Result<u64> {
 
 fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
     Ok(entries_of(folder)?.iter().map(fs::DirEntry::file_name).collect())
-}
-
-/// Returns the entries of a folder; none if the folder does not exist.
-pub(crate) fn entries_of(folder: &Path) -> Result<Vec<fs::DirEntry>> {
-    let fail = |error| Error::io("list", folder, error);
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries.map_err(fail)?.collect::<io::Result<_>>().map_err(fail),
-    }
 }
 
 /// Makes `latest` point to `recording`, an entry of the folder, in one step.

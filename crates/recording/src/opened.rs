@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::catalogue::{Catalogue, CataloguedStream, LeftOut};
 use crate::error::Result;
+use crate::held_images::HeldImage;
 use crate::index::read_index;
 use crate::metadata::Metadata;
 use crate::scan::scan;
@@ -19,6 +20,8 @@ pub(crate) struct Shared {
     /// The recording's directory; `None` for a packed one.
     pub directory: Option<PathBuf>,
     pub metadata: Metadata,
+    /// The images, if the recording was being made when it was opened.
+    pub held_images: Vec<HeldImage>,
     pub warnings: Vec<Warning>,
 }
 

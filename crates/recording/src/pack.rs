@@ -143,10 +143,11 @@ impl Packer<'_> {
                 contents::for_each_block(&recording.shared, id, action)
             })?;
         }
-        for OwnImage { id, path, bytes } in added {
+        for OwnImage { id, image, bytes } in &added {
+            let (id, bytes) = (*id, *bytes);
             if contents.iter().all(|(known, _)| *known != id) {
                 self.pack_content(recording, contents.len() as u32, (id, bytes), &|action| {
-                    contents::blocks_of(&path, id, action)
+                    contents::blocks_of(&image.file, &image.path, id, action)
                 })?;
                 contents.push((id, bytes));
             }

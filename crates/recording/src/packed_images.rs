@@ -19,6 +19,17 @@ pub(crate) fn named(recording: &Recording) -> Vec<ContentId> {
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
+/// Returns a part of file names that tells apart packed copies with different images. Copies that
+/// were made at different times of one recording have the same number.
+pub(crate) fn mark(recording: &Recording) -> String {
+    let images = &recording.metadata().images;
+    if images.is_empty() || !recording.is_packed() {
+        return String::new();
+    }
+    let hash = blake3::hash(images.join(",").as_bytes()).to_hex();
+    format!("{}-", &hash[..16])
+}
+
 /// Makes the images of a packed recording files of `folder`, named by this prefix and a number.
 /// Files that are there stay.
 pub(crate) fn lay_out(recording: &Recording, folder: &Path, prefix: &str) -> Result<()> {

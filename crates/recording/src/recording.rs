@@ -9,6 +9,7 @@ use crate::ContentId;
 use crate::catalogue::LeftOut;
 use crate::error::{Error, Result};
 use crate::frame::{FORMAT_VERSION, HEADER_BYTES, MAGIC, PlacedFrame, stated_version};
+use crate::held_images::{HeldImage, hold};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::opened::{Shared, StreamSummary, catalogue_of, summarise};
 use crate::source::{Source, open_regular};
@@ -16,6 +17,10 @@ use crate::stream_info::StreamId;
 use crate::stream_reader::StreamReader;
 use crate::warning::{Warning, Warnings};
 use crate::writer::{EVENTS_NAME, METADATA_NAME};
+
+/// How often a recording that is being made is opened again, if the recorder replaced its events
+/// meanwhile.
+const TRIES_TO_HOLD: usize = 20;
 
 /// An open recording. Nothing in it is trusted.
 #[derive(Debug, Clone)]
@@ -35,31 +40,50 @@ impl Recording {
         let path = &fs::canonicalize(path).map_err(|error| Error::io("open", path, error))?;
         let is_directory = path.is_dir();
         let events = if is_directory { path.join(EVENTS_NAME) } else { path.clone() };
-        let source = Source::open(&events).map_err(|error| match error {
-            Error::Io { source, .. }
-                if is_directory && source.kind() == std::io::ErrorKind::NotFound =>
-            {
-                let reason = "it is a directory without an events file".to_owned();
-                Error::NotARecording { path: path.clone(), reason }
+        let open = || {
+            Source::open(&events).map_err(|error| match error {
+                Error::Io { source, .. }
+                    if is_directory && source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    let reason = "it is a directory without an events file".to_owned();
+                    Error::NotARecording { path: path.clone(), reason }
+                }
+                error => error,
+            })
+        };
+        let mut source = open()?;
+        let mut held_images = Vec::new();
+        for _ in 0..TRIES_TO_HOLD {
+            if !is_directory || !source.is_being_recorded() {
+                break;
             }
-            error => error,
-        })?;
-        Self::from_source(source, is_directory.then(|| path.clone()))
+            if let Some(held) = hold(path, &source) {
+                held_images = held;
+                break;
+            }
+            source = open()?;
+        }
+        Self::from_source(source, is_directory.then(|| path.clone()), held_images)
     }
 
     /// Opens a packed recording, or an events file, held in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_source(Source::from_bytes(bytes, Path::new("(memory)")), None)
+        Self::from_source(Source::from_bytes(bytes, Path::new("(memory)")), None, Vec::new())
     }
 
-    fn from_source(source: Source, directory: Option<PathBuf>) -> Result<Self> {
+    fn from_source(
+        source: Source,
+        directory: Option<PathBuf>,
+        held_images: Vec<HeldImage>,
+    ) -> Result<Self> {
         check_beginning(&source)?;
         let mut catalogue = catalogue_of(&source)?;
         let mut warnings = std::mem::take(&mut catalogue.warnings);
         let metadata =
             find_metadata(&source, &catalogue.metadata, directory.as_deref(), &mut warnings)?;
         let warnings = warnings.into_list();
-        Ok(Self { shared: Arc::new(Shared { source, catalogue, directory, metadata, warnings }) })
+        let shared = Shared { source, catalogue, directory, metadata, held_images, warnings };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Returns the metadata of the recording.

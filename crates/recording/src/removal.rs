@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ContentId;
-use crate::checkpoints::{self, CHECKPOINTS_NAME};
+use crate::checkpoints;
 use crate::contents::{files_folder, folder_in};
 use crate::error::{Error, Result};
 use crate::frame::MAGIC;
+use crate::kept_checkpoint::CHECKPOINTS_NAME;
 use crate::library::{LATEST_NAME, latest, set_latest};
 use crate::source::open_regular;
 use crate::store::temporary::TEMPORARY_PREFIX;

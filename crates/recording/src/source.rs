@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -50,9 +50,14 @@ impl Source {
     /// Whether a recorder has the file locked now.
     pub(crate) fn is_being_recorded(&self) -> bool {
         match &self.bytes {
-            Bytes::File(file) => {
-                matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
-            }
+            Bytes::File(file) => match file.try_lock_shared() {
+                Err(error) => matches!(error, std::fs::TryLockError::WouldBlock),
+                Ok(()) => {
+                    // Others may ask the same, or remove the recording.
+                    let _ = file.unlock();
+                    false
+                }
+            },
             Bytes::Memory(_) => false,
         }
     }
@@ -76,6 +81,14 @@ impl Source {
             }
             _ => Error::io("read", &self.path, error),
         })
+    }
+
+    /// Whether the file is still at its path, and has not been replaced by another one.
+    pub(crate) fn is_still_there(&self) -> bool {
+        let Bytes::File(file) = &self.bytes else { return false };
+        let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let now = std::fs::symlink_metadata(&self.path).map(identity);
+        now.is_ok_and(|now| file.metadata().map(identity).is_ok_and(|own| own == now))
     }
 
     /// Reads as many bytes from `offset` on as are left and fit into `output`. Returns their

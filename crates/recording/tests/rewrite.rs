@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::fs;
 use std::io::Read;
+use std::path::Path;
 
 use common::{metadata, noise, one_event, outcome, read_streams, stream_info};
 use retake_model::EventKind;
@@ -239,4 +241,40 @@ fn a_stream_without_its_middle_keeps_its_places() {
     let packed = Recording::open(&packed).unwrap();
     assert_eq!(packed.check().unwrap(), []);
     assert_eq!(indexes(&packed, 0), indexes(&recording, 0));
+}
+
+#[test]
+fn who_opened_it_earlier_has_the_images_of_that_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let writer = RecordingWriter::create(&directory, &metadata()).unwrap();
+    [0, OWN].iter().for_each(|&id| writer.declare_stream(&stream_info(id)).unwrap());
+    (0..3).for_each(|round| append_events(&writer, 0, 10 * round, 10));
+    let keep = |stream: StreamId| match stream.0 {
+        0 => Keep::From { place: Place { bytes: 24 * 20, events: 20 }, program: 2 },
+        _ => Keep::All,
+    };
+    let info = stream_info(OWN);
+    writer.begin_rewrite().unwrap().run(&keep, &Replaced { info: &info, chunks: &[] }).unwrap();
+    let images = directory.join("checkpoints");
+    fs::create_dir_all(&images).unwrap();
+    fs::write(images.join("1"), b"one").unwrap();
+    let earlier = Recording::open(&directory).unwrap();
+    assert!(earlier.begins_late());
+    fs::remove_file(images.join("1")).unwrap();
+    fs::write(images.join("2"), b"two").unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    pack(&earlier, &first, &mut |_| {}).unwrap();
+    pack(&Recording::open(&directory).unwrap(), &second, &mut |_| {}).unwrap();
+    // The copies have the same number, and images of their own.
+    let location = Location::within(&folder.path().join("unpacked"));
+    let images_of = |packed: &Path| {
+        let images = Checkpoints::of(&Recording::open(packed).unwrap(), Some(&location));
+        let paths = images.list().unwrap().into_iter().map(|kept| kept.path);
+        paths.map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        assert_eq!(images_of(&first), ["one"]);
+        assert_eq!(images_of(&second), ["two"]);
+    }
 }

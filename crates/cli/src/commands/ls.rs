@@ -7,6 +7,7 @@ use retake_recording::{Listing, Location, Metadata, latest, list};
 use serde::Serialize;
 
 use crate::failure::Result;
+use crate::in_memory::{self, InMemory};
 use crate::output::{Output, Style, Table};
 use crate::recordings;
 use crate::text;
@@ -63,6 +64,7 @@ struct Row<'list> {
     path: String,
     is_packed: bool,
     is_latest: bool,
+    is_in_memory: bool,
     file_bytes: u64,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +77,8 @@ struct Row<'list> {
 pub fn run(options: &Options) -> Result<()> {
     let location = Location::from_environment()?;
     let mut listings = list(&location.recordings)?;
+    let in_memory = InMemory::all().into_iter().filter(|one| one.is_for(&location));
+    listings.extend(in_memory.filter_map(|one| one.listing()));
     match options.sort {
         Sort::Size => listings.sort_by_key(|one| Reverse(one.file_bytes)),
         Sort::Time => listings.sort_by_cached_key(|one| Reverse(recordings::began_unix_ms(one))),
@@ -133,7 +137,8 @@ fn cells(listing: &Listing) -> [String; 6] {
         text::local_time(metadata.started_unix_ms),
         size,
         outcome.map_or_else(none, |outcome| text::duration(outcome.duration_ms)),
-        outcome.map_or_else(|| unfinished(listing).to_owned(), |outcome| text::exit(outcome.exit)),
+        outcome.map_or_else(|| unfinished(listing).to_owned(), |outcome| text::exit(outcome.exit))
+            + if in_memory::holds(&listing.path) { " (in memory)" } else { "" },
         text::command(&metadata.arguments),
     ]
 }
@@ -150,6 +155,7 @@ fn json_row(listing: &Listing, is_latest: bool) -> Row<'_> {
         path: listing.path.to_string_lossy().into_owned(),
         is_packed: listing.is_packed,
         is_latest,
+        is_in_memory: in_memory::holds(&listing.path),
         file_bytes: listing.file_bytes,
         state: match metadata {
             Err(_) => "damaged",

@@ -19,5 +19,6 @@ pub mod reanimate;
 pub mod record;
 pub mod replay;
 pub mod rm;
+pub mod save;
 pub mod trace;
 pub mod unpack;

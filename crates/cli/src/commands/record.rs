@@ -12,14 +12,18 @@ use retake_kernel::clock;
 use retake_kernel::front::{self, Behind, Side};
 use retake_kernel::inheritance::{Limits, Shortage};
 use retake_patch::{is_declared, tells_all};
-use retake_record::{Ended, KeepLast, RecordError, Request, When};
+use retake_record::{Ended, KeepLast, RecordError, Request, Watcher, When};
 use retake_recording::{
     ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
 };
 use retake_supervisor::runtime_image;
 
+mod in_memory;
+mod interval;
 mod on_crash;
 mod until_failure;
+
+use interval::{Interval, interval};
 
 use crate::check::Check;
 use crate::failure::{Failure, Result};
@@ -104,6 +108,21 @@ pub struct Options {
     /// that share memory with others are kept. See docs/IMAGES.md
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep_last::parse)]
     keep_last: Option<KeepLast>,
+
+    /// Keep the recording in memory, its last SIZE of events and images, and write nothing to the
+    /// disk until there is a reason to save it: see --save-on. `retake save` saves it at any time.
+    /// See docs/IMAGES.md
+    #[arg(long, value_name = "SIZE", value_parser = keep_last::size, conflicts_with_all =
+        ["output", "keep_last", "on_full", "until_failure", "no_wait", "debug_on_crash"])]
+    in_memory: Option<u64>,
+
+    /// With --in-memory, a reason to save the recording. `crash`: a process crashes (this holds
+    /// without --save-on). `exit-status`: the program ends with another status than 0. `signal`: a
+    /// signal ends a process. `signal=USR1`: retake gets this signal. `stderr=REGEX`: a line of
+    /// standard error matches. Can be repeated. While the program runs, each does so once, but for
+    /// `signal=`
+    #[arg(long, value_name = "RULE", requires = "in_memory", value_parser = in_memory::rule)]
+    save_on: Vec<in_memory::Rule>,
 
     /// What to do when the disk is full. `stop`: the program stands still until there is room, or
     /// somebody ends it. `drop-oldest`: as --keep-last with a size, so that what is kept fits.
@@ -196,8 +215,13 @@ impl Options {
             Some(Interval::Off) => None,
             Some(Interval::Every(time)) => Some(When::Every(time)),
             None if self.chaos || policy == retake_recording::Policy::Sync => None,
-            None => self.keep_last.and_then(keep_last::images),
+            None => self.kept().and_then(keep_last::images),
         }
+    }
+
+    /// How much of the recording is kept, if not all.
+    fn kept(&self) -> Option<KeepLast> {
+        self.keep_last.or(self.in_memory.map(KeepLast::Bytes))
     }
 
     /// The policy for this program.
@@ -225,30 +249,6 @@ fn program_tells_all(program: &Path) -> bool {
 /// Exit status: the program was ended because its time was up. `timeout(1)` uses the same.
 const STATUS_TIMED_OUT: i32 = 124;
 
-/// The least time between two images.
-const LEAST_INTERVAL: Duration = Duration::from_millis(10);
-
-/// When images are made, as a user says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Interval {
-    Off,
-    Every(Duration),
-}
-
-/// Parses a time, `10s`, `200ms`, `1min`, or `off`.
-fn interval(text: &str) -> std::result::Result<Interval, String> {
-    if text == "off" {
-        return Ok(Interval::Off);
-    }
-    let time: jiff::SignedDuration =
-        text.parse().map_err(|_| "expected a time, such as 10s or 200ms".to_owned())?;
-    let time = Duration::try_from(time).map_err(|_| "it is negative".to_owned())?;
-    match time < LEAST_INTERVAL {
-        true => Err("the least is 10ms".to_owned()),
-        false => Ok(Interval::Every(time)),
-    }
-}
-
 /// Records, and ends this process as the program ended. Returns only if recording fails, or if no
 /// run fails.
 pub fn run(options: &Options) -> Result<()> {
@@ -257,7 +257,9 @@ pub fn run(options: &Options) -> Result<()> {
     let limits = widen_limits()?;
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = Location::from_environment()?;
-    location.prepare()?;
+    if options.in_memory.is_none() {
+        location.prepare()?;
+    }
     let recorder = Recorder {
         options,
         found,
@@ -265,10 +267,15 @@ pub fn run(options: &Options) -> Result<()> {
         environment: std::env::vars_os().collect(),
         limits,
         behind,
+        output: options.output.clone(),
+        watcher: None,
     };
     let seed = options.chaos.then(|| options.seed.unwrap_or_else(random_seed));
     if options.until_failure {
         return until_failure::run(&recorder, seed);
+    }
+    if let Some(bytes) = options.in_memory {
+        return in_memory::run(recorder, bytes, seed);
     }
     let run = recorder.run(seed)?;
     recorder.end(&run)
@@ -318,6 +325,9 @@ struct Recorder<'options> {
     environment: Vec<(OsString, OsString)>,
     limits: Limits,
     behind: Option<Arc<Behind>>,
+    /// Where to record; `None` for the next free name.
+    output: Option<PathBuf>,
+    watcher: Option<Arc<dyn Watcher>>,
 }
 
 /// Raises the limits of this process as far as allowed. Returns the original limits, which the
@@ -340,7 +350,7 @@ impl Recorder<'_> {
         let metadata = describe(options, &self.found, self.environment.len(), seed);
         let policy = metadata.policy;
         let began_ns = metadata.began.map_or(0, |[_, _, monotonic_ns]| monotonic_ns);
-        let writer = start(options, &self.location, &metadata)?;
+        let writer = self.start(&metadata)?;
         let directory = writer.directory().to_path_buf();
         let request = Request {
             program: self.found.program.clone(),
@@ -350,8 +360,9 @@ impl Recorder<'_> {
             chaos: seed,
             timeout: options.timeout,
             images: options.images(policy),
+            watcher: self.watcher.clone(),
             keep_last: options
-                .keep_last
+                .kept()
                 .or((options.on_full == OnFull::DropOldest).then_some(KeepLast::WhatFits)),
             on_full: match options.on_full {
                 OnFull::End => retake_record::OnFull::End,
@@ -382,29 +393,30 @@ impl Recorder<'_> {
         }
         end_as(run.ended)
     }
-}
 
-/// Creates the recording where the user wants it, or under the next free name.
-fn start(options: &Options, location: &Location, metadata: &Metadata) -> Result<RecordingWriter> {
-    let Some(output) = &options.output else {
-        let name: &OsStr = &options.command[0];
-        let writer = create_numbered(&location.recordings, name, metadata)?;
-        if !options.until_failure {
-            set_latest(&location.recordings, writer.directory())?;
+    /// Creates the recording where the user wants it, or under the next free name.
+    fn start(&self, metadata: &Metadata) -> Result<RecordingWriter> {
+        let (options, location) = (self.options, &self.location);
+        let Some(output) = &self.output else {
+            let name: &OsStr = &options.command[0];
+            let writer = create_numbered(&location.recordings, name, metadata)?;
+            if !options.until_failure {
+                set_latest(&location.recordings, writer.directory())?;
+            }
+            return Ok(writer);
+        };
+        // The program may change its working directory. The path must not change with it.
+        let output = std::path::absolute(output)
+            .map_err(|error| Failure::system("find", output.display(), &error))?;
+        // Succeeds only for an empty folder, which counts as absent.
+        let _ = fs::remove_dir(&output);
+        match RecordingWriter::create(&output, metadata) {
+            Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
+                .attempt(
+                    "another folder for -o, or retake rm if it is a recording you no longer need",
+                )),
+            result => Ok(result?),
         }
-        return Ok(writer);
-    };
-    // The program may change its working directory. The path must not change with it.
-    let output = std::path::absolute(output)
-        .map_err(|error| Failure::system("find", output.display(), &error))?;
-    // Succeeds only for an empty folder, which counts as absent.
-    let _ = fs::remove_dir(&output);
-    match RecordingWriter::create(&output, metadata) {
-        Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
-            .attempt(
-                "another folder for -o, or retake rm if it is a recording you no longer need",
-            )),
-        result => Ok(result?),
     }
 }
 
@@ -424,7 +436,7 @@ fn describe(
             ("fast_path", Some(fast_path.to_owned())),
             ("chaos seed", seed.map(|seed| seed.to_string())),
             ("max size", options.max_size.map(quantity::size_text)),
-            ("keep last", options.keep_last.map(keep_last::text)),
+            ("keep last", options.kept().map(keep_last::text)),
             ("moved data", options.moved_data.then(|| "kept".to_owned())),
         ]
         .into_iter()

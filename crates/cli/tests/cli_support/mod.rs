@@ -55,6 +55,14 @@ pub fn source_file(source: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(source)
 }
 
+/// Whether the images in a folder up to this number are dropped, and there is another one.
+pub fn has_dropped_image(folder: &Path, number: u64) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let numbers = names.filter_map(|name| name.parse::<u64>().ok());
+    numbers.min().is_some_and(|first| first > number)
+}
+
 /// The folders of one test. They are removed when the test succeeds.
 pub struct Place {
     root: PathBuf,

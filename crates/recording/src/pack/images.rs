@@ -1,22 +1,25 @@
 //! Adds images to a copy of a recording that begins at them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
 use crate::ContentId;
-use crate::checkpoints::{CHECKPOINTS_NAME, Checkpoints};
+use crate::contents;
 use crate::error::{Error, Result};
+use crate::held_images::{HeldImage, hold_all};
+use crate::kept_checkpoint::CHECKPOINTS_NAME;
 use crate::packed_images::named;
 use crate::recording::Recording;
-use crate::source::open_regular;
 use crate::store::copy::hash_file;
 use crate::store::temporary::make_private_directories;
+use crate::writer::create_private;
 
 /// An image in the folder of a recording.
 #[derive(Debug)]
 pub(super) struct OwnImage {
     pub id: ContentId,
-    pub path: PathBuf,
+    pub image: HeldImage,
     pub bytes: u64,
 }
 
@@ -26,10 +29,13 @@ pub(super) fn to_add(recording: &Recording) -> Result<Vec<OwnImage>> {
     if recording.is_packed() || !recording.begins_late() {
         return Ok(Vec::new());
     }
-    let kept = Checkpoints::of(recording, None).list()?.into_iter();
-    let described = kept.map(|kept| {
-        let (id, bytes) = hash_file(&open_regular(&kept.path)?, &kept.path)?;
-        Ok(OwnImage { id, path: kept.path, bytes })
+    let images = match &*recording.shared.held_images {
+        [] => hold_all(recording.path())?,
+        held => held.to_vec(),
+    };
+    let described = images.into_iter().map(|image| {
+        let (id, bytes) = hash_file(&image.file, &image.path)?;
+        Ok(OwnImage { id, image, bytes })
     });
     described.collect()
 }
@@ -50,9 +56,12 @@ pub(super) fn link(
     directory: &Path,
     files: &Path,
 ) -> Result<()> {
-    for OwnImage { id, path, .. } in added {
+    for OwnImage { id, image, .. } in added {
         let to = files.join(id.to_string());
-        fs::copy(path, &to).map_err(|error| Error::io("create", &to, error))?;
+        let mut file = create_private(&to)?;
+        contents::blocks_of(&image.file, &image.path, *id, &mut |block| {
+            file.write_all(block).map_err(|error| Error::io("write to", &to, error))
+        })?;
     }
     let folder = directory.join(CHECKPOINTS_NAME);
     for (number, id) in (1..).zip(ids(recording, added)) {

@@ -28,6 +28,7 @@ impl Options {
             images: None,
             timeout: None,
             keep_last: None,
+            watcher: None,
             on_full: retake_record::OnFull::Stop,
             max_size: None,
             began_ns: retake_kernel::clock::monotonic_ns(),
