@@ -186,6 +186,8 @@ struct process {
 	u32 hidden_count;
 	struct address_range hidden[MAX_HIDDEN];
 	struct kept_back kept_back[MAX_KEPT_BACK];
+	/* Record: how long the last scan of memory took, and when the next is allowed. */
+	u64 scan_ns, scan_allowed_ns;
 };
 /* A value of `counter_traps`: exec keeps the setting of the program before. */
 #define COUNTER_UNKNOWN 2u

@@ -244,14 +244,14 @@ static u32 wants_room(u32 index, const u64 *a)
 	       !(a[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) && (a[3] & MAP_TYPE) == MAP_PRIVATE;
 }
 
-static void follow(struct file_entry *file, u32 changes)
+static void follow(struct file_entry *file, u32 changes, u32 ordered)
 {
-	shared_file_note(file->device, file->inode, changes);
+	shared_file_note(file->device, file->inode,
+		(changes ? FILE_CHANGES : 0) | (ordered ? FILE_ORDERED : 0));
 	file->followed = 1;
 }
 
-/* The address that the program asks for. A hint within the runtime's range is dropped, as free
- * memory there is needed later. */
+/* A hint within the runtime's range is dropped, as free memory there is needed later. */
 static u64 wished_address(const u64 *a)
 {
 	return !(a[3] & MAP_FIXED) && touches_runtime(a[0], a[1]) ? 0 : a[0];
@@ -292,10 +292,10 @@ static u32 mmap_record(struct call *call)
 	if (shared)
 		shared_join(context);
 	call_prepare(call);
-	if (a[3] & MAP_FIXED)
+	if (a[3] & MAP_FIXED) {
 		note_change(context, a[0], a[1], 1);
-	if (a[3] & MAP_FIXED)
 		look_unmap(context, a[0], a[1]);
+	}
 	if (!(a[3] & MAP_ANONYMOUS) && (logs() || (a[3] & MAP_TYPE) == MAP_PRIVATE))
 		index = file_of(context, a, &identity, &shown);
 	process_lock();
@@ -318,14 +318,14 @@ static u32 mmap_record(struct call *call)
 			body.device = identity.device;
 			body.inode = identity.inode;
 			if ((a[3] & MAP_TYPE) != MAP_PRIVATE)
-				follow(&HEADER->files[index], is_writable(a));
+				follow(&HEADER->files[index], is_writable(a), shared);
 			if (a[2] & PROT_EXEC && (a[3] & MAP_TYPE) == MAP_PRIVATE &&
 				!(a[2] & PROT_WRITE))
 				patched = overlay_text(
 					context->process, index, (u64)call->result, a, &body);
 			body.may_change = !body.overlay_count && may_change(a);
 			if (body.may_change)
-				follow(&HEADER->files[index], 0);
+				follow(&HEADER->files[index], 0, 0);
 			item = (struct extra_item){DESCRIPTOR_ARGUMENT, ITEM_MAPPING, 0, &body,
 				mapping_bytes(body.overlay_count)};
 			extra = logs();

@@ -9,6 +9,7 @@
 #include "calls/custom.h"
 #include "calls/image.h"
 #include "calls/seccomp.h"
+#include "calls/sharing.h"
 #include "calls/turns.h"
 #include "entry/entry.h"
 #include "gen/table.h"
@@ -324,6 +325,9 @@ static u32 handle_call(struct context *context)
 		return give_up(context);
 	if (executes()) {
 		image_come_by(context);
+		if (UNLIKELY(HEADER->shared_file_count) &&
+			!shares_memory(context->process->domain) && shared_file_turn(context))
+			shared_join(context);
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) &&
 			(context->process->domain || orders_at_random()))
 			baton_yield(context);

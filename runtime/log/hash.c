@@ -65,8 +65,14 @@ static void list_page(struct page_list *list, u64 address, u64 hash)
 	const struct page_hash *before = &list->pages[list->position];
 	u32 same =
 		list->position < list->count && before->address == address && before->hash == hash;
-	if (!same && list->changed_count < PAGE_LIST_CHANGED)
+	if (!same && list->changed_count < FORCE_PAGES)
 		list->changed[list->changed_count++] = address;
+}
+
+/* Returns whether a list has no room for what was found, so that the rest does not matter. */
+static u32 is_full(const struct scan *scan)
+{
+	return scan->list && scan->list->count > PAGE_LIST_CAPACITY;
 }
 
 static void add_page(struct scan *scan, u64 address, u64 skip)
@@ -100,7 +106,7 @@ static u64 hash_of_zeros(void)
 /* A private mapping of a file. Pages beyond the file's end cannot be read and add nothing. */
 static void add_file_range(struct scan *scan, u64 start, u64 end)
 {
-	for (u64 page = start; page < end; page += PAGE_BYTES)
+	for (u64 page = start; page < end && !is_full(scan); page += PAGE_BYTES)
 		add_page(scan, page, 0);
 }
 
@@ -126,7 +132,7 @@ static void add_range(struct scan *scan, u64 start, u64 end)
 		for (i64 i = 0; i < count; i++)
 			for (u64 page = regions[i].start; page < regions[i].end; page += PAGE_BYTES)
 				add_page(scan, page, page == floor ? skip : 0);
-		if (count < 0 || request.walked_to <= request.start)
+		if (count < 0 || request.walked_to <= request.start || is_full(scan))
 			return;
 		request.start = request.walked_to;
 	}
@@ -135,6 +141,8 @@ static void add_range(struct scan *scan, u64 start, u64 end)
 static void add_line(void *closure, const struct map_line *line)
 {
 	struct scan *scan = closure;
+	if (is_full(scan))
+		return;
 	if (line->start >= RUNTIME_TEXT && line->start < RUNTIME_END)
 		return;
 	if (line->permissions[0] != 'r' || line->permissions[1] != 'w' ||

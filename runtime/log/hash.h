@@ -11,10 +11,9 @@ struct page_hash {
 };
 /* 80 MB: changed pages of larger processes are not listed in full. */
 #define PAGE_LIST_CAPACITY 20000
-#define PAGE_LIST_CHANGED 16
 struct page_list {
 	u64 complete, count, position, changed_count;
-	u64 changed[PAGE_LIST_CHANGED];
+	u64 changed[FORCE_PAGES];
 	struct page_hash pages[PAGE_LIST_CAPACITY];
 };
 /* Record: logs a HASH event, if one is due. */

@@ -119,15 +119,16 @@ static struct shared_file *enter(u64 device, u64 inode)
 	return file;
 }
 
-/* Both modes: from here on writes to this file matter. `changes`: it may be written through the
- * mapping itself. */
-void shared_file_note(u64 device, u64 inode, u32 changes)
+/* Both modes: from here on writes to this file matter. */
+void shared_file_note(u64 device, u64 inode, u32 how)
 {
 	struct shared_file *file = find(device, inode);
 	if (!file)
 		file = enter(device, inode);
-	if (file && changes)
+	if (file && how & FILE_CHANGES)
 		file->changes = 1;
+	if (file && how & FILE_ORDERED)
+		file->is_ordered = 1;
 }
 
 u32 shared_file_is(u64 device, u64 inode) { return is_overfull() || find(device, inode); }
@@ -213,6 +214,36 @@ u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument
 
 #define NO_DESCRIPTOR (~0UL)
 
+/* The descriptor of a file that a call is about to change. */
+static u64 changed_by(u64 number, const u64 *arguments)
+{
+	switch (number) {
+	case NR_write:
+	case NR_writev:
+	case NR_pwrite64:
+	case NR_pwritev:
+	case NR_pwritev2:
+	case NR_ftruncate:
+	case NR_fallocate:
+	case NR_sendfile: return arguments[0];
+	case NR_splice:
+	case NR_copy_file_range: return arguments[2];
+	default: return NO_DESCRIPTOR;
+	}
+}
+
+u32 shared_file_turn(struct context *context)
+{
+	struct file_identity identity;
+	struct shared_file *file;
+	const struct registers *regs = &context->regs;
+	const u64 arguments[3] = {regs->rdi, regs->rsi, regs->rdx};
+	u64 descriptor = changed_by(context->number, arguments);
+	return descriptor != NO_DESCRIPTOR &&
+	       may_be_shared(context->process, (u32)descriptor, &identity, &file) && file &&
+	       file->is_ordered;
+}
+
 static u32 truncates(const struct call *call)
 {
 	const u64 *a = call->arguments;
@@ -231,17 +262,10 @@ static u32 truncates(const struct call *call)
 /* The file that a successful call may have changed other than through a mapping. */
 static u64 written_to(const struct call *call)
 {
+	u64 descriptor = changed_by(call->number, call->arguments);
+	if (descriptor != NO_DESCRIPTOR)
+		return descriptor;
 	switch (call->number) {
-	case NR_write:
-	case NR_writev:
-	case NR_pwrite64:
-	case NR_pwritev:
-	case NR_pwritev2:
-	case NR_ftruncate:
-	case NR_fallocate:
-	case NR_sendfile: return call->arguments[0];
-	case NR_splice:
-	case NR_copy_file_range: return call->arguments[2];
 	case NR_ioctl: return moved_needed(call) ? call->arguments[0] : NO_DESCRIPTOR;
 	case NR_open:
 	case NR_openat:

@@ -17,11 +17,17 @@ struct file_identity {
 };
 /* Returns 0 if the kernel does not tell. */
 u32 identify_file(u64 descriptor, struct file_identity *identity, u32 with_times);
-void shared_file_note(u64 device, u64 inode, u32 changes);
+/* How a file is mapped: it may be written through the mapping; the process takes turns with others
+ * that share memory. */
+enum { FILE_CHANGES = 1, FILE_ORDERED = 2 };
+void shared_file_note(u64 device, u64 inode, u32 how);
 u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);
 /* Record: returns 0 if the call can neither have read nor changed such a file. */
 u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument);
+/* Record: returns whether the call is to be made in turn with processes that have mapped the file.
+ */
+u32 shared_file_turn(struct context *context);
 /* Record: returns the number of items added, at most two. */
 u32 shared_file_write(
 	struct call *call, struct file_write *write, struct view *view, struct extra_item *extra);

@@ -114,7 +114,7 @@ void find_busy(struct context *context, struct busy *busy)
 	}
 }
 
-static u32 is_busy(const struct busy *busy, u64 start, u64 end)
+u32 is_busy(const struct busy *busy, u64 start, u64 end)
 {
 	for (u64 i = 0; i < minimum(busy->count, BUSY_MOST); i++)
 		if (start < busy->ranges[i].end && end > busy->ranges[i].start)

@@ -12,6 +12,7 @@ struct busy {
 	struct address_range ranges[BUSY_MOST];
 };
 void find_busy(struct context *context, struct busy *busy);
+u32 is_busy(const struct busy *busy, u64 start, u64 end);
 /* The end of the part of [from, limit) whose content is the same at replay. */
 u64 own_end(u64 from, u64 limit);
 /* The number of bytes to compare, from the end of the red zone on. */

@@ -20,14 +20,18 @@
 
 /* Page hashes are at CHANGES_OFFSET, followed by copies of pages that change. */
 #define COPIES_OFFSET 0x60000UL
-#define CHANGES_END (COPIES_OFFSET + PAGE_LIST_CHANGED * PAGE_BYTES)
+#define CHANGES_END (COPIES_OFFSET + FORCE_PAGES * PAGE_BYTES)
 #define STACK_WORDS_BELOW 16
 #define STACK_WORDS 400
 /* The other areas are only compared by hash, which no stub can do. */
 #define AREAS_IN_WORDS 48
 #define AREA_WORDS 8
-#define CHANGED_WORDS 92
+#define CHANGED_WORDS 1000
 #define CHEAP_SCAN_NS 4000000UL
+/* Beside other threads, pauses between scans are this many times as long as the scan was. */
+#define PAUSE_SCANS 20
+/* The slice of a thread that only waited for another one when it was stopped last. */
+#define SPINNING_US 1000
 #define FRAME_WORDS_BELOW 16
 #define FRAME_WORDS 20
 #define MXCSR_OFFSET 24
@@ -64,28 +68,85 @@ void forget_changes(struct context *context)
 	context->force.phase = PHASE_FIRST;
 }
 
-/* Returns whether memory may be scanned now. Beside other threads it may not: the kernel may be
- * writing for them. In large processes scans take at most a ninth of the time. */
-static u32 may_scan(struct context *context)
+static u32 is_alone(const struct context *context)
 {
-	const struct force *force = &context->force;
-	if (context->process->domain || context->process->thread_count > 1)
-		return 0;
-	return force->scan_ns < CHEAP_SCAN_NS || now_ns() >= force->scan_allowed_ns;
+	return !context->process->domain && context->process->thread_count <= 1;
+}
+
+/* Returns whether memory may be hashed now. Beside other threads it may not: the kernel may be
+ * writing for them. In large processes scans take at most a ninth of the time. */
+static u32 may_hash(const struct context *context)
+{
+	const struct process *process = context->process;
+	return is_alone(context) &&
+	       (process->scan_ns < CHEAP_SCAN_NS || now_ns() >= process->scan_allowed_ns);
+}
+
+/* Returns whether to scan memory for changes. */
+static u32 may_scan(const struct context *context)
+{
+	const struct process *process = context->process;
+	return process->scan_ns < CHEAP_SCAN_NS &&
+	       (is_alone(context) || now_ns() >= process->scan_allowed_ns);
+}
+
+/* Returns whether the thread only waited for another one when it was stopped last. It is stopped
+ * too often to look for changes. */
+static u32 has_spun(const struct context *context)
+{
+	u32 slice_us = context->slot->baton.slice_us;
+	return !is_alone(context) && slice_us && slice_us <= SPINNING_US;
 }
 
 static void scanned(struct context *context, u64 start)
 {
+	struct process *process = context->process;
 	u64 end = now_ns();
-	context->force.scan_ns = end - start;
-	context->force.scan_allowed_ns = end + 8 * (end - start);
+	process->scan_ns = end - start;
+	process->scan_allowed_ns = end + (is_alone(context) ? 8 : PAUSE_SCANS) * (end - start);
+	if (!is_alone(context))
+		/* The next stop may follow at once. */
+		context->slot->baton.stop_us = 0;
 }
 
+/* Beside other threads, the trace also tells whether this one only waits for another one. */
 u32 knows_changes(struct context *context)
 {
 	const struct page_list *list = list_of(context);
-	return context->force.phase == PHASE_COPIED && list->changed_count &&
-	       list->changed_count < PAGE_LIST_CHANGED;
+	return is_alone(context) && context->force.phase == PHASE_COPIED && list->changed_count &&
+	       list->changed_count < FORCE_PAGES;
+}
+
+static u32 map_lists(struct context *context)
+{
+	u64 at = (u64)list_of(context);
+	return sys6(NR_mmap, at, CHANGES_END - CHANGES_OFFSET, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) == (i64)at;
+}
+
+static u32 copy_changed(struct context *context)
+{
+	const struct page_list *list = list_of(context);
+	context->force.phase = PHASE_COPIED;
+	for (u64 i = 0; i < list->changed_count; i++)
+		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i],
+			PAGE_BYTES);
+	if (!is_alone(context))
+		/* The next stop may follow at once. */
+		context->slot->baton.stop_us = 0;
+	return 1;
+}
+
+/* Where scans would take too long: copies the pages that changed earlier. */
+static u32 copy_likely(struct context *context)
+{
+	const struct force *force = &context->force;
+	struct page_list *list = list_of(context);
+	if (is_alone(context) || !force->likely_count || !map_lists(context))
+		return 0;
+	list->changed_count = force->likely_count;
+	memcpy(list->changed, force->likely, sizeof force->likely);
+	return copy_changed(context);
 }
 
 u32 observe_changes(struct context *context, const struct registers *regs)
@@ -94,9 +155,10 @@ u32 observe_changes(struct context *context, const struct registers *regs)
 	struct page_list *list = list_of(context);
 	u64 start = now_ns();
 	context->regs = *regs;
-	if (force->phase == PHASE_FIRST && may_scan(context) && force->scan_ns < CHEAP_SCAN_NS) {
-		if (sys6(NR_mmap, (u64)list, CHANGES_END - CHANGES_OFFSET, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~0UL, 0) != (i64)list)
+	if (force->phase == PHASE_FIRST && !has_spun(context)) {
+		if (!may_scan(context))
+			return copy_likely(context);
+		if (!map_lists(context))
 			return 0;
 		force->phase = PHASE_LISTED;
 		memory_list(context, list);
@@ -105,15 +167,38 @@ u32 observe_changes(struct context *context, const struct registers *regs)
 	}
 	if (force->phase != PHASE_LISTED)
 		return 0;
-	force->phase = PHASE_COPIED;
-	if (list->count > PAGE_LIST_CAPACITY)
+	if (list->count > PAGE_LIST_CAPACITY) {
+		force->phase = PHASE_COPIED;
 		return 0;
+	}
 	memory_list(context, list);
 	scanned(context, start);
-	for (u64 i = 0; i < list->changed_count; i++)
-		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i],
-			PAGE_BYTES);
-	return 1;
+	return copy_changed(context);
+}
+
+static void add_likely(struct force *force, u64 page)
+{
+	if ((page >= RUNTIME_TEXT && page < RUNTIME_END) ||
+		shared_overlaps(page, page + PAGE_BYTES))
+		return;
+	for (u64 i = 0; i < force->likely_count; i++)
+		if (force->likely[i] == page)
+			return;
+	u64 count = minimum(force->likely_count, FORCE_PAGES - 1);
+	memmove(&force->likely[1], &force->likely[0], count * sizeof page);
+	force->likely[0] = page;
+	force->likely_count = count + 1;
+}
+
+/* Remembers the pages that this stop has seen changing. */
+static void remember_changes(struct context *context)
+{
+	struct force *force = &context->force;
+	if (force->phase == PHASE_COPIED)
+		for (u64 i = 0; i < list_of(context)->changed_count; i++)
+			add_likely(force, list_of(context)->changed[i]);
+	for (u64 i = 0; i < force->answer.written_count; i++)
+		add_likely(force, PAGE_FLOOR(force->answer.written[i]));
 }
 
 /* ---- the signature ---- */
@@ -179,14 +264,17 @@ static u64 add_cells(struct forced_cell *cells, u64 count, u64 from, u64 words)
 static void hash_memory(struct context *context, u64 *hash, u64 *pages)
 {
 	*hash = *pages = 0;
-	if (!may_scan(context))
+	if (!may_hash(context))
 		return;
 	u64 start = now_ns();
 	memory_scan(context, hash, pages);
 	scanned(context, start);
 }
 
-static u64 add_changed(struct context *context, struct forced_cell *cells, u64 count)
+/* Adds the words that have changed, except what the kernel may have written for others: at replay
+ * that comes later. */
+static u64 add_changed(
+	struct context *context, const struct busy *busy, struct forced_cell *cells, u64 count)
 {
 	const struct page_list *list = list_of(context);
 	u64 page[PAGE_BYTES / 8], limit = minimum(FORCE_CELLS, count + CHANGED_WORDS);
@@ -194,10 +282,11 @@ static u64 add_changed(struct context *context, struct forced_cell *cells, u64 c
 		const u64 *before = (const u64 *)(copies_of(context) + i * PAGE_BYTES);
 		if (copy_user(page, (const void *)list->changed[i], PAGE_BYTES))
 			continue;
-		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++)
-			if (page[word] != before[word])
-				cells[count++] = (struct forced_cell){
-					list->changed[i] + 8 * word, page[word]};
+		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++) {
+			u64 address = list->changed[i] + 8 * word;
+			if (page[word] != before[word] && !is_busy(busy, address, address + 8))
+				cells[count++] = (struct forced_cell){address, page[word]};
+		}
 	}
 	return count;
 }
@@ -209,7 +298,6 @@ void log_forced(struct context *context, u16 number, u8 flags)
 		u64 places[FORCE_AREAS + 2 * FORCE_CELLS];
 	} event;
 	struct forced_body *body = &event.body;
-	struct forced_cell cells[FORCE_CELLS];
 	struct busy busy;
 	const struct force *force = &context->force;
 	const struct registers *regs = &context->regs;
@@ -220,6 +308,7 @@ void log_forced(struct context *context, u16 number, u8 flags)
 	body->stack_hash = stack_hash(regs->rsp, body->stack_bytes);
 	body->area_count = find_areas(context, &busy, body->stack_bytes, event.places);
 	body->area_hash = areas_hash(event.places, body->area_count);
+	struct forced_cell *cells = (struct forced_cell *)(event.places + body->area_count);
 	body->vector_hash = force->vector_hash;
 	body->exceptions = force->exceptions;
 	memcpy(body->vectors, force->vectors, sizeof body->vectors);
@@ -234,10 +323,11 @@ void log_forced(struct context *context, u16 number, u8 flags)
 		cells, count, frame, (own_end(frame, frame + 8 * FRAME_WORDS) - frame) / 8);
 	for (u64 i = 0; i < minimum(body->area_count, AREAS_IN_WORDS); i++)
 		count = add_cells(cells, count, area_start(event.places[i]), AREA_WORDS);
-	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY)
-		count = add_changed(context, cells, count);
+	if (force->phase == PHASE_COPIED && list_of(context)->count <= PAGE_LIST_CAPACITY &&
+		busy.count <= BUSY_MOST)
+		count = add_changed(context, &busy, cells, count);
+	remember_changes(context);
 	body->cell_count = count;
-	memcpy(event.places + body->area_count, cells, count * sizeof cells[0]);
 	ring_event(context, EVENT_FORCED, flags, number, (i64)hash, &event,
 		sizeof *body + body->area_count * 8 + count * sizeof cells[0]);
 }
