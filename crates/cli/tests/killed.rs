@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use cli_support::started::{program_of, start_recording, start_recording_with, wait_for_output};
+use cli_support::started::{
+    Started, program_of, start_recording, start_recording_with, wait_for_output, wait_until,
+};
 use cli_support::{Place, compile_fault};
 use retake_testing::needs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -53,7 +55,7 @@ fn kill_recorders(name: &str, command: &[&str], times: u64) {
 
 /// Waits until the guardian of a killed recorder has completed the recording.
 fn wait_for_completion(place: &Place) {
-    cli_support::started::wait_until("the recording to be completed", LIMIT, || {
+    wait_until("the recording to be completed", LIMIT, || {
         let told = place.run_within(&["info", "./made"], LIMIT);
         told.stdout.contains("its guardian completed") && !told.stderr.contains("still being")
     });
@@ -98,13 +100,36 @@ fn kill_all_of(place: &Place, policy: &str, program: &str, last: Duration) -> (u
     wait_for_output(&printed, 10_000, LIMIT);
     let earlier = fs::read(&printed).unwrap().len();
     std::thread::sleep(last);
-    let guardian = cli_support::started::guardian_of(&recorder);
-    let recorded = program_of(&recorder);
-    for pid in [guardian, recorder.pid(), recorded] {
+    kill_all(&mut recorder);
+    (earlier, fs::read_to_string(&printed).unwrap())
+}
+
+/// Kills a recorder, its guardian and the program.
+fn kill_all(recorder: &mut Started) {
+    let guardian = cli_support::started::guardian_of(recorder);
+    for pid in [guardian, recorder.pid(), program_of(recorder)] {
         kill_process(pid, Signal::KILL).unwrap();
     }
     recorder.wait(LIMIT);
-    (earlier, fs::read_to_string(&printed).unwrap())
+}
+
+/// What a quiet program does comes to the disk within a fraction of a second, too.
+#[test]
+fn a_program_that_prints_nothing_loses_little() {
+    let place = Place::new("killed-quiet");
+    let program = compile_fault(&place, "quiet", &[]);
+    let mut recorder = start_recording_with(&place, &[], &[&program], &place.work("printed"));
+    let count = || {
+        let bytes = fs::read(place.work("count")).unwrap_or_default();
+        bytes.try_into().map_or(0, u64::from_le_bytes)
+    };
+    wait_until("counts", LIMIT, || count() >= 200);
+    kill_all(&mut recorder);
+    let counted = count();
+    let written = place.run(&["dump", "./made", "--call", "pwrite64"]).stdout;
+    let recorded = written.lines().filter(|line| line.contains("pwrite64(")).count() as u64;
+    // It counts 200 times a second at most.
+    assert!(recorded <= counted + 1 && recorded + 100 >= counted, "{recorded} of {counted}");
 }
 
 /// The first thread waits for a signal while the others print. So its last turn is long over, and
