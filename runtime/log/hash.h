@@ -9,8 +9,8 @@ void final_hash(struct context *context, u64 *hash, u64 *pages);
 struct page_hash {
 	u64 address, hash;
 };
-/* 80 MB: changed pages of larger processes are not listed in full. */
-#define PAGE_LIST_CAPACITY 20000
+/* 32 MB: changed pages of larger processes are not listed. */
+#define PAGE_LIST_CAPACITY 8000
 struct page_list {
 	u64 complete, count, position, changed_count;
 	u64 changed[FORCE_PAGES];

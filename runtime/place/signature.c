@@ -19,7 +19,7 @@
 #include "place/stepping.h"
 
 /* Page hashes are at CHANGES_OFFSET, followed by copies of pages that change. */
-#define COPIES_OFFSET 0x60000UL
+#define COPIES_OFFSET 0x30000UL
 #define CHANGES_END (COPIES_OFFSET + FORCE_PAGES * PAGE_BYTES)
 #define STACK_WORDS_BELOW 16
 #define STACK_WORDS 400
@@ -271,22 +271,36 @@ static void hash_memory(struct context *context, u64 *hash, u64 *pages)
 	scanned(context, start);
 }
 
-/* Adds the words that have changed, except what the kernel may have written for others: at replay
- * that comes later. */
+/* Adds up to `most` words of a page that have changed, from `*next` on, except what the kernel may
+ * have written for others: at replay that comes later. */
+static u64 add_changed_in(struct context *context, const struct busy *busy, u64 index, u64 *next,
+	u64 most, struct forced_cell *cells)
+{
+	u64 page[PAGE_BYTES / 8], start = list_of(context)->changed[index], count = 0;
+	const u64 *before = (const u64 *)(copies_of(context) + index * PAGE_BYTES);
+	if (copy_user(page, (const void *)start, PAGE_BYTES))
+		return 0;
+	for (; *next < PAGE_BYTES / 8 && count < most; ++*next) {
+		u64 address = start + 8 * *next;
+		if (page[*next] != before[*next] && !is_busy(busy, address, address + 8))
+			cells[count++] = (struct forced_cell){address, page[*next]};
+	}
+	return count;
+}
+
+/* Each page gets its part of the room first, and then what others have left. */
 static u64 add_changed(
 	struct context *context, const struct busy *busy, struct forced_cell *cells, u64 count)
 {
 	const struct page_list *list = list_of(context);
-	u64 page[PAGE_BYTES / 8], limit = minimum(FORCE_CELLS, count + CHANGED_WORDS);
-	for (u64 i = 0; i < list->changed_count; i++) {
-		const u64 *before = (const u64 *)(copies_of(context) + i * PAGE_BYTES);
-		if (copy_user(page, (const void *)list->changed[i], PAGE_BYTES))
-			continue;
-		for (u64 word = 0; word < PAGE_BYTES / 8 && count < limit; word++) {
-			u64 address = list->changed[i] + 8 * word;
-			if (page[word] != before[word] && !is_busy(busy, address, address + 8))
-				cells[count++] = (struct forced_cell){address, page[word]};
-		}
+	u64 next[FORCE_PAGES] = {0}, left = minimum(CHANGED_WORDS, FORCE_CELLS - count);
+	u64 part = left / (list->changed_count + 1);
+	for (u64 i = 0; i < 2 * list->changed_count; i++) {
+		u64 index = i % list->changed_count;
+		u64 added = add_changed_in(context, busy, index, &next[index],
+			i == index ? part : left, cells + count);
+		count += added;
+		left -= added;
 	}
 	return count;
 }
