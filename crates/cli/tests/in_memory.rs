@@ -167,7 +167,7 @@ fn copies_of_what_is_being_rewritten_replay() {
         assert!(replayed.stderr.contains("retake: begins at image "), "{replayed:?}");
         outputs.push(replayed.stdout);
     }
-    assert!(outputs.first() != outputs.last(), "{outputs:?}");
+    assert!(outputs.iter().any(|output| *output != outputs[0]), "{outputs:?}");
     fs::write(place.work("enough"), "").unwrap();
     assert_eq!(recorder.wait(LIMIT).code(), Some(7));
 }

@@ -26,7 +26,8 @@ const GRACE: Duration = Duration::from_millis(300);
 /// How often signals to save are looked for.
 const PERIOD: Duration = Duration::from_millis(50);
 /// The signals by which crashes end processes.
-const CRASHES: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
+const CRASHES: [&str; 7] =
+    ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS"];
 
 /// When a recording in memory is saved.
 #[derive(Debug, Clone)]
@@ -57,12 +58,11 @@ pub fn rule(text: &str) -> std::result::Result<Rule, String> {
     }
 }
 
-/// A signal that may ask the recorder to save.
+/// A signal that may ask the recorder to save. Others end a recorder, or have another use.
 fn requesting(name: &str) -> std::result::Result<i32, String> {
-    let number = signal::by_name(name).map(i32::from);
-    number
-        .filter(|number| [10, 12, 16, 23, 29, 30].contains(number) || *number >= 34)
-        .ok_or_else(|| "expected USR1, USR2, STKFLT, URG, IO, PWR or a real-time signal".to_owned())
+    const REQUESTS: [&str; 4] = ["SIGUSR1", "SIGUSR2", "SIGURG", "SIGPWR"];
+    let number = signal::by_name(name).filter(|&number| REQUESTS.contains(&&*signal::name(number)));
+    number.map(i32::from).ok_or_else(|| "expected USR1, USR2, URG or PWR".to_owned())
 }
 
 /// What happens in the program, and whether that is a reason to save.
@@ -161,7 +161,7 @@ impl Rule {
 fn died(rule: &Rule, signal: i32) -> Option<String> {
     let name = text::signal_name(signal);
     match rule {
-        Rule::Crash if CRASHES.contains(&signal) => Some(format!("a process crashed: {name}")),
+        Rule::Crash if CRASHES.contains(&&*name) => Some(format!("a process crashed: {name}")),
         Rule::Signal => Some(format!("{name} ended a process")),
         _ => None,
     }
