@@ -325,7 +325,7 @@ static u32 handle_call(struct context *context)
 		return give_up(context);
 	if (executes()) {
 		image_come_by(context);
-		if (UNLIKELY(HEADER->shared_file_count) &&
+		if (UNLIKELY(HEADER->shared_file_count) && changes_file(context->number) &&
 			!shares_memory(context->process->domain) && shared_file_turn(context))
 			shared_join(context);
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) &&

@@ -214,22 +214,12 @@ u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument
 
 #define NO_DESCRIPTOR (~0UL)
 
-/* The descriptor of a file that a call is about to change. */
+/* The descriptor of a file that a call changes. */
 static u64 changed_by(u64 number, const u64 *arguments)
 {
-	switch (number) {
-	case NR_write:
-	case NR_writev:
-	case NR_pwrite64:
-	case NR_pwritev:
-	case NR_pwritev2:
-	case NR_ftruncate:
-	case NR_fallocate:
-	case NR_sendfile: return arguments[0];
-	case NR_splice:
-	case NR_copy_file_range: return arguments[2];
-	default: return NO_DESCRIPTOR;
-	}
+	if (!changes_file(number))
+		return NO_DESCRIPTOR;
+	return number == NR_splice || number == NR_copy_file_range ? arguments[2] : arguments[0];
 }
 
 u32 shared_file_turn(struct context *context)

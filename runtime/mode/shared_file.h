@@ -3,6 +3,7 @@
 #define RETAKE_MODE_SHARED_FILE_H
 #include "base/state.h"
 #include "contract/context.h"
+#include "gen/numbers.h"
 
 struct call;
 struct extra_item;
@@ -25,6 +26,23 @@ u32 shared_file_is(u64 device, u64 inode);
 u32 shared_file_changes(u64 device, u64 inode);
 /* Record: returns 0 if the call can neither have read nor changed such a file. */
 u32 shared_file_concerns(struct process *process, u64 number, u64 first_argument);
+/* Returns whether a call changes a file of one of its descriptors. */
+static inline u32 changes_file(u64 number)
+{
+	switch (number) {
+	case NR_write:
+	case NR_writev:
+	case NR_pwrite64:
+	case NR_pwritev:
+	case NR_pwritev2:
+	case NR_ftruncate:
+	case NR_fallocate:
+	case NR_sendfile:
+	case NR_splice:
+	case NR_copy_file_range: return 1;
+	default: return 0;
+	}
+}
 /* Record: returns whether the call is to be made in turn with processes that have mapped the file.
  */
 u32 shared_file_turn(struct context *context);
