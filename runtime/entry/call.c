@@ -207,11 +207,20 @@ static SELDOM u32 record_plain_reading(struct context *context, u8 *start, u8 *p
 	return record_reading(&call);
 }
 
+/* Record, before a call is staged: writes to a file that others have mapped are made in turn. */
+static inline void take_turn_for_file(struct context *context)
+{
+	if (UNLIKELY(HEADER->shared_file_count) && changes_file(context->number) &&
+		!shares_memory(context->process->domain) && shared_file_turn(context))
+		shared_join(context);
+}
+
 static inline __attribute__((always_inline)) u32 record_plain(
 	struct context *context, const struct call_row *row)
 {
 	u32 number = (u32)context->regs.rax;
 	struct plain_call call;
+	take_turn_for_file(context);
 	prepare_plain(&call, context, row);
 	if (UNLIKELY(call.rule && call.most >= REFERENCE_LEAST_BYTES && reads_files(number)))
 		return record_plain_reading(context, call.start, call.position);
@@ -245,6 +254,7 @@ static u32 record_call(struct call *call)
 {
 	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
 	    looked = traces() && look_needed(call), closes = descriptors && closing_begin(call);
+	take_turn_for_file(call->context);
 	prepare_record(call);
 	if (UNLIKELY(reads_files(call->number)) && logs())
 		return record_reading(call);
@@ -325,9 +335,6 @@ static u32 handle_call(struct context *context)
 		return give_up(context);
 	if (executes()) {
 		image_come_by(context);
-		if (UNLIKELY(HEADER->shared_file_count) && changes_file(context->number) &&
-			!shares_memory(context->process->domain) && shared_file_turn(context))
-			shared_join(context);
 		if (UNLIKELY(context->seen_tick != HEADER->yield_tick) &&
 			(context->process->domain || orders_at_random()))
 			baton_yield(context);
