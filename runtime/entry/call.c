@@ -207,12 +207,18 @@ static SELDOM u32 record_plain_reading(struct context *context, u8 *start, u8 *p
 	return record_reading(&call);
 }
 
-/* Record, before a call is staged: writes to a file that others have mapped are made in turn. */
-static inline void take_turn_for_file(struct context *context)
+static SELDOM void take_turn_for_file(struct context *context)
 {
-	if (UNLIKELY(HEADER->shared_file_count) && changes_file(context->number) &&
-		!shares_memory(context->process->domain) && shared_file_turn(context))
+	if (changes_file(context->number) && !shares_memory(context->process->domain) &&
+		shared_file_turn(context))
 		shared_join(context);
+}
+
+/* Record, before a call is staged: writes to a file that others have mapped are made in turn. */
+static inline void consider_files(struct context *context)
+{
+	if (UNLIKELY(HEADER->shared_file_count))
+		take_turn_for_file(context);
 }
 
 static inline __attribute__((always_inline)) u32 record_plain(
@@ -220,7 +226,7 @@ static inline __attribute__((always_inline)) u32 record_plain(
 {
 	u32 number = (u32)context->regs.rax;
 	struct plain_call call;
-	take_turn_for_file(context);
+	consider_files(context);
 	prepare_plain(&call, context, row);
 	if (UNLIKELY(call.rule && call.most >= REFERENCE_LEAST_BYTES && reads_files(number)))
 		return record_plain_reading(context, call.start, call.position);
@@ -254,7 +260,7 @@ static u32 record_call(struct call *call)
 {
 	u32 descriptors = kind_of(call->number) == DESCRIPTOR,
 	    looked = traces() && look_needed(call), closes = descriptors && closing_begin(call);
-	take_turn_for_file(call->context);
+	consider_files(call->context);
 	prepare_record(call);
 	if (UNLIKELY(reads_files(call->number)) && logs())
 		return record_reading(call);
