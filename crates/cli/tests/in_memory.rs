@@ -20,6 +20,15 @@ fn root(recorder: rustix::process::Pid) -> PathBuf {
     Path::new("/dev/shm").join(format!("retake-{user}/{}", recorder.as_raw_nonzero()))
 }
 
+/// Removes the folder of a recorder in memory when a test ends, however it ends.
+struct Cleanup(PathBuf);
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The folder that Retake would write to.
 fn disk(place: &Place) -> PathBuf {
     place.work("../retake")
@@ -89,6 +98,7 @@ fn what_goes_on_is_saved_on_request() {
     let mut recorder = start(&place, &rules, script);
     wait_until("the first save", LIMIT, || saved(&place).len() == 1);
     let pid = recorder.pid();
+    let _cleanup = Cleanup(root(pid));
     kill_process(pid, Signal::USR1).unwrap();
     wait_until("the second save", LIMIT, || saved(&place).len() == 2);
     // By name, by the recorder, and by a recorded process.
@@ -129,6 +139,7 @@ fn a_killed_recorder_leaves_it_in_memory() {
     let place = Place::new("memory-killed");
     let mut recorder = start(&place, &[], "echo ready; sleep 60");
     let pid = recorder.pid();
+    let _cleanup = Cleanup(root(pid));
     let events = root(pid).join("recordings").join(format!("sh-{}", pid.as_raw_nonzero()));
     wait_until("events", LIMIT, || {
         fs::metadata(events.join("events")).is_ok_and(|file| file.len() > 8192)
@@ -157,6 +168,7 @@ fn copies_of_what_is_being_rewritten_replay() {
     let mut recorder =
         Started::new(place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::inherit()));
     let pid = recorder.pid();
+    let _cleanup = Cleanup(root(pid));
     let images = root(pid).join(format!("recordings/sh-{}/checkpoints", pid.as_raw_nonzero()));
     wait_until("images", LIMIT, || has_dropped_image(&images, 6));
     let mut outputs = Vec::new();
