@@ -6,6 +6,7 @@ mod cli_support;
 use cli_support::Place;
 use cli_support::debugging::{compile, gdb, in_order, record};
 use retake_testing::needs;
+use std::time::Instant;
 
 /// Computes in one or two threads that take turns, with some system calls and signals. It calls
 /// `once` once, in the middle.
@@ -67,7 +68,7 @@ fn recorded(test: &str, options: &[&str], arguments: &[&str]) -> Place {
 }
 
 /// Waits until everything possible is known about the stretches. Prints whether that is most of
-/// them, and whether there are many.
+/// them, whether there are many, and whether several are known.
 const WAIT: &str = "python
 import gdb, time
 known, since = -1, time.time()
@@ -79,7 +80,7 @@ while time.time() - since < 5:
     if known == all:
         break
     time.sleep(0.05)
-print('enough', known * 2 > all, 'many', all > 5)";
+print('enough', known * 2 > all, 'many', all > 5, 'several', known > 2)";
 
 fn walk(place: &Place) -> String {
     let back = "reverse-continue";
@@ -183,14 +184,17 @@ fn another_session_knows_it_too() {
     assert!(!folder.exists());
 }
 
-/// Computes for long without an event, so most checkpoints are somewhere in the computation.
+/// Computes for long without an event, so most checkpoints are somewhere in the computation. How
+/// many million rounds it takes is its argument.
 const EVENTLESS: &str = r#"
+#include <stdlib.h>
 #include <unistd.h>
 unsigned long total;
 __attribute__((noinline)) void never(void) { total++; }
-int main(void)
+int main(int argc, char **argv)
 {
-	for (unsigned long i = 0; i < 1500000000; i++)
+	unsigned long rounds = atol(argv[1]) * 1000000;
+	for (unsigned long i = 0; i < rounds; i++)
 		total = total * 5 + i;
 	if (total == 7)
 		never();
@@ -198,14 +202,26 @@ int main(void)
 }
 "#;
 
+/// How many million rounds take two seconds here. Checkpoints are made by time.
+fn rounds_of_two_seconds(program: &str) -> String {
+    const TRIED: u128 = 300;
+    let quickest = |_| {
+        let since = Instant::now();
+        std::process::Command::new(program).arg(TRIED.to_string()).status().unwrap();
+        since.elapsed().as_millis()
+    };
+    let quickest = (0..3).map(quickest).min().unwrap();
+    (TRIED * 2000 / quickest).to_string()
+}
+
 /// Copies find the ends of stretches that end at no event.
 #[test]
 fn stretches_without_events_are_followed_too() {
     needs!("gdb", "two cores");
     let place = Place::new("debug-executed-eventless");
     let program = compile(&place, "eventless", EVENTLESS, &["-O1"]);
-    record(&place, &[&program]);
+    record(&place, &[&program, &rounds_of_two_seconds(&program)]);
     let commands = [WAIT, "break never", "reverse-continue"];
     let text = gdb(&place, &["--at", "exit", "--no-checkpoints"], &commands);
-    in_order(&text, &["enough True many True", "No more reverse-execution history"]);
+    in_order(&text, &["several True", "No more reverse-execution history"]);
 }
