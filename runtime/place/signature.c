@@ -104,9 +104,6 @@ static void scanned(struct context *context, u64 start)
 	u64 end = now_ns();
 	process->scan_ns = end - start;
 	process->scan_allowed_ns = end + (is_alone(context) ? 8 : PAUSE_SCANS) * (end - start);
-	if (!is_alone(context))
-		/* The next stop may follow at once. */
-		context->slot->baton.stop_us = 0;
 }
 
 /* Beside other threads, the trace also tells whether this one only waits for another one. */
@@ -131,9 +128,6 @@ static u32 copy_changed(struct context *context)
 	for (u64 i = 0; i < list->changed_count; i++)
 		copy_user(copies_of(context) + i * PAGE_BYTES, (const void *)list->changed[i],
 			PAGE_BYTES);
-	if (!is_alone(context))
-		/* The next stop may follow at once. */
-		context->slot->baton.stop_us = 0;
 	return 1;
 }
 
@@ -149,7 +143,7 @@ static u32 copy_likely(struct context *context)
 	return copy_changed(context);
 }
 
-u32 observe_changes(struct context *context, const struct registers *regs)
+static u32 observe(struct context *context, const struct registers *regs)
 {
 	struct force *force = &context->force;
 	struct page_list *list = list_of(context);
@@ -174,6 +168,15 @@ u32 observe_changes(struct context *context, const struct registers *regs)
 	memory_list(context, list);
 	scanned(context, start);
 	return copy_changed(context);
+}
+
+u32 observe_changes(struct context *context, const struct registers *regs)
+{
+	u32 in_passing = observe(context, regs);
+	if (in_passing && !is_alone(context))
+		/* The next stop may follow at once. */
+		context->slot->baton.stop_us = 0;
+	return in_passing;
 }
 
 static void add_likely(struct force *force, u64 page)

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
-use retake_recording::{Location, Recording};
+use retake_recording::Location;
 
 use crate::failure::{Failure, Result};
 use crate::in_memory::InMemory;
@@ -38,17 +38,19 @@ pub struct Options {
 /// Saves it, and prints the name of the copy.
 pub fn run(options: &Options) -> Result<()> {
     let memory = find(options.what.as_deref())?;
-    let recording = Recording::open(&memory.recording)?;
-    let program = recording.metadata().command.as_os_str();
+    let listing = memory.listing().ok_or_else(|| Failure::new("the recording has just ended"))?;
     let path = match &options.output {
         Some(output) => {
             memory.save_as(output)?;
             output.clone()
         }
-        None => memory.save(&Location::from_environment()?, program)?,
+        None => {
+            let program = listing.metadata.as_ref().map(|one| one.command.as_os_str());
+            let program = program.map_err(|error| Failure::new(error.to_string()))?;
+            memory.save(&Location::from_environment()?, program)?
+        }
     };
-    let is_left = memory.listing().is_some_and(|one| !recordings::is_being_recorded(&one));
-    if is_left {
+    if !recordings::is_being_recorded(&listing) {
         memory.remove()?;
     }
     let size = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -73,7 +72,6 @@ struct Watch {
     is_one_console: bool,
     state: Mutex<State>,
     changed: Condvar,
-    has_ended: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +84,8 @@ struct State {
     used: Vec<usize>,
     /// The line of standard error that has no end yet.
     line: Vec<u8>,
+    /// Whether recording has ended.
+    has_ended: bool,
 }
 
 /// The longest line that is matched as one.
@@ -125,7 +125,7 @@ impl Watch {
     fn wait(&self) -> Option<String> {
         let request = self.rules.iter().find_map(Rule::request);
         let mut state = self.lock();
-        while !self.has_ended.load(Ordering::Relaxed) {
+        while !state.has_ended {
             let times = signals::kept_back_times();
             if times != state.asked {
                 state.asked = times;
@@ -133,13 +133,12 @@ impl Watch {
             }
             if state.reason.is_some() {
                 // At the end of recording it is saved anyway, and then it is whole.
-                let ended = |_: &mut State| !self.has_ended.load(Ordering::Relaxed);
                 state = self
                     .changed
-                    .wait_timeout_while(state, GRACE, ended)
+                    .wait_timeout_while(state, GRACE, |state| !state.has_ended)
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
-                if !self.has_ended.load(Ordering::Relaxed) {
+                if !state.has_ended {
                     return state.reason.take();
                 }
                 continue;
@@ -173,7 +172,8 @@ impl Watcher for Watch {
     }
 
     fn wrote(&self, console: Console, bytes: &[u8]) {
-        if console == Console::Out && !self.is_one_console {
+        let is_wanted = self.rules.iter().any(|rule| matches!(rule, Rule::Stderr(_)));
+        if !is_wanted || (console == Console::Out && !self.is_one_console) {
             return;
         }
         let mut state = self.lock();
@@ -213,7 +213,6 @@ pub fn run(mut recorder: Recorder<'_>, bytes: u64, seed: Option<u64>) -> Result<
         is_one_console: is_one_console(),
         state: Mutex::default(),
         changed: Condvar::new(),
-        has_ended: AtomicBool::new(false),
     });
     recorder.watcher = Some(watch.clone());
     recorder.output = Some(memory.recording.clone());
@@ -227,7 +226,7 @@ pub fn run(mut recorder: Recorder<'_>, bytes: u64, seed: Option<u64>) -> Result<
         })
     };
     let recorded = recorder.run(seed);
-    watch.has_ended.store(true, Ordering::Relaxed);
+    watch.lock().has_ended = true;
     watch.changed.notify_all();
     let _ = saver.join();
     let reason = match &recorded {
