@@ -179,6 +179,7 @@ void watch_disarm(struct context *context)
 	if (watch->answer.stub)
 		sys2(NR_munmap, watch->answer.stub, PAGE_BYTES);
 	watch->armed = 0;
+	context->slot->forcing.armed_ns = 0;
 }
 
 /* Takes the supervisor's proposal as far as it is usable. Without a stub there is only a trap, and
@@ -221,8 +222,11 @@ static void arm(struct context *context, const struct event *event)
 	watch->body = body;
 	watch->memory_hash = (u64)event->value;
 	watch->stepping = watch->test_count = 0;
-	watch->misses = watch->hash_misses = 0;
-	watch->armed_ns = now_ns();
+	watch->hash_misses = 0;
+	/* The supervisor ends a search that leads nowhere, and says where the thread should be. */
+	log_stand_at(context);
+	context->slot->divergence.registers[__builtin_offsetof(struct registers, rip) / 8] = at;
+	__atomic_store_n(&context->slot->forcing.armed_ns, now_ns(), __ATOMIC_RELEASE);
 	take_answer(context);
 	if (copy_user(watch->original, (const void *)at, watch->answer.patch_bytes))
 		diverge(context, WHY_MEMORY, at, 0);
@@ -345,8 +349,7 @@ static void count_found(struct context *context)
 {
 	struct slot *slot = context->slot;
 	slot->forcing.found++;
-	slot->forcing.misses += context->watch.misses;
-	slot->forcing.search_ns += now_ns() - context->watch.armed_ns;
+	slot->forcing.search_ns += now_ns() - slot->forcing.armed_ns;
 }
 
 /* Handles a visit of the watched place. */
@@ -364,7 +367,7 @@ static enum handled visit(struct context *context, struct registers *regs, u64 e
 		watch_disarm(context);
 		return HANDLED_STOP;
 	}
-	watch->misses++;
+	context->slot->forcing.misses++;
 	learn(watch, &test);
 	if (watch->answer.stub) {
 		regs->rip = watch->answer.stub + WATCH_CODE_OFFSET;

@@ -7,9 +7,10 @@ use retake_testing::c::compiler;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use cli_support::Place;
-use retake_contract::context::forced_body;
+use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
     EVENT_CALL, EVENT_EXIT, EVENT_FORCED, EVENT_HASH, EVENT_TURN, ITEM_INPUT, event, item,
 };
@@ -261,6 +262,19 @@ fn the_exceptions_of_a_stop_are_those_that_were_recorded() {
         forced,
         event::LAYOUT_BYTES + forced_body::EXCEPTIONS,
     );
+}
+
+/// A register has never the recorded value, so replay would search for the place for ever.
+#[test]
+fn a_place_that_is_never_reached_is_told() {
+    let original = Original::of("altered-place", COMPUTES, "mxcsr 1f80\n");
+    let mut events = original.events.clone();
+    let forced = &mut events[original.last(EVENT_FORCED, SIGALRM)];
+    forced[event::LAYOUT_BYTES + forced_body::REGS + registers::R15] ^= 0x80;
+    let since = Instant::now();
+    let (status, told) = original.replay(&events, &[]);
+    assert!(status == Some(120) && told.contains("differs   place of a stop"), "{status:?} {told}");
+    assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
 }
 
 /// The first thread waits for a turn that comes after one that no thread has.

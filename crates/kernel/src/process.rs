@@ -376,6 +376,12 @@ pub fn computed(pid: i32) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// As [`computed`], for one thread; `None` if it is gone, or the kernel does not count that.
+pub fn computed_by_thread(tid: i32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
 /// Whether a process or thread has ended, even if it has not been reaped yet.
 pub fn is_gone(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))

@@ -53,10 +53,13 @@ pub enum Mismatch {
     /// Under the sync policy, another thread's operation does not come. The values are those of a
     /// deadlock.
     Late = 18,
+    /// A thread does not come to where the recording stopped it. `expected` is that place's
+    /// address, `actual` the time that the thread has computed, in milliseconds.
+    Unreached = 19,
 }
 
 impl Mismatch {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Kind,
         Self::Number,
         Self::Argument,
@@ -75,6 +78,7 @@ impl Mismatch {
         Self::Operations,
         Self::Deadlock,
         Self::Late,
+        Self::Unreached,
     ];
 
     /// Converts from the runtime's number.
@@ -85,7 +89,7 @@ impl Mismatch {
     /// Returns the most likely cause.
     fn likely(self) -> &'static str {
         match self {
-            Self::Kind | Self::Number | Self::Passage => {
+            Self::Kind | Self::Number | Self::Passage | Self::Unreached => {
                 "the program took another path: memory differed before this event"
             }
             Self::Argument | Self::Input => {
@@ -165,6 +169,9 @@ impl Divergence {
             }
             Mismatch::Passage => {
                 (format!("passage {}", self.expected), format!("{} passages", self.actual))
+            }
+            Mismatch::Unreached => {
+                (format!("a stop at {:#x}", self.expected), format!("none for {} ms", self.actual))
             }
             Mismatch::Memory => {
                 let expected = format!("{} bytes at {:#x}", self.actual, self.expected);
@@ -260,15 +267,16 @@ mod tests {
             (Mismatch::Operations, 7, 9, ("7 operations", "9")),
             (Mismatch::Deadlock, 2, 9, ("operation 9 of stream 2", "that one waits for this one")),
             (Mismatch::Late, 2, 9, ("operation 9 of stream 2", "that one does not come")),
+            (Mismatch::Unreached, 16, 9, ("a stop at 0x10", "none for 9 ms")),
         ];
         for (mismatch, expected, actual, (left, right)) in cases {
             let sides = divergence(mismatch, expected, actual).sides();
             assert_eq!(sides, (left.to_string(), right.to_string()), "{mismatch:?}");
         }
-        for number in 1..=18 {
+        for number in 1..=19 {
             assert_eq!(Mismatch::from_number(number).unwrap() as u32, number);
         }
-        assert_eq!(Mismatch::from_number(19), None);
+        assert_eq!(Mismatch::from_number(20), None);
         assert_eq!(Mismatch::from_number(0), None);
     }
 }

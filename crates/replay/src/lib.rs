@@ -18,6 +18,7 @@ mod forced;
 mod host;
 mod report;
 mod running;
+mod search;
 mod service;
 mod standstill;
 mod status;

@@ -76,6 +76,16 @@ impl Report {
         }
     }
 
+    /// Describes a thread that does not come to where the recording stopped it.
+    pub(crate) fn unreached(windows: &Windows, slot: &Slot, computed: Duration) -> Self {
+        Self {
+            why: Why::Unreached as u64,
+            expected: slot.divergence.registers[registers::RIP / 8].load(Relaxed),
+            actual: computed.as_millis() as u64,
+            ..Self::new(windows, slot)
+        }
+    }
+
     /// Describes a file that differs from what was recorded.
     pub(crate) fn of_file(error: &retake_recording::Error) -> Self {
         Self { message: Some(error.to_string()), is_of_file: true, ..Self::default() }
@@ -174,6 +184,7 @@ fn difference(why: Option<Why>) -> &'static str {
         Some(Why::Passage) => "passage",
         Some(Why::Operations) => "number of operations",
         Some(Why::Deadlock | Why::Late) => "order of operations",
+        Some(Why::Unreached) => "place of a stop",
         None => "?",
     }
 }
@@ -253,6 +264,10 @@ impl fmt::Display for Report {
             }
             Some(Why::Deadlock) => (self.awaited(), "that thread waits for this one".to_owned()),
             Some(Why::Late) => (self.awaited(), "it has not come".to_owned()),
+            Some(Why::Unreached) => (
+                format!("a stop at {:#x}", self.expected),
+                format!("not there after computing for {} ms", self.actual),
+            ),
             Some(Why::Hash) => {
                 (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual))
             }
@@ -261,6 +276,9 @@ impl fmt::Display for Report {
         writeln!(f, "  differs   {}", difference(why))?;
         writeln!(f, "  expected  {expected}\n  actual    {actual}")?;
         self.fmt_waiting(why, f)?;
+        if why == Some(Why::Unreached) {
+            return write!(f, "  at        {}", self.place);
+        }
         write!(f, "  at        call {}", self.number)?;
         self.fmt_call(f)?;
         if self.is_sync {

@@ -4,6 +4,7 @@ use crate::copies::{Copies, CopySlots};
 use crate::cut_ends::CutEnds;
 use crate::forced;
 use crate::report::Report;
+use crate::search::Searches;
 use crate::standstill::{self, CutOff, Found, Standstill};
 use crate::wanted::{Held, Wanted};
 use crate::windows::Windows;
@@ -33,6 +34,7 @@ pub(crate) struct Findings {
     held: Mutex<Option<Held>>,
     cut_off: Mutex<Option<CutOff>>,
     standstill: Mutex<Standstill>,
+    searches: Mutex<Searches>,
     cut_ends: CutEnds,
     copies: Arc<Copies>,
 }
@@ -154,6 +156,7 @@ fn run(windows: &Windows, stop: &Stop, findings: &Findings) {
             None => {
                 futex::wait(&header.request_doorbell, seen, Some(Duration::from_millis(20)));
                 look_whether_it_goes_on(windows, findings);
+                look_for_endless_searches(windows, findings);
             }
         }
     }
@@ -174,6 +177,15 @@ fn look_whether_it_goes_on(windows: &Windows, findings: &Findings) {
             *findings.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut_off);
             standstill::end_waits(windows.session.header());
         }
+    }
+}
+
+/// If a thread searches in vain for the place where it was stopped, reports that.
+fn look_for_endless_searches(windows: &Windows, findings: &Findings) {
+    let Ok(mut searches) = findings.searches.try_lock() else { return };
+    if let Some((index, computed)) = searches.look(windows) {
+        let slot = &windows.session.header().slots[index];
+        keep_first(windows, findings, index, Report::unreached(windows, slot, computed));
     }
 }
 
