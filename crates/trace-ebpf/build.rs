@@ -74,8 +74,11 @@ fn find_clang() -> Result<String, String> {
 /// Compiles the programs. A clang that cannot counts as missing, unless BPF_CLANG names it.
 fn compile(clang: &str, source: &Path, output: &Path, bits: u32) -> Result<(), String> {
     let mut command = Command::new(clang);
+    // The debug information of the programs stays in the product: it must not depend on the folder.
+    let root = source.ancestors().nth(2).expect("below bpf/").display().to_string();
     let ran = command
         .args(FLAGS)
+        .arg(format!("-ffile-prefix-map={root}=/retake/crates/trace-ebpf"))
         .arg(format!("-DRING_BITS={bits}"))
         .arg("-o")
         .arg(output)

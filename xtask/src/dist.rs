@@ -1,6 +1,8 @@
 //! `cargo xtask dist`: builds packages that need neither Rust nor a source tree: a tarball, and a
 //! package for Debian and Ubuntu. The command is linked statically, so it runs on any distribution.
 
+mod build;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +11,6 @@ use clap::Args;
 
 use crate::bench::Result;
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What each shell calls the file with its completions, below the prefix.
@@ -43,7 +44,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
         fs::remove_dir_all(&work)?;
     }
     fs::create_dir_all(&work)?;
-    let retake = build(&repository)?;
+    let retake = build::build(&repository)?;
     let name = format!("retake-{VERSION}-x86_64");
     let tree = work.join(&name);
     fill(&repository, &retake, &tree)?;
@@ -57,18 +58,6 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool> {
         println!("{} ({} bytes)", file.display(), fs::metadata(&file)?.len());
     }
     Ok(true)
-}
-
-/// Builds the command without shared libraries. It has a target folder of its own, because its
-/// flags would make the usual builds start anew.
-fn build(repository: &Path) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let folder = repository.join("target/dist/build");
-    let mut command = Command::new(cargo);
-    command.args(["build", "--release", "--locked", "--package", "retake", "--target", TARGET]);
-    command.arg("--target-dir").arg(&folder).env("RUSTFLAGS", "-C target-feature=+crt-static");
-    done(command.current_dir(repository))?;
-    Ok(folder.join(TARGET).join("release/retake"))
 }
 
 /// Fills a folder with what is installed below a prefix such as `/usr`.
