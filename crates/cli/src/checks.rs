@@ -10,6 +10,8 @@ use retake_supervisor::{NEEDED_SEGMENTS, Options, Session, SessionError, this_pr
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 
+use crate::failure::how_to_keep_elsewhere;
+use crate::gdb;
 use crate::machine;
 use crate::text;
 
@@ -277,15 +279,14 @@ fn disk() -> Check {
     let location = match Location::from_environment() {
         Ok(location) => location,
         Err(error) => {
-            return check(State::Missing, error.to_string())
-                .mend("export RETAKE_DIR=\"$HOME/recordings\"");
+            return check(State::Missing, error.to_string()).mend(how_to_keep_elsewhere());
         }
     };
     let folder = existing_ancestor(&location.recordings);
     let shown = location.recordings.display();
     if let Err(error) = access(&folder, Access::WRITE_OK | Access::EXEC_OK) {
         return check(State::Missing, format!("{shown} cannot be written: {error}"))
-            .mend("export RETAKE_DIR=\"$HOME/recordings\"");
+            .mend(how_to_keep_elsewhere());
     }
     let free = match statvfs(&folder) {
         Ok(system) => system.f_bavail.saturating_mul(system.f_frsize),
@@ -314,11 +315,15 @@ fn debugger() -> Check {
     let found = std::env::split_paths(&path)
         .map(|folder| folder.join("gdb"))
         .find(|candidate| candidate.is_file());
-    match found {
-        Some(path) => Check::new("gdb", State::Ok, path.display().to_string()),
-        None => Check::new("gdb", State::Limited, "not found; only debugging needs it")
-            .mend("sudo apt-get install gdb, or your system's way to install it"),
-    }
+    let trouble = match found {
+        Some(path) => match gdb::trouble(&path) {
+            None => return Check::new("gdb", State::Ok, path.display().to_string()),
+            Some(trouble) => trouble,
+        },
+        None => "not found".to_owned(),
+    };
+    Check::new("gdb", State::Limited, format!("{trouble}; only debugging needs it"))
+        .mend("sudo apt-get install gdb, or your system's way to install it")
 }
 
 /// Checks what only `retake trace --method ebpf` needs.

@@ -3,6 +3,9 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
+
+use rustix::fs::{Access, access};
 
 /// Exit status: replay diverged from the recording.
 pub const STATUS_DIVERGED: u8 = 120;
@@ -86,6 +89,17 @@ impl fmt::Display for Failure {
     }
 }
 
+/// How recordings are kept in a folder that can be written.
+pub fn how_to_keep_elsewhere() -> &'static str {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    match home {
+        Some(home) if access(&home, Access::WRITE_OK | Access::EXEC_OK).is_ok() => {
+            "export RETAKE_DIR=\"$HOME/recordings\""
+        }
+        _ => "export RETAKE_DIR=\"$(mktemp -d)\", or another folder that you can write to",
+    }
+}
+
 impl From<retake_recording::Error> for Failure {
     fn from(error: retake_recording::Error) -> Self {
         use retake_recording::Error;
@@ -103,6 +117,7 @@ impl From<retake_recording::Error> for Failure {
             Error::Malformed { .. } => {
                 failure.likely("the recording is damaged, or another version of retake made it")
             }
+            Error::NoLocation => failure.attempt(how_to_keep_elsewhere()),
             Error::FileLimit { .. } => {
                 failure.attempt("ulimit -f unlimited, then the same command again")
             }

@@ -11,6 +11,7 @@ mod completion;
 mod deferred;
 mod failure;
 mod find_program;
+mod gdb;
 mod in_memory;
 mod json_event;
 mod keep_last;

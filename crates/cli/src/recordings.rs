@@ -10,7 +10,7 @@ use retake_recording::{
 };
 use retake_supervisor::dropped;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, how_to_keep_elsewhere};
 use crate::in_memory::InMemory;
 use crate::text;
 
@@ -38,6 +38,21 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
         Err(_) if PathBuf::from(name).exists() => Ok(PathBuf::from(name)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The folders for new recordings, which exist afterwards.
+///
+/// # Errors
+/// No variable says where they are, or they cannot be made.
+pub fn prepared_location() -> Result<Location> {
+    let location = Location::from_environment()?;
+    location.prepare().map_err(|error| {
+        // A full disk has a better suggestion.
+        let is_refused = matches!(error, retake_recording::Error::Io { .. });
+        let failure = Failure::from(error);
+        if is_refused { failure.attempt(how_to_keep_elsewhere()) } else { failure }
+    })?;
+    Ok(location)
 }
 
 /// The existing recording with the most similar name; `None` if all names are too different.

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use retake_recording::{Location, Metadata, Store};
+use retake_recording::{Metadata, Store};
 use retake_trace::attach::{self, Whom};
 use retake_trace::{Observation, ebpf, inside, ptrace};
 
 use crate::commands::record;
 use crate::failure::Result;
 use crate::find_program::Found;
+use crate::recordings;
 
 /// Which program or processes are traced, and by what.
 pub enum Source {
@@ -74,7 +75,6 @@ impl Source {
 }
 
 fn open_store() -> Result<Store> {
-    let location = Location::from_environment()?;
-    location.prepare()?;
+    let location = recordings::prepared_location()?;
     Ok(Store::open(&location.store)?)
 }

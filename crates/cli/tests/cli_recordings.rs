@@ -3,6 +3,7 @@
 mod cli_support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -221,6 +222,62 @@ fn the_doctor_looks_and_says() {
     assert!(can_record, "the other tests of this file need it: {report}");
     assert!(place.run(&["doctor"]).stdout.contains("kernel"));
     assert_eq!(place.recordings(), [""; 0]);
+}
+
+/// The standard error of a command that must fail with status 125. It has no other variables that
+/// say where recordings are kept.
+fn refused(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let mut command = place.command(arguments);
+    for name in ["RETAKE_DIR", "XDG_DATA_HOME", "HOME"] {
+        command.env_remove(name);
+    }
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = format!("{}{}", text_of(&output.stdout), text_of(&output.stderr));
+    assert_eq!(output.status.code(), Some(125), "{arguments:?} {variables:?}: {text}");
+    text
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn who_cannot_write_recordings_is_told_what_to_type() {
+    let place = Place::new("read-only");
+    let packed = place.work("true.retake").display().to_string();
+    place.run_well(&["record", "true"]);
+    place.run_well(&["pack", "-o", &packed]);
+    // Nobody makes folders there, not even root.
+    let (no_folder, home) = ("/proc/no-folder", place.work("").display().to_string());
+    for arguments in [&["record", "true"][..], &["unpack", &packed], &["doctor"]] {
+        for variables in [&[("HOME", no_folder)][..], &[("HOME", "relative")], &[]] {
+            let text = refused(&place, arguments, variables);
+            assert!(
+                text.contains("try  ") && text.contains("RETAKE_DIR=\"$(mktemp -d)\""),
+                "{text}"
+            );
+        }
+        let text = refused(&place, arguments, &[("HOME", &home), ("RETAKE_DIR", no_folder)]);
+        assert!(text.contains("  export RETAKE_DIR=\"$HOME/recordings\""), "{text}");
+    }
+}
+
+#[test]
+fn the_doctor_tries_whether_gdb_runs() {
+    let place = Place::new("doctor-gdb");
+    let gdb = place.work("gdb");
+    for (script, trouble) in [
+        ("echo libmissing.so: no such file >&2; exit 127", "does not start: libmissing.so"),
+        ("echo --without-python", "without Python"),
+    ] {
+        fs::write(&gdb, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&gdb, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", place.work("").display());
+        let output = place.command(&["doctor"]).env("PATH", path).output().unwrap();
+        let text = text_of(&output.stdout);
+        let line = text.lines().find(|line| line.contains(" gdb ")).unwrap_or_default();
+        assert!(line.starts_with("limited") && line.contains(trouble), "{text}");
+    }
 }
 
 #[test]

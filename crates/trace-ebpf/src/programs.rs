@@ -230,6 +230,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_programs_do_not_name_the_folder_where_they_were_built() {
+        let folder = env!("CARGO_MANIFEST_DIR").as_bytes();
+        for program in [&LARGE.0, &SMALL.0] {
+            assert!(!program.windows(folder.len()).any(|bytes| bytes == folder));
+        }
+    }
+
+    #[test]
     fn the_kernel_takes_the_programs() {
         match Programs::load(&Settings::default()) {
             Ok((mut programs, mut rings)) => {

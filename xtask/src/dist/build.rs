@@ -14,9 +14,17 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What separates the flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\x1f";
 
+/// Whether programs for the kernel are built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clang {
+    /// If there is a clang that can build them.
+    IfThere,
+    Never,
+}
+
 /// Builds the command without shared libraries. It has a target folder of its own, because its
 /// flags would make the usual builds start anew.
-pub(super) fn build(repository: &Path) -> Result<PathBuf> {
+pub(super) fn build(repository: &Path, clang: Clang) -> Result<PathBuf> {
     let folder = repository.join("target/dist/build");
     // The folders of dependencies exist only when they are there.
     done(cargo(repository).args(["fetch", "--locked", "--target", TARGET]))?;
@@ -27,6 +35,9 @@ pub(super) fn build(repository: &Path) -> Result<PathBuf> {
     command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags_of_rust(&renamed));
     // The second variable allows quotes in the first.
     command.env("CFLAGS", flags_of_c(&renamed)).env("CC_SHELL_ESCAPED_FLAGS", "1");
+    if clang == Clang::Never {
+        command.env("BPF_CLANG", "");
+    }
     done(&mut command)?;
     Ok(folder.join(TARGET).join("release/retake"))
 }
@@ -84,7 +95,7 @@ mod tests {
     fn folders_of_the_machine_get_other_names() {
         let home = std::env::temp_dir().join(format!("retake-dist-{}", std::process::id()));
         let home = Scratch::create(&home, false).expect("a folder of our own");
-        let home = &home.path;
+        let home = home.path();
         fs::create_dir_all(home.join("registry/src/from-somewhere")).expect("a folder of our own");
         let renamed = renamed_folders(Path::new("/some where"), home);
         let rust = flags_of_rust(&renamed).into_string().expect("text");

@@ -31,6 +31,7 @@ use crate::find_program::{self, Found};
 use crate::keep_last;
 use crate::machine;
 use crate::quantity;
+use crate::recordings;
 
 /// Options of `retake record`.
 #[derive(Debug, Args)]
@@ -256,10 +257,10 @@ pub fn run(options: &Options) -> Result<()> {
     let behind = if options.no_wait { Some(Arc::new(go_behind()?)) } else { None };
     let limits = widen_limits()?;
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
-    let location = Location::from_environment()?;
-    if options.in_memory.is_none() {
-        location.prepare()?;
-    }
+    let location = match options.in_memory {
+        None => recordings::prepared_location()?,
+        Some(_) => Location::from_environment()?,
+    };
     let recorder = Recorder {
         options,
         found,

@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
-use retake_recording::Location;
 
 use crate::failure::{Failure, Result};
 use crate::in_memory::InMemory;
@@ -47,7 +46,7 @@ pub fn run(options: &Options) -> Result<()> {
         None => {
             let program = listing.metadata.as_ref().map(|one| one.command.as_os_str());
             let program = program.map_err(|error| Failure::new(error.to_string()))?;
-            memory.save(&Location::from_environment()?, program)?
+            memory.save(&recordings::prepared_location()?, program)?
         }
     };
     if !recordings::is_being_recorded(&listing) {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::Args;
-use retake_recording::{Location, Store};
+use retake_recording::Store;
 
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -34,8 +34,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
-    let location = Location::from_environment()?;
-    location.prepare()?;
+    let location = recordings::prepared_location()?;
     let target = match &options.output {
         Some(output) => output.clone(),
         None => location.recordings.join(default_name(&recording)),

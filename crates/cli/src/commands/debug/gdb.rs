@@ -13,6 +13,7 @@ use super::failure_of;
 use super::front_end::FrontEnd;
 use crate::failure::{Failure, Result};
 use crate::find_program;
+use crate::gdb::trouble;
 use crate::scratch::Scratch;
 
 /// The time between checks for the debugger's connection or its end.
@@ -56,13 +57,9 @@ pub fn find_debugger(debugger: &Path, how_to_get: &str, elsewhere: &str) -> Resu
 /// # Errors
 /// The script cannot be written, or this gdb cannot run Python.
 pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Command> {
-    if !has_python(gdb) {
-        let failure = Failure::new(format!(
-            "{} was built without Python, which retake's commands for gdb need",
-            gdb.display()
-        ));
-        return Err(failure.attempt(
-            "the full gdb instead of a minimal one; or --serve HOST:PORT, \
+    if let Some(trouble) = trouble(gdb) {
+        return Err(Failure::new(trouble).attempt(
+            "installing the full gdb again; or --serve HOST:PORT, \
         and `monitor help` in any debugger",
         ));
     }
@@ -73,11 +70,6 @@ pub fn with_script(gdb: &Path, script: &str, scratch: &Scratch) -> Result<Comman
     // Hashing or searching large memory takes longer than gdb's own time limit.
     command.args(["-q", "-iex", "set remotetimeout 600", "-x"]).arg(path);
     Ok(command)
-}
-
-fn has_python(gdb: &Path) -> bool {
-    let output = Command::new(gdb).arg("--configuration").output();
-    output.is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("--without-python"))
 }
 
 /// The socket on which a session waits for its debugger.
