@@ -103,7 +103,11 @@ impl Root {
     }
 
     fn run(&self, script: &str) -> Result<()> {
-        done(&mut self.command(script))
+        let status = self.command(script).status()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("in {}: {script} failed: {status}", self.folder.display()).into())
     }
 
     /// Tries the installed command in all ways. `extra` is one more part for root.

@@ -104,7 +104,7 @@ read_only_home() {
 # What shells and man find by themselves.
 shells_and_manuals() {
 	ends 0 man -w retake retake-record
-	ends 0 bash -c 'man retake-record | col -b'
+	ends 0 bash -c 'man retake-record | col -bx'
 	says 'retake  *record  *make'
 	ends 0 bash -c '. /usr/share/bash-completion/bash_completion
 		_comp_load retake 2>/dev/null || __load_completion retake
