@@ -51,6 +51,7 @@ pub(super) fn prove(packages: &Packages, folder: &Path) -> Result<bool> {
     let mut works = true;
     for suite in SUITES {
         let root = Root::make(folder, suite)?;
+        fs::write(root.folder.join("walk.sh"), WALK)?;
         fs::copy(&packages.debian, root.folder.join("retake.deb"))?;
         fs::copy(&packages.tarball, root.folder.join("retake.tar.gz"))?;
         root.run("dpkg --install /retake.deb")?;
@@ -88,7 +89,6 @@ impl Root {
             apt-get install --yes --quiet=2 --no-install-recommends {INSTALLED} && \
             useradd --create-home {USER}"
         ))?;
-        fs::write(root.folder.join("walk.sh"), "")?;
         fs::write(root.folder.join(COMPLETE), "")?;
         Ok(root)
     }
@@ -121,9 +121,7 @@ impl Root {
         ] {
             println!("{}, {package}, {who}:", self.suite);
             let walk = format!("PATH={path}:$PATH; {as_whom} bash /walk.sh {extra}");
-            let tried = fs::write(self.folder.join("walk.sh"), WALK);
-            let tried = tried.map_err(Into::into).and_then(|()| self.run(&walk));
-            if let Err(error) = tried {
+            if let Err(error) = self.run(&walk) {
                 println!("{error}");
                 works = false;
             }
