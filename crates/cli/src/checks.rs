@@ -284,6 +284,10 @@ fn disk() -> Check {
     };
     let folder = existing_ancestor(&location.recordings);
     let shown = location.recordings.display();
+    if !folder.is_dir() {
+        let detail = format!("{shown} cannot be made: {} is not a folder", folder.display());
+        return check(State::Missing, detail).mend(how_to_keep_elsewhere());
+    }
     if let Err(error) = access(&folder, Access::WRITE_OK | Access::EXEC_OK) {
         return check(State::Missing, format!("{shown} cannot be written: {error}"))
             .mend(how_to_keep_elsewhere());
@@ -304,9 +308,9 @@ fn disk() -> Check {
     }
 }
 
-/// The folder itself, or its nearest ancestor that exists.
+/// The folder itself, or its nearest ancestor that exists, which may be a file.
 fn existing_ancestor(folder: &Path) -> PathBuf {
-    let there = folder.ancestors().find(|ancestor| ancestor.is_dir());
+    let there = folder.ancestors().find(|ancestor| ancestor.exists());
     there.unwrap_or(Path::new("/")).to_path_buf()
 }
 
@@ -365,5 +369,6 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_has_one_above_it() {
         assert_eq!(existing_ancestor(Path::new("/no/such/folder")), Path::new("/"));
+        assert_eq!(existing_ancestor(Path::new("/dev/null/folder")), Path::new("/dev/null"));
     }
 }

@@ -247,8 +247,8 @@ fn who_cannot_write_recordings_is_told_what_to_type() {
     let packed = place.work("true.retake").display().to_string();
     place.run_well(&["record", "true"]);
     place.run_well(&["pack", "-o", &packed]);
-    // Nobody makes folders there, not even root.
-    let (no_folder, home) = ("/proc/no-folder", place.work("").display().to_string());
+    // Nobody makes folders below a file, not even root.
+    let (no_folder, home) = ("/dev/null", place.work("").display().to_string());
     for arguments in [&["record", "true"][..], &["unpack", &packed], &["doctor"]] {
         for variables in [&[("HOME", no_folder)][..], &[("HOME", "relative")], &[]] {
             let text = refused(&place, arguments, variables);
