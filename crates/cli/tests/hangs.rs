@@ -11,7 +11,7 @@ use cli_support::debugging::{in_order, no_process_is_left};
 use cli_support::started::{Started, program_of, start_recording, wait_for_output, wait_until};
 use cli_support::{Place, compile_program, compile_with, source_file};
 use retake_testing::needs;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The time limit of every wait, on a busy machine.
@@ -343,4 +343,37 @@ for i in range(30):
         let is_unborn = process["pid"] == 0;
         assert_eq!(process["end"] == "unborn", is_unborn, "{process}");
     }
+}
+
+/// The replayed process among a replay's children, if it is there.
+fn replayed_by(replay: &Started) -> Option<i32> {
+    let pid = replay.pid().as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().find_map(|child| {
+        let executed = fs::read_link(format!("/proc/{child}/exe")).ok()?;
+        executed.to_string_lossy().contains("retake-replay").then(|| child.parse().ok())?
+    })
+}
+
+/// On a busy machine, threads that were woken may get no processor for long. Nobody is stuck then.
+#[test]
+fn threads_that_get_no_processor_are_not_stuck() {
+    let place = Place::new("hangs-starved");
+    let program = place.work("program");
+    compile_program("hangs/handed_over", &["-O1", "-pthread"], &program);
+    let recording = place.work("recording");
+    let recording = recording.to_str().unwrap();
+    place.run_well(&["record", "-o", recording, program.to_str().unwrap()]);
+    let mut replay = Started::new(&mut place.command(&["replay", "--quiet", recording]));
+    let mut stops = 0;
+    while stops < 4 && replay.0.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+        let Some(process) = replayed_by(&replay).and_then(Pid::from_raw) else { continue };
+        kill_process(process, Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(1000));
+        let _ = kill_process(process, Signal::CONT);
+        stops += 1;
+    }
+    assert!(stops > 0, "it was over too soon");
+    assert_eq!(replay.wait(LIMIT).code(), Some(0));
 }

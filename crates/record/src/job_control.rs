@@ -56,6 +56,8 @@ pub(crate) fn wait_for_first(
     let mut stopped_with = None;
     let mut was_deaf = false;
     while !process::ended(&watch, deadline.wait_ms(LOOK_MS)) {
+        // Orphans that have ended, which the kernel's first process would reap at once.
+        process::reap_adopted(pid);
         let is_deaf = signals::asked_to_end().is_some() && waits_for_child(pid);
         if is_deaf && std::mem::replace(&mut was_deaf, is_deaf) {
             deadline.end_now();

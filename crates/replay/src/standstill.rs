@@ -27,6 +27,9 @@ const IDLE_PART: u32 = 50;
 /// Calls in which a thread may wait for the reader of the program's output.
 const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
 
+/// Calls in which a thread may wait for its child.
+const MAKES_CHILD: [i64; 3] = [libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3];
+
 /// The kernel's name for the runtime that replayed processes execute.
 const EXECUTED: &[u8] = b"/memfd:retake-replay";
 
@@ -262,19 +265,20 @@ fn waits_for_an_end(header: &Header, slot: &Slot) -> bool {
 }
 
 fn waits(slot: &Slot) -> bool {
-    if waits_for_turn(slot) || slot.console.waiting.load(Acquire) != 0 {
-        return true;
-    }
     let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
+    let says_so = waits_for_turn(slot) || slot.console.waiting.load(Acquire) != 0;
     // The thread is about to begin. Or its IDs come from its own namespace and are other threads'
     // IDs here.
     if !is_replayed(pid) {
-        return false;
+        return says_so;
     }
     match process::state(tid) {
-        // In a vfork, the kernel waits for the child.
-        Some('S' | 'D') => !process::call_of(pid, tid).is_some_and(|call| WRITES.contains(&call)),
-        // The thread runs, is held, or is not the thread that it was.
+        Some('S') if says_so => true,
+        Some('S') => !process::call_of(pid, tid).is_some_and(|call| WRITES.contains(&call)),
+        // In a vfork, the kernel waits for the child. Elsewhere, a disk may be slow.
+        Some('D') => process::call_of(pid, tid).is_some_and(|call| MAKES_CHILD.contains(&call)),
+        // The thread runs, even if it has just been woken and has not said so yet. Or it is held,
+        // or is not the thread that it was.
         _ => false,
     }
 }
