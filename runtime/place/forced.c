@@ -177,8 +177,7 @@ static u32 good_place(const struct force_answer *answer, u64 rip)
 	return !answer->good_count;
 }
 
-/* Chaos: traces the thread's latest steps. At other stops the supervisor finds the words that a
- * longer loop writes. */
+/* Traces the thread's latest steps. */
 static void trace_latest(struct context *context, const struct registers *regs)
 {
 	struct force *force = &context->force;
@@ -249,6 +248,16 @@ static u32 spins(struct context *context)
 	return context->force.answer.good_count != 0;
 }
 
+/* Returns whether the thread goes on to a good place. Those that follow a single step may be on a
+ * way that it seldom takes; then the supervisor knows better ones after more steps. */
+static u32 seeks_on(struct context *context)
+{
+	struct force *force = &context->force;
+	if (force->sought == FORCE_SEEK_STEPS)
+		ask_supervisor(context, 0);
+	return force->sought++ < 2 * FORCE_SEEK_STEPS;
+}
+
 static enum step stepped_once(struct context *context, struct registers *regs, u64 extended)
 {
 	struct force *force = &context->force;
@@ -265,20 +274,18 @@ static enum step stepped_once(struct context *context, struct registers *regs, u
 		return stepped_after(context, regs, extended);
 	if (force->stage == FORCE_TRACE) {
 		trace_of(context)[force->steps++] = *regs;
-		if (goes_round(context) && spins(context)) {
+		if (goes_round(context) && spins(context))
 			force->stage = FORCE_SEEK;
-			force->steps = 0;
-		} else if (force->steps >= (knows_changes(context) ? 1 : FORCE_TRACE_STEPS)) {
+		else if (force->steps >= (knows_changes(context) ? 1 : FORCE_TRACE_STEPS)) {
 			ask_supervisor(context, 0);
 			if (force->answer.good_count || force->steps >= FORCE_TRACE_STEPS ||
-				++force->asked >= MOST_ASKED) {
+				++force->asked >= MOST_ASKED)
 				force->stage = FORCE_SEEK;
-				force->steps = 0;
-			}
 		}
-	}
+	} else
+		trace_latest(context, regs);
 	if (force->stage != FORCE_SEEK || repeated_string(regs->rip) ||
-		(!good_place(&force->answer, regs->rip) && force->steps++ < FORCE_SEEK_STEPS))
+		(!good_place(&force->answer, regs->rip) && seeks_on(context)))
 		return next_step(context, regs);
 	return stop_here(context, regs, extended);
 }
@@ -304,8 +311,8 @@ static u32 prepare(struct context *context)
 	force->apart = !sys3(NR_mprotect, at, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
 	force->began_ns = now_ns();
 	force->stage = force->cancelled < MOST_CANCELLED ? FORCE_TRACE : FORCE_SEEK;
-	force->steps = force->asked = force->finishing = force->after_pushf = force->leaving =
-		force->stop_after = force->total = force->counted = 0;
+	force->steps = force->asked = force->sought = force->finishing = force->after_pushf =
+		force->leaving = force->stop_after = force->total = force->counted = 0;
 	force->answer.good_count = force->answer.written_count = 0;
 	return 1;
 }

@@ -1,5 +1,5 @@
 //! Threads that often take turns share a core, both while recording and at replay. The processes
-//! that they start do not.
+//! that they start do not. A thread that computes is stopped where replay finds the place quickly.
 
 mod cli_support;
 
@@ -7,9 +7,13 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cli_support::Place;
+use cli_support::{Place, compile_program};
 use retake_testing::c::compiler;
 use retake_testing::needs;
+
+/// The most visits of other moments in a search for the places where threads were stopped. There
+/// are some 50 places. Where no jump can be planted, each needs a hundred thousand visits.
+const MOST_VISITS: u64 = 50_000;
 
 /// The time limit for finding a process in one round.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -254,4 +258,24 @@ fn compile(place: &Place, main: &str) -> String {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program.display().to_string()
+}
+
+/// The number before these words in what a command said.
+fn number_before(said: &str, words: &str) -> Option<u64> {
+    let before = said.split(words).next()?;
+    let number = before.rsplit(", after ").next()?;
+    number.replace(|one: char| !one.is_ascii_digit(), "").parse().ok()
+}
+
+#[test]
+fn threads_are_stopped_where_a_jump_can_be_planted() {
+    let place = Place::new("cores-places");
+    let program = place.work("program");
+    compile_program("programs/forced_slow_words", &["-O1", "-pthread"], &program);
+    for _ in 0..4 {
+        place.run_well(&["record", program.to_str().unwrap()]);
+        let said = place.run(&["replay", "--statistics"]).stderr;
+        let visits = number_before(&said, " other visits");
+        assert!(visits.is_some_and(|visits| visits < MOST_VISITS), "{visits:?}: {said}");
+    }
 }
