@@ -25,6 +25,8 @@ static inline u32 checks_all_memory(void) { return HEADER->options & OPTION_CHEC
 static inline u32 stamps_events(void) { return HEADER->options & OPTION_STAMPS; }
 /* Recording: data that calls move between descriptors is logged. */
 static inline u32 keeps_moved_data(void) { return HEADER->options & OPTION_MOVED_DATA; }
+/* Recording: the program ran already, and the supervisor is none of its ancestors. */
+static inline u32 is_attached(void) { return HEADER->options & OPTION_ATTACHED; }
 /* Reads of the time-stamp counter trap where they are not patched. */
 static inline u32 traps_counter(void)
 {

@@ -143,13 +143,27 @@ static u32 becomes_adopted(void)
 	return 0;
 }
 
+/* The supervisor ends the copy. Of a program that ran already, the supervisor is no ancestor, so it
+ * does not adopt the copy; then the copy looks whether the supervisor still lives. */
+static void await_end(void) NORETURN;
+static void await_end(void)
+{
+	u64 nap[2] = {0, 100000000};
+	while (!is_attached())
+		sys0(NR_pause);
+	while (sys2(NR_kill, (u64)HEADER->supervisor_pid, 0) == 0)
+		sys2(NR_nanosleep, nap, NULL);
+	sys1(NR_exit_group, 0);
+	__builtin_unreachable();
+}
+
 static void be_the_copy(struct context *context) NORETURN;
 static void be_the_copy(struct context *context)
 {
 	struct process *process = context->process;
 	sys3(NR_close_range, 0, ~0U, 0);
 	sys0(NR_setsid);
-	if (!becomes_adopted())
+	if (!is_attached() && !becomes_adopted())
 		sys1(NR_exit_group, 0);
 	u64 turn = process->private_domain.turn;
 	for (u32 i = 0; i < process->region_count; i++)
@@ -157,13 +171,12 @@ static void be_the_copy(struct context *context)
 			thread_as_replayed(context_of(i), turn);
 	process_as_replayed(process);
 	__atomic_store_n(&context->in_image, IN_IMAGE_READY, __ATOMIC_RELEASE);
-	for (;;)
-		sys0(NR_pause);
+	await_end();
 }
 
 /* ---- taking an image ---- */
 
-static void take(struct context *context)
+void image_take(struct context *context)
 {
 	struct process *process = context->process;
 	u32 number = 0;
@@ -204,5 +217,5 @@ void image_at_call(struct context *context)
 		return; /* try at the next call */
 	process->images_seen = HEADER->images_wanted;
 	if (is_possible)
-		take(context);
+		image_take(context);
 }

@@ -3,6 +3,8 @@
 #define RETAKE_CALLS_IMAGE_H
 #include "base/image.h"
 
+/* Takes an image. All other threads are at rest. */
+void image_take(struct context *context);
 void image_at_call(struct context *context);
 
 /* Recording, before a call is handled: takes an image of the process if one is wanted. */

@@ -14,6 +14,7 @@
 
 #define EINVAL 22
 #define EPERM 1
+#define ENOSYS 38
 #define EFAULT 14
 #define ENODEV 19
 #define EOPNOTSUPP 95
@@ -35,6 +36,11 @@ u32 handle_personality(struct call *call)
 	call_finish(call, NULL, 0);
 	return leave_with_result(call);
 }
+
+/* Refused: the kernel rewrites the area at every preemption. A program that ran before it was
+ * recorded has seen its threads succeed, and its C library expects that of all later ones. Their
+ * area then stays as it is, which says that the thread has none. */
+u32 handle_rseq(struct call *call) { return answer_call(call, is_attached() ? 0 : -ENOSYS); }
 
 /* In the oldest version, which programs still use, the kernel writes one set in place of two. */
 u32 handle_capget(struct call *call)

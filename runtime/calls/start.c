@@ -24,6 +24,27 @@ struct start_body {
 	u64 how, time_ns /* in a trace */;
 };
 
+void log_start(struct context *context, u64 how)
+{
+	struct slot *slot = context->slot;
+	context->pid = (u32)sys0(NR_getpid);
+	context->tid = (u32)sys0(NR_gettid);
+	slot->started_ns = now_ns();
+	slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
+		     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
+	ring_begin(context);
+	/* The supervisor finds the same value when it sees the first bytes of the stream. */
+	slot->consumer.base = context->head;
+	identify_thread(context, how != START_THREAD);
+	u32 processor;
+	struct start_body body = {context->pid, context->tid, how, 0};
+	/* A trace is never replayed, and its readers need unique numbers. */
+	if (traces())
+		body = (struct start_body){slot->pid, slot->tid, how, trace_clock(&processor)};
+	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+	ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+}
+
 void begin_stream(struct context *context, u64 how)
 {
 	struct slot *slot = context->slot;
@@ -40,24 +61,7 @@ void begin_stream(struct context *context, u64 how)
 	context->log = context->log_end = NULL;
 	context->log_offset = 0;
 	if (executes()) {
-		context->pid = (u32)sys0(NR_getpid);
-		context->tid = (u32)sys0(NR_gettid);
-		slot->started_ns = now_ns();
-		slot->ties = (how == START_VFORK ? TIE_PARENT : 0) |
-			     (shares_memory(context->process->domain) ? TIE_MEMORY : 0);
-		ring_begin(context);
-		/* The supervisor finds the same value when it sees the first bytes of the stream.
-		 */
-		slot->consumer.base = context->head;
-		identify_thread(context, how != START_THREAD);
-		u32 processor;
-		struct start_body body = {context->pid, context->tid, how, 0};
-		/* A trace is never replayed, and its readers need unique numbers. */
-		if (traces())
-			body = (struct start_body){
-				slot->pid, slot->tid, how, trace_clock(&processor)};
-		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
-		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+		log_start(context, how);
 		baton_begin(context);
 		return;
 	}

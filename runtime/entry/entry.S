@@ -52,6 +52,9 @@ start_replay:
 	mov %gs:CONTEXT_SELF, %rdi
 	call image_enter
 	ud2
+	.org ENTRY_ATTACH
+	call attach_step
+	int3
 
 	.text
 /* A system call. rax has its number, rcx the address after the program's `syscall`. */

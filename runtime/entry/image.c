@@ -22,7 +22,9 @@ void image_enter(struct context *context)
 		turn_obey_next(context);
 		leave(context);
 		section_leave(context);
-	} else
+	} else if (context->goes_on == GOES_ON_CODE)
+		leave(context);
+	else
 		runtime_syscall(context);
 	restore_full(context);
 }

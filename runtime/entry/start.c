@@ -41,7 +41,7 @@ _Static_assert(sizeof(struct context) <= REGION_STACK_LOW - REGION_CONTEXT, "fit
 void map_content(struct context *context, u64 address, u64 bytes, u64 protection, u64 flags,
 	const u8 *content, u64 offset);
 
-static struct context *first_context(struct slot *slot)
+struct context *first_context(struct slot *slot)
 {
 	struct context *context = context_of(0);
 	context->self = context;
@@ -59,7 +59,7 @@ static struct context *first_context(struct slot *slot)
 	return context;
 }
 
-static void trap_instructions(void)
+void trap_instructions(void)
 {
 	if (traps_cpuid())
 		sys2(NR_arch_prctl, ARCH_SET_CPUID, 0);
@@ -82,7 +82,7 @@ static void note_vdso(struct process *process, u64 stack_pointer, u64 bytes,
 }
 
 /* Unmaps slots that do not exist, to save the program's address space. */
-static void forget_slots(void)
+void forget_slots(void)
 {
 	const struct header *header = HEADER;
 	u64 start = PAGE_CEIL((u64)(header->slots + header->slot_limit)),
@@ -124,7 +124,7 @@ static void overlay_first(struct process *process, u64 file_and_one, u64 bias)
 
 /* Patches the vDSO. If text may not be written (PR_SET_MDWE is inherited), the supervisor writes
  * it. */
-static void patch_vdso(struct context *context, u64 base)
+void patch_vdso(struct context *context, u64 base)
 {
 	const struct header *header = HEADER;
 	if (!base || !header->vdso_patch_count || !logs())

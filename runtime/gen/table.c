@@ -672,7 +672,7 @@ const struct call_row call_rows[CALL_ROW_COUNT] = {
     /* io_pgetevents */
     [333] = { POLICY_REFUSE, 6, 1, 0, 5, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 775, 0, PLAIN_NOT, 0, { { 0 }, { 0 }, { 0 }, { 0 }, { DIRECTION_IN, SHAPE_PLAIN, LENGTH_CONSTANT, 0, 0, 0, 16, 1 }, { 0 } } },
     /* rseq */
-    [334] = { POLICY_REFUSE, 4, 0, 0, 0, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 775, 0, PLAIN_NOT, 0, { { 0 }, { 0 }, { 0 }, { 0 } } },
+    [334] = { POLICY_CUSTOM, 4, 0, 0, 0, 0, NO_SELECTOR, 0, HANDLER_rseq, DESCRIPTORS_UNCHANGED, 775, 0, PLAIN_NOT, 0, { { 0 }, { 0 }, { 0 }, { 0 } } },
     /* uretprobe */
     [335] = { POLICY_REFUSE, 0, 0, 0, 0, 0, NO_SELECTOR, 38, HANDLER_NONE, DESCRIPTORS_UNCHANGED, 775, 0, PLAIN_NOT, 0, { { 0 } } },
     /* uprobe */

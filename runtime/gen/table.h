@@ -150,6 +150,7 @@ extern const struct refused_range refused_ranges[REFUSED_RANGE_COUNT];
     X(seccomp) \
     X(execveat) \
     X(pkey_mprotect) \
+    X(rseq) \
     X(clone3) \
     X(epoll_pwait2) \
     X(mseal)
@@ -206,11 +207,12 @@ enum {
     HANDLER_seccomp,
     HANDLER_execveat,
     HANDLER_pkey_mprotect,
+    HANDLER_rseq,
     HANDLER_clone3,
     HANDLER_epoll_pwait2,
     HANDLER_mseal
 };
 
-#define TABLE_HASH 0x3fbe452b7dfbae50ULL
+#define TABLE_HASH 0x66a029e7858c5007ULL
 
 #endif

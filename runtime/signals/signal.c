@@ -99,6 +99,16 @@ void signals_install(struct context *context)
 	}
 }
 
+void signals_take_over(struct context *context)
+{
+	for (u32 number = 1; number <= 64; number++) {
+		struct signal_action *action = &context->process->actions[number];
+		sys4(NR_rt_sigaction, number, NULL, action, 8);
+		if (number != SIGKILL && number != SIGSTOP)
+			apply_action(number, action);
+	}
+}
+
 /* Called when a process in another PID namespace has begun. It or its parent may be the first one
  * there, and the kernel treats that process differently. */
 void signals_apply(struct context *context)

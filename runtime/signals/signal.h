@@ -7,6 +7,8 @@
 struct signal_action;
 
 void signals_install(struct context *context);
+/* Record, in a program that runs already: keeps its dispositions, and sets the kernel's. */
+void signals_take_over(struct context *context);
 /* Stores in the slot which dispositions exec keeps. */
 void note_ignored(struct context *context);
 void apply_action(u32 number, const struct signal_action *action);

@@ -150,6 +150,9 @@ struct Scan {
     span_ns: Option<(u64, u64)>,
 }
 
+/// What ends the streams of threads that went on.
+const KILL: i32 = 9;
+
 /// All processes in the order of their streams, and the first damage found. A damaged stream counts
 /// up to its first damaged chunk. Malformed events are skipped. Reads the whole recording.
 pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, Option<Failure>) {
@@ -207,6 +210,7 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
             end: match scan.end {
                 _ if dropped.has_cut(info.id) => End::Dropped,
                 _ if info.pid <= 0 => End::Unborn,
+                End::Killed(KILL) if metadata.program_went_on() => End::Unknown,
                 end => end,
             },
         });

@@ -135,6 +135,9 @@ pub fn note_dropped(recording: &Recording) {
 
 /// Describes what is left out from before images; `None` if nothing is.
 pub fn left_out_text(recording: &Recording) -> Option<String> {
+    if recording.metadata().attached {
+        return Some("what the program did before it was recorded".to_owned());
+    }
     recording.begins_late().then(|| {
         let threads = recording.streams().filter(|stream| stream.left_out.bytes > 0).count();
         let LeftOut { events, bytes } = recording.left_out();

@@ -18,8 +18,11 @@ pub fn check_whole(recording: &Recording, what: &str) -> Result<()> {
     if !recording.begins_late() {
         return Ok(());
     }
-    let error =
-        format!("{what} needs the recording from its beginning on: --keep-last left that out");
+    let why = match recording.metadata().attached {
+        true => "the program ran before it was recorded",
+        false => "--keep-last left that out",
+    };
+    let error = format!("{what} needs the recording from its beginning on: {why}");
     Err(Failure::new(error).attempt("retake dump, which shows the events that are kept"))
 }
 

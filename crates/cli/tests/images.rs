@@ -1,4 +1,5 @@
-//! Images of recorded processes: `retake record --image-every`, `retake replay --from`.
+//! Images of recorded processes: `retake record --image-every`, `retake replay --from`. Programs
+//! that ran already: `retake record -p`.
 
 mod cli_support;
 
@@ -6,8 +7,8 @@ use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::Duration;
 
-use cli_support::debugging::{gdb, in_order, no_process_is_left};
-use cli_support::started::{Started, wait_until};
+use cli_support::debugging::{gdb, in_order, left_behind, no_process_is_left};
+use cli_support::started::{Started, state_of, wait_for_output, wait_until};
 use cli_support::{Place, compile_program};
 use retake_testing::needs;
 use serde_json::Value;
@@ -121,7 +122,11 @@ fn images_that_there_are_not_are_told() {
     place.run(&["record", "-o", "made", "--", "true"]);
     place.run_badly(&["replay", "--from", "last", "made"], 125, &["no image", "--image-every"]);
     place.run_badly(&["replay", "--from", "soon", "made"], 125, &["expected a number"]);
-    place.run_badly(&["record", "--image-every", "1ms", "--", "true"], 125, &["the least is 10ms"]);
+    place.run_badly(
+        &["record", "--image-every", "10ms", "--", "true"],
+        125,
+        &["the least is 10ms"],
+    );
     for (option, value, why) in
         [("--policy", "sync", "in parallel"), ("--on-full", "drop-oldest", "would stay")]
     {
@@ -131,4 +136,131 @@ fn images_that_there_are_not_are_told() {
     fs::remove_dir_all(place.work("made")).unwrap();
     record_images(&place, "unseen", &[], 2);
     place.run_badly(&["replay", "--from", "999", "made"], 125, &["no such image"]);
+}
+
+/// Starts a program of tests/images, which runs until the file `enough` exists.
+fn start(place: &Place, program: &str) -> (Started, i32) {
+    let executable = place.work(program);
+    compile_program(&format!("images/{program}"), &["-O1", "-g", "-pthread"], &executable);
+    let printed = File::create(place.work("printed")).unwrap();
+    let mut command = place.command_of(executable.to_str().unwrap(), &[]);
+    let started = Started::new(command.stdout(printed));
+    wait_for_output(&place.work("printed"), 10, LIMIT);
+    let pid = started.pid().as_raw_nonzero().get();
+    (started, pid)
+}
+
+/// What recording changes of a process, as the kernel tells it.
+fn as_the_kernel_tells(pid: i32) -> String {
+    const FIELDS: [&str; 4] = ["SigCgt", "SigIgn", "TracerPid", "Seccomp"];
+    let text = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let (status, maps) = (text("status"), text("maps"));
+    let fields = status.lines().filter(|line| FIELDS.iter().any(|field| line.starts_with(field)));
+    fields.chain(maps.lines().filter(|line| line.contains("SYSV"))).collect::<Vec<_>>().join("\n")
+}
+
+/// Records a running program several times, and lets it go. It ends well, and each recording
+/// replays.
+fn is_recorded_and_let_go(program: &str, status: i32, last: &str) {
+    let place = Place::new(&format!("attach-{program}"));
+    let (mut started, pid) = start(&place, program);
+    let before = as_the_kernel_tells(pid);
+    let mut replayed = String::new();
+    for time in ["10ms", "100ms", "300ms"] {
+        let made = format!("for-{time}");
+        let ran = place.run(&["record", "-o", &made, "-p", &pid.to_string(), "--for", time]);
+        assert_eq!(ran.status, Some(0), "{ran:?}");
+        assert_eq!(as_the_kernel_tells(pid), before);
+        let ran = place.run_within(&["replay", "--check=full", &made], LIMIT);
+        assert_eq!(ran.status, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains("the program went on without it"), "{ran:?}");
+        let printed = fs::read_to_string(place.work("printed")).unwrap();
+        assert!(printed.contains(&ran.stdout), "{printed}\n{ran:?}");
+        replayed += &ran.stdout;
+    }
+    assert!(!replayed.is_empty());
+    File::create(place.work("enough")).unwrap();
+    assert_eq!(started.wait(LIMIT).code(), Some(status));
+    let printed = fs::read_to_string(place.work("printed")).unwrap();
+    assert!(printed.ends_with(last), "{printed}");
+    no_process_is_left(&place);
+}
+
+#[test]
+fn a_running_program_is_recorded_and_let_go() {
+    let last = "wrong 0, backwards 0, outside 0, all blocked 1, stack 1\n";
+    is_recorded_and_let_go("ticks", 7, last);
+}
+
+#[test]
+fn running_threads_are_recorded_and_let_go() {
+    is_recorded_and_let_go("threads", 5, "end 1\n");
+}
+
+#[test]
+fn a_running_program_is_recorded_to_its_end() {
+    needs!("gdb");
+    let place = Place::new("attach-end");
+    let (mut started, pid) = start(&place, "threads");
+    let mut command = place.command(&["record", "-o", "made", "-p", &pid.to_string()]);
+    let mut recorder = Started::new(command.stderr(Stdio::inherit()));
+    wait_until("an image", LIMIT, || place.work("made/checkpoints/1").exists());
+    std::thread::sleep(Duration::from_millis(50));
+    File::create(place.work("enough")).unwrap();
+    assert_eq!(recorder.wait(LIMIT).code(), Some(5), "it ends as the program did");
+    assert_eq!(started.wait(LIMIT).code(), Some(5));
+    let printed = fs::read_to_string(place.work("printed")).unwrap();
+    let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
+    assert_eq!(ran.status, Some(5), "{ran:?}");
+    assert!(printed.ends_with(&ran.stdout) && ran.stdout.contains("end 1"), "{printed}\n{ran:?}");
+    let commands =
+        ["print done", "watch done", "reverse-continue", "bt 1", "seek begin", "print done"];
+    let text = gdb(&place, &["--at", "exit", "made"], &commands);
+    in_order(&text, &["= 1", "Old value = 1", "New value = 0", "main ()", "No more", "= 0"]);
+    no_process_is_left(&place);
+}
+
+#[test]
+fn a_recorder_that_is_killed_lets_the_program_go() {
+    let place = Place::new("attach-killed");
+    let (mut started, pid) = start(&place, "ticks");
+    let before = as_the_kernel_tells(pid);
+    let mut recorder =
+        Started::new(&mut place.command(&["record", "-o", "made", "-p", &pid.to_string()]));
+    wait_until("an image", LIMIT, || place.work("made/checkpoints/1").exists());
+    rustix::process::kill_process(recorder.pid(), rustix::process::Signal::KILL).unwrap();
+    recorder.wait(LIMIT);
+    wait_until("the program to be let go", LIMIT, || as_the_kernel_tells(pid) == before);
+    File::create(place.work("enough")).unwrap();
+    assert_eq!(started.wait(LIMIT).code(), Some(7));
+    let printed = fs::read_to_string(place.work("printed")).unwrap();
+    assert!(
+        printed.contains("wrong 0, backwards 0, outside 0, all blocked 1, stack 1"),
+        "{printed}"
+    );
+    wait_until("the guardian", LIMIT, || left_behind(&place).is_empty());
+    let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_named() {
+    let place = Place::new("attach-refused");
+    let refused = |pid: i32, why: &str| {
+        let pid = pid.to_string();
+        place.run_badly(&["record", "-p", &pid, "--for", "10ms"], 125, &[why]);
+    };
+    refused(i32::MAX, "there is no process");
+    let (program, pid) = start(&place, "ticks");
+    let stopped = |signal| rustix::process::kill_process(program.pid(), signal).unwrap();
+    stopped(rustix::process::Signal::STOP);
+    wait_until("the stop", LIMIT, || state_of(pid).is_some_and(|(state, _)| state == 'T'));
+    refused(pid, "it is stopped");
+    stopped(rustix::process::Signal::CONT);
+    let mut recorder = Started::new(&mut place.command(&["record", "-p", &pid.to_string()]));
+    wait_until("recording", LIMIT, || as_the_kernel_tells(pid).contains("SYSV"));
+    refused(pid, "it is recorded already");
+    rustix::process::kill_process(recorder.pid(), rustix::process::Signal::INT).unwrap();
+    assert_eq!(recorder.wait(LIMIT).code(), Some(0));
+    place.run_badly(&["record", "-p", &pid.to_string(), "true"], 125, &["cannot be used with"]);
 }

@@ -3,7 +3,8 @@
 
 use crate::{memory, ptrace};
 use retake_contract::addresses::{
-    ENTRY_DEBUG_EVENT, ENTRY_IMAGE, ENTRY_PAUSE, ENTRY_REMOTE_CALL, ENTRY_SYSCALL, RUNTIME_TEXT,
+    ENTRY_ATTACH, ENTRY_DEBUG_EVENT, ENTRY_IMAGE, ENTRY_PAUSE, ENTRY_REMOTE_CALL, ENTRY_SYSCALL,
+    RUNTIME_TEXT,
 };
 use retake_contract::context::{registers, watch, watch_answer};
 use std::io;
@@ -23,6 +24,10 @@ pub const WATCH_ARMED: u64 = WATCH + watch::ARMED;
 pub const WATCH_STUB: u64 = WATCH + watch::ANSWER + watch_answer::STUB;
 /// The start address of a thread that comes from an image of a recorded process.
 pub const ENTER_IMAGE: u64 = RUNTIME_TEXT + ENTRY_IMAGE;
+/// The address that calls `attach_step`, with a trap behind it.
+pub const ATTACH: u64 = RUNTIME_TEXT + ENTRY_ATTACH;
+/// The address behind that trap.
+pub const ATTACHED: u64 = ATTACH + 6;
 /// The entry point for the program's system calls.
 pub const ENTRY_CALL: u64 = RUNTIME_TEXT + ENTRY_SYSCALL;
 /// The address through which a thread returns to the program if [`PAUSE_AT`] says so.

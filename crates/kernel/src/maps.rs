@@ -92,6 +92,8 @@ pub struct Nature {
     pub sealed: bool,
     /// It has a protection key other than the default one.
     pub has_key: bool,
+    /// Forked copies of the process do not have it.
+    pub missing_in_copies: bool,
     /// Forked copies of the process have zeros there.
     pub wiped_in_copies: bool,
 }
@@ -121,6 +123,7 @@ fn parse_natures(text: &str) -> HashMap<u64, Nature> {
             let nature = Nature {
                 grows_down: has("gd"),
                 sealed: has("sl"),
+                missing_in_copies: has("dc") && !has("io"),
                 wiped_in_copies: has("wf"),
                 ..known
             };

@@ -79,6 +79,14 @@ pub fn seize(tid: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize)
 }
 
+/// As [`seize`], but what the thread creates is not traced, and it goes on if the tracer dies.
+///
+/// # Errors
+/// As [`seize`].
+pub fn seize_gently(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, tid, 0, 0)
+}
+
 /// Makes a stopped thread stop again with `PTRACE_EVENT_EXIT` when it exits, while its resources
 /// still exist.
 ///
@@ -283,4 +291,27 @@ pub fn set_debug_register(tid: i32, index: usize, value: u64) -> io::Result<()> 
 
 fn debug_offset(index: usize) -> usize {
     std::mem::offset_of!(libc::user, u_debugreg) + 8 * index
+}
+
+/// A thread's restartable sequences, as it has registered them with the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sequences {
+    /// The address of the area to which the kernel writes; 0: none is registered.
+    pub address: u64,
+    pub bytes: u32,
+    pub signature: u32,
+    flags: u32,
+    padding: u32,
+}
+
+/// Returns what a stopped thread has registered.
+///
+/// # Errors
+/// The thread is gone, or the kernel is older than Linux 5.13.
+pub fn sequences(tid: i32) -> io::Result<Sequences> {
+    const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+    let mut found = Sequences::default();
+    request(PTRACE_GET_RSEQ_CONFIGURATION, tid, size_of::<Sequences>(), (&raw mut found) as usize)?;
+    Ok(found)
 }

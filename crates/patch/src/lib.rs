@@ -58,7 +58,10 @@ pub use image::{
     Unpatched, UnpatchedReason, Verdict,
 };
 pub use telling::{is_declared, tells_all};
-pub use vdso::{BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch};
+pub use vdso::{
+    BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch,
+    without_runtime,
+};
 
 /// The version of the patcher. It changes whenever the same input could give a different image, and
 /// is part of the name of every cached image.

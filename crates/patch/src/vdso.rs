@@ -51,6 +51,28 @@ const FUNCTIONS: [(&str, Option<u32>); 6] = [
     ("getrandom", None),
 ];
 
+/// Changes a replacement so that it makes its call without the runtime. An address within it, which
+/// a handler may return to, still leads to the call.
+pub fn without_runtime(replacement: &mut [u8]) {
+    const CALL: [u8; 2] = [0x0f, 0x05];
+    const SHORT_JUMP: u8 = 0xeb;
+    // From `lea`, and from `jmp`, to the call.
+    const JUMPS: [(usize, u8); 2] = [(7 + 6, 7 + 6 - 2), (6, 6 - 2)];
+    let is_call = |at: &usize| {
+        replacement[*at..].starts_with(&CALL_TRAP) && replacement.get(at + 2) == Some(&RETURN)
+    };
+    let calls: Vec<usize> = (0..replacement.len()).filter(is_call).collect();
+    for at in calls {
+        replacement[at..at + 2].copy_from_slice(&CALL);
+        if at < 5 + 7 + 6 || replacement[at - 6..at - 4] != [0xff, 0x25] {
+            continue;
+        }
+        for (before, distance) in JUMPS {
+            replacement[at - before..at - before + 2].copy_from_slice(&[SHORT_JUMP, distance]);
+        }
+    }
+}
+
 /// The changes of a vDSO. All offsets are relative to its first byte in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VdsoPatch {

@@ -79,7 +79,7 @@ fn run(recorder: &Recorder, stop: &Stop, mut random: Random) {
     while !stop.is_told() {
         std::thread::sleep(slice(&mut random));
         for (_, slot, _) in slices::holders_others_wait_for(recorder) {
-            forcing::stop(slot);
+            forcing::stop(recorder, slot);
         }
     }
 }

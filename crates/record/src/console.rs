@@ -2,11 +2,13 @@
 //! and error, and how the runtime recognizes other descriptors that lead there.
 
 use retake_kernel::inheritance;
-use retake_kernel::shared::{self, Header, Slot};
+use retake_kernel::shared::{self, Console, Header, Slot};
 use retake_kernel::terminal;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
+
+const CONSOLES: [u8; 2] = [shared::DESCRIPTOR_CONSOLE_OUT, shared::DESCRIPTOR_CONSOLE_ERR];
 
 /// An open file, identified independently of the name by which it was opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,17 @@ fn open_as(descriptor: i32) -> Option<Open> {
     Some(Open::File(metadata.dev(), metadata.ino()))
 }
 
+fn store(console: &Console, output: Option<Open>) {
+    match output {
+        Some(Open::Terminal(device)) => console.terminal.store(device, Relaxed),
+        Some(Open::File(device, inode)) => {
+            console.device.store(device, Relaxed);
+            console.inode.store(inode, Relaxed);
+        }
+        None => {}
+    }
+}
+
 /// Describes the console to the runtime, in the header and in the first process's slot.
 pub fn describe(header: &Header, slot: &Slot) {
     // A descriptor that was closed when we started is closed for the program, too. What we have
@@ -34,14 +47,7 @@ pub fn describe(header: &Header, slot: &Slot) {
     let outputs =
         [1, 2].map(|output| (!inheritance::was_closed(output)).then(|| open_as(output))?);
     for (console, output) in header.consoles.iter().zip(outputs) {
-        match output {
-            Some(Open::Terminal(device)) => console.terminal.store(device, Relaxed),
-            Some(Open::File(device, inode)) => {
-                console.device.store(device, Relaxed);
-                console.inode.store(inode, Relaxed);
-            }
-            None => {}
-        }
+        store(console, output);
     }
     for descriptor in open_descriptors() {
         let index = match descriptor {
@@ -52,13 +58,40 @@ pub fn describe(header: &Header, slot: &Slot) {
                 .and_then(|this| outputs.iter().position(|output| *output == Some(this))),
         };
         if let Some(index) = index {
-            note(
-                slot,
-                descriptor,
-                [shared::DESCRIPTOR_CONSOLE_OUT, shared::DESCRIPTOR_CONSOLE_ERR][index],
-            );
+            note(slot, descriptor, CONSOLES[index]);
         }
     }
+}
+
+/// As [`describe`], for a process that runs already: its own outputs are the console.
+pub fn describe_of(pid: i32, header: &Header, slot: &Slot) {
+    let outputs = [1, 2].map(|output| open_in(pid, output));
+    for (console, output) in header.consoles.iter().zip(outputs) {
+        store(console, output);
+    }
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        let index = match descriptor {
+            1 => Some(0),
+            2 => Some(1),
+            _ => open_in(pid, descriptor)
+                .and_then(|this| outputs.iter().position(|output| *output == Some(this))),
+        };
+        if let Some(index) = index {
+            note(slot, descriptor, CONSOLES[index]);
+        }
+    }
+}
+
+/// As [`open_as`], in another process.
+fn open_in(pid: i32, descriptor: i32) -> Option<Open> {
+    let metadata = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+    if metadata.file_type().is_char_device() {
+        let device = metadata.rdev();
+        let is_terminal = matches!(libc::major(device), 4 | 136..=143 | 204);
+        return is_terminal.then_some(Open::Terminal(device as u32));
+    }
+    Some(Open::File(metadata.dev(), metadata.ino()))
 }
 
 fn open_descriptors() -> impl Iterator<Item = i32> {

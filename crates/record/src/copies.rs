@@ -1,11 +1,28 @@
 //! The queue of process copies, from the threads that receive them to the thread that writes them.
 
+use retake_kernel::maps::{self, Mapping};
+use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ATTACHED};
 use retake_kernel::{clock, process};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How many milliseconds a killed copy may take to end.
 const REAPS: u32 = 1000;
+
+/// Whether a process is a copy that we may read and end. Its number comes from memory that the
+/// program can write to, so it must be our child. The copy of a program that ran already is
+/// nobody's child; it has our header in its memory, which no other program can be made to have.
+pub(crate) fn is_our_copy(pid: i32, header: &Header) -> bool {
+    if header.options.load(Relaxed) & OPTION_ATTACHED == 0 {
+        return process::parent(pid) == Some(std::process::id() as i32);
+    }
+    let id = header.header_id.load(Relaxed) as u64;
+    let has_header = |one: &Mapping| {
+        one.start == HEADER_ADDRESS && one.inode == id && one.name.starts_with("/SYSV")
+    };
+    maps::of_process(pid).is_ok_and(|all| all.iter().any(has_header))
+}
 
 /// A copy of a process that waits to be written.
 #[derive(Debug)]
@@ -32,10 +49,10 @@ pub(crate) fn boxes() -> (Inbox, Outbox) {
 }
 
 impl Inbox {
-    pub fn put(&self, copy: Copy) {
+    pub fn put(&self, copy: Copy, header: &Header) {
         if let Err(error) = self.0.send(copy) {
             // The writer has ended.
-            error.0.end();
+            error.0.end(header);
         }
     }
 }
@@ -55,8 +72,8 @@ impl Copy {
 
     /// Kills and reaps the copy if it is our child. Any other process ends by itself: the number
     /// comes from memory that the program can write to, so it must not be trusted.
-    pub fn end(&self) {
-        if process::parent(self.pid) != Some(std::process::id() as i32) {
+    pub fn end(&self, header: &Header) {
+        if !is_our_copy(self.pid, header) {
             return;
         }
         process::kill(self.pid, libc::SIGKILL);

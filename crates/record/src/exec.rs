@@ -331,7 +331,7 @@ fn check_class(program: &File) -> io::Result<()> {
 }
 
 /// Returns where the kernel placed the program break: field 47 of /proc/PID/stat.
-fn break_start(pid: i32) -> Option<u64> {
+pub(crate) fn break_start(pid: i32) -> Option<u64> {
     let text = String::from_utf8(process::read_proc(pid, "stat").ok()?).ok()?;
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(44)?.parse().ok()
 }

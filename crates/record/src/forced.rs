@@ -98,7 +98,7 @@ fn look(recorder: &Recorder, waiting: &mut Waiting, patience: Duration) {
         if known != sequence && !recorder.is_parallel() {
             waiting.insert(index, (sequence, Instant::now()));
         } else if since.elapsed() >= patience {
-            forcing::send(slot);
+            forcing::send(recorder, slot);
         }
     }
 }

@@ -4,12 +4,12 @@
 //! requests copies from time to time, and writes them one after the other as kept checkpoints. It
 //! makes a new request when no copy is left to write, so a slow disk gets fewer images.
 
-use crate::copies::{Copy, Outbox};
+use crate::copies::{self, Copy, Outbox};
 use crate::keep::Beginning;
 use crate::shared_state::Recorder;
 use retake_kernel::maps::Mapping;
 use retake_kernel::shared::{ImagePart, load_content};
-use retake_kernel::{clock, process, shared};
+use retake_kernel::{clock, shared};
 use retake_patch::Placement;
 use retake_recording::{Checkpoints, ContentId};
 use retake_snapshot::image::recorded::{self, Whereabouts};
@@ -31,6 +31,8 @@ const SEGMENT_NAME: &str = "/SYSV";
 /// When the next images are due.
 #[derive(Debug, Clone, Copy)]
 pub enum When {
+    /// Only where recording begins in a program that runs already.
+    Never,
     /// This long after the last ones.
     Every(Duration),
     /// When the events have grown by this many bytes.
@@ -84,7 +86,7 @@ impl Writer {
     fn run(&mut self, stop: &Stop, outbox: &Outbox) {
         let look = match self.plan.when {
             When::Every(every) => LOOK.min(every),
-            When::Grown(_) => LOOK,
+            When::Grown(_) | When::Never => LOOK,
         };
         loop {
             match outbox.take_within(look) {
@@ -103,6 +105,7 @@ impl Writer {
 
     fn is_due(&mut self) -> bool {
         match self.plan.when {
+            When::Never => false,
             When::Every(every) => self.asked.since.elapsed() >= every,
             When::Grown(most) => {
                 let bytes = self.recorder.log.kept_bytes();
@@ -116,16 +119,28 @@ impl Writer {
     /// Writes a copy as an image. A failure is only counted: it must not harm the recording.
     fn take(&self, copy: &Copy) {
         let written = self.write(copy);
-        copy.end();
+        copy.end(self.recorder.header());
         let counters = &self.recorder.counters;
         match written {
             Ok(()) => counters.images.fetch_add(1, Relaxed),
-            Err(_) => counters.images_refused.fetch_add(1, Relaxed),
+            Err(error) => {
+                self.tell_of_first(&error);
+                counters.images_refused.fetch_add(1, Relaxed)
+            }
         };
     }
 
+    /// Without its first image, the recording of a program that ran already is worth nothing.
+    fn tell_of_first(&self, error: &ImageError) {
+        let is_attached =
+            self.recorder.header().options.load(Relaxed) & shared::OPTION_ATTACHED != 0;
+        if is_attached && self.recorder.counters.images.load(Relaxed) == 0 {
+            retake_kernel::tell!("retake: the image from which replay would begin failed: {error}");
+        }
+    }
+
     fn write(&self, copy: &Copy) -> Result<()> {
-        wait_until_adopted(copy.pid)?;
+        wait_until_adopted(copy.pid, self.recorder.header())?;
         let content = |mapping: &Mapping| content_of(&self.recorder, copy.pid, mapping);
         let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content)?;
         let mut writer = self.plan.places.create()?;
@@ -161,12 +176,10 @@ impl Writer {
     }
 }
 
-/// Waits until a copy is our child. The number comes from memory that the program can write to, so
-/// only our own children are inspected.
-fn wait_until_adopted(pid: i32) -> Result<()> {
-    let own = Some(std::process::id() as i32);
+/// Waits until a copy is known to be one.
+fn wait_until_adopted(pid: i32, header: &shared::Header) -> Result<()> {
     for _ in 0..ADOPTED_LOOKS {
-        if process::parent(pid) == own {
+        if copies::is_our_copy(pid, header) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -10,6 +10,7 @@
 // They panic where the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+mod attach;
 mod budget;
 mod chaos;
 mod complete_until;
@@ -18,6 +19,7 @@ mod copies;
 mod counters;
 mod deadline;
 mod drain;
+mod ends;
 mod event_log;
 mod exec;
 mod exec_event;
@@ -52,6 +54,7 @@ pub use keep::KeepLast;
 pub use space::OnFull;
 pub use watcher::Watcher;
 
+pub use attach::{Target, attach};
 use budget::Budget;
 use deadline::Deadline;
 use exec::Attended;
@@ -63,7 +66,6 @@ use rescue::Ward;
 use retake_kernel::alive::Alive;
 use retake_kernel::clock;
 use retake_kernel::front::Behind;
-use retake_kernel::guardian::{Forked, Guardian};
 use retake_kernel::inheritance::{self, Limits};
 use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::shared::{self, Header};
@@ -217,13 +219,8 @@ fn run(
     let session = Session::create(mode, request.options, &request.processor, Some(&store))?;
     let plan = if inheritance::is_short_of_addresses() { Plan::Scarce } else { Plan::Ample };
     let deadline = Deadline::new(request.timeout);
-    let guardian = match Guardian::fork()? {
-        Forked::Supervisor(guardian) => guardian,
-        Forked::Guardian(vigil) => {
-            rescue::stand_by(vigil, Ward { session, plan, store, directory, deadline, started })
-        }
-    };
-    session.header().guardian_pid.store(guardian.pid(), Relaxed);
+    let ward = Ward { session, plan, store, directory, deadline, started, let_go: None };
+    let (guardian, Ward { session, store, deadline, .. }) = rescue::guard(ward)?;
     if let Some(seed) = request.chaos {
         chaos::announce(session.header(), seed);
     }
@@ -268,7 +265,7 @@ fn run(
         if let Some(foresight) = foresight {
             foresight.finish();
         }
-        finish(&recorder, status, started).map(|()| status)
+        finish(&recorder, exit(status), started).map(|()| status)
     });
     guardian.wait();
     Ok(Ended { status: finished?, timed_out: deadline.has_passed() })
@@ -281,7 +278,7 @@ fn file_table(store: Store, log: &Arc<dyn EventLog>) -> FileTable {
 }
 
 /// Completes the recording.
-fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), RecordError> {
+fn finish(recorder: &Recorder, exit: Exit, started: Instant) -> Result<(), RecordError> {
     // Something was left out. The recording has no end, as if its recorder had been killed: replay
     // then ends where something is missing.
     if recorder.space.has_given_up() {
@@ -289,7 +286,7 @@ fn finish(recorder: &Recorder, status: i32, started: Instant) -> Result<(), Reco
     }
     let finished = recorder.accounts.finish().and_then(|(threads, account)| {
         let outcome = Outcome {
-            exit: exit(status),
+            exit,
             duration_ms: started.elapsed().as_millis() as u64,
             counters: counters(recorder, threads, &account),
             changed_files: changed_files(recorder.header()),

@@ -59,6 +59,11 @@ impl Pools {
         Ok(())
     }
 
+    /// Takes over the next pool from a supervisor that is gone.
+    pub fn adopt(&self, shape: Shape, pool: Arc<Segment>) {
+        lock(&self.all).push((shape, pool));
+    }
+
     /// Lets a process that changed its user attach one pool.
     pub fn give_to(&self, index: usize, user: u32) {
         if let Some((_, pool)) = lock(&self.all).get(index) {

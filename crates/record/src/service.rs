@@ -131,7 +131,8 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
             let [pid, stream, events] =
                 [0, 1, 2].map(|at: usize| slot.request.arguments[at].load(Relaxed));
             if let Some(images) = &recorder.images {
-                images.put(Copy::made_now(pid as i32, (stream as u32, events)));
+                let copy = Copy::made_now(pid as i32, (stream as u32, events));
+                images.put(copy, recorder.header());
             }
             reply(slot, 0);
         }

@@ -10,7 +10,7 @@ use crate::pools::Pools;
 use crate::rings::{Plan, Ring};
 use crate::space::Space;
 use crate::stream_scan::StreamScan;
-use crate::thread_account::Accounts;
+use crate::thread_account::{Accounts, EventCounts};
 use retake_kernel::clock;
 use retake_kernel::futex;
 use retake_kernel::guardian::Line;
@@ -19,6 +19,7 @@ use retake_kernel::shared::{self, Header};
 use retake_model::event::{NO_PARENT, parent_stream};
 use retake_recording::{StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -71,6 +72,10 @@ pub(crate) struct Recorder {
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
+    /// Whether the recording has ended, although threads may go on.
+    pub is_over: AtomicBool,
+    /// The processes that go on unrecorded.
+    pub let_go: Mutex<BTreeSet<i32>>,
 }
 
 /// The lazy drain leaves less than this fraction of a ring in it, for at most this time. A thread
@@ -78,7 +83,7 @@ pub(crate) struct Recorder {
 const LITTLE_PART: u64 = 16;
 const LITTLE_PERIOD: Duration = Duration::from_millis(200);
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -109,6 +114,8 @@ impl Recorder {
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            let_go: Mutex::default(),
         }
     }
 
@@ -182,6 +189,12 @@ impl Recorder {
 
     /// Takes a ready slot for the first process.
     pub fn claim_root(&self, pid: i32) -> usize {
+        self.claim(pid, pid)
+    }
+
+    /// Takes a ready slot for a thread that no recorded one has made. The first is the first thread
+    /// of the first process.
+    pub fn claim(&self, pid: i32, tid: i32) -> usize {
         let header = self.header();
         let top = header.ready_top.load(Acquire);
         let index = top as u32 as usize - 1;
@@ -189,13 +202,13 @@ impl Recorder {
         header
             .ready_top
             .store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
-        slot.stream.store(0, Relaxed);
-        slot.parent_stream.store(NO_PARENT, Relaxed);
+        let stream = header.next_stream.fetch_add(1, Relaxed);
+        slot.stream.store(stream, Relaxed);
+        slot.parent_stream.store(if stream == 0 { NO_PARENT } else { 0 }, Relaxed);
         slot.pid.store(pid as u32, Relaxed);
-        slot.tid.store(pid as u32, Relaxed);
+        slot.tid.store(tid as u32, Relaxed);
         slot.ties.store(0, Relaxed);
         slot.started_ns.store(clock::monotonic_ns(), Relaxed);
-        header.next_stream.store(1, Relaxed);
         slot.state.store(shared::SLOT_LIVE, Release);
         index
     }
@@ -237,11 +250,16 @@ impl Recorder {
         if head == tail {
             return Ok(0);
         }
-        self.declare(index, state)?;
+        if !self.is_over() {
+            self.declare(index, state)?;
+        }
         let stream = StreamId(slot.stream.load(Relaxed));
         let count = (head - tail).min(state.ring.bytes() as u64) as usize;
-        let pieces =
-            if state.scan.is_cut { Default::default() } else { state.ring.pieces(tail, count) };
+        let pieces = if state.scan.is_cut || self.is_over() {
+            Default::default()
+        } else {
+            state.ring.pieces(tail, count)
+        };
         for piece in pieces {
             if !piece.is_empty() {
                 if let Some(keeper) = &self.keeper {
@@ -260,9 +278,19 @@ impl Recorder {
         Ok(count as u64)
     }
 
+    /// Whether what was drained of a slot's stream ends within an event, and what there was.
+    pub fn drained(&self, index: usize) -> (bool, EventCounts) {
+        let ring = self.ring(index);
+        let scan = &lock(&ring).scan;
+        (scan.is_within_event(), scan.counts)
+    }
+
     /// Appends events of the supervisor to a slot's stream, after all that its thread has written.
     /// The thread must be stopped or gone.
     pub fn append_own(&self, index: usize, bytes: &[u8]) -> retake_recording::Result<()> {
+        if self.is_over() {
+            return Ok(());
+        }
         let ring = self.ring(index);
         let mut state = lock(&ring);
         self.drain_locked(index, &mut state)?;
@@ -393,72 +421,9 @@ impl Recorder {
             .wait_timeout_while(lock(&self.progress.0), limit, |ended| *ended == seen);
     }
 
-    /// Logs the end of the first process, if its own stream does not.
-    pub fn note_root_ended(&self, status: i32) {
-        let header = self.header();
-        for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
-            if slot.stream.load(Relaxed) == 0
-                && slot.state.load(Acquire) == shared::SLOT_LIVE
-                && slot.parent_stream.load(Relaxed) == NO_PARENT
-            {
-                self.note_death(index, status);
-            }
-        }
-    }
-
-    /// Ends the stream of a thread that is gone and did not log its exit.
-    pub fn note_death(&self, index: usize, status: i32) {
-        let slot = &self.header().slots[index];
-        let mut events =
-            self.unlogged_turn(index).map(crate::exec_event::turn_event).unwrap_or_default();
-        let in_turn = self.died_in_turn(index, !events.is_empty());
-        self.release_baton(index);
-        let (pid, tid) = (slot.pid.load(Relaxed) as i32, slot.tid.load(Relaxed) as i32);
-        if pid == tid {
-            // The drain reports errors, as below.
-            let _ = self.log.at_death(pid, &mut |events| Ok(self.append_own(index, events)?));
-        }
-        events.extend(crate::exec_event::unfinished_call(slot));
-        events.extend(crate::exec_event::end_event(
-            status,
-            in_turn,
-            self.is_parallel().then(|| {
-                [slot.baton.turn_sections.load(Relaxed), slot.baton.operations.load(Relaxed)]
-            }),
-        ));
-        let _ = self.append_own(index, &events); // on failure, the drain reports it
-        let _ =
-            slot.state.compare_exchange(shared::SLOT_LIVE, shared::SLOT_EXITED, AcqRel, Acquire);
-        let _ =
-            slot.state.compare_exchange(shared::SLOT_CLAIMED, shared::SLOT_EXITED, AcqRel, Acquire);
-        let _ =
-            slot.state.compare_exchange(shared::SLOT_DYING, shared::SLOT_EXITED, AcqRel, Acquire);
-        // The caller may be the drain itself, past this slot in its round.
-        self.ring_drain_bell();
-    }
-
     /// Whether the policy is sync, under which threads run in parallel.
     pub fn is_parallel(&self) -> bool {
         self.header().options.load(Relaxed) & retake_kernel::shared::OPTION_SYNC != 0
-    }
-
-    /// Returns the turn that a killed thread took but did not log. Replay would wait for it
-    /// forever.
-    fn unlogged_turn(&self, index: usize) -> Option<u64> {
-        let (slot, domain) = (&self.header().slots[index], &self.header().shared_domain);
-        let turn = slot.baton.turn.load(Relaxed);
-        let holds = domain.lock.load(Acquire) == slot.stream.load(Relaxed) + 1;
-        (holds && domain.turn.load(Relaxed) == turn && slot.baton.turn_logged.load(Relaxed) != turn)
-            .then_some(turn)
-    }
-
-    /// Whether a thread that is gone held the baton in a turn that it had logged.
-    fn died_in_turn(&self, index: usize, is_logged_now: bool) -> bool {
-        let baton = &self.header().slots[index].baton;
-        !self.is_parallel()
-            && baton.state.load(Acquire) == shared::BATON_HOLDING
-            && !is_logged_now
-            && baton.turn_logged.load(Relaxed) == baton.turn.load(Relaxed)
     }
 
     /// Releases the locks of a thread that is gone or has a new program: the baton of the domain
@@ -472,19 +437,6 @@ impl Recorder {
         let domain = &header.shared_domain;
         if domain.lock.compare_exchange(stream + 1, 0, AcqRel, Acquire).is_ok() {
             futex::wake(&domain.lock, 1);
-        }
-    }
-
-    /// Ends the streams of all other threads of a process, which its exec ended.
-    pub fn siblings_died(&self, survivor: usize, pid: i32) {
-        let header = self.header();
-        for (index, slot) in header.slots[..self.slot_count()].iter().enumerate() {
-            if index != survivor
-                && slot.pid.load(Relaxed) as i32 == pid
-                && slot.state.load(Acquire) == shared::SLOT_LIVE
-            {
-                self.note_death(index, 0);
-            }
         }
     }
 

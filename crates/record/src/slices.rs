@@ -73,7 +73,7 @@ impl Slices {
             });
             let left = allowed(slice, waiters).saturating_sub(now - since).max(rest);
             if left.is_zero() {
-                forcing::stop(slot);
+                forcing::stop(recorder, slot);
                 self.stops.insert(pid, now);
             }
             soonest = soonest.min(left);

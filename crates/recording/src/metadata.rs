@@ -264,6 +264,10 @@ pub struct Metadata {
     pub check_level: CheckLevel,
     /// Which orderings between threads are recorded.
     pub policy: Policy,
+    /// Whether the program ran already when recording began. Its first process then begins at its
+    /// first image.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub attached: bool,
     /// Other settings, by name.
     pub settings: BTreeMap<String, String>,
     /// How the recording ended. Absent while it is made, and if the recorder was killed.
@@ -287,6 +291,11 @@ struct WithChecksum<'a> {
 }
 
 impl Metadata {
+    /// Whether the program went on when recording ended.
+    pub fn program_went_on(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| outcome.exit == Exit::Stopped)
+    }
+
     /// Returns the text of `recording.json`. The error says that it is too long.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, String> {
         let zeros = "0".repeat(CHECKSUM_DIGITS);

@@ -117,9 +117,10 @@ impl Recording {
         self.shared.catalogue.streams.values().map(summarise)
     }
 
-    /// Whether what processes did before their images is left out. Then replay must begin at one.
+    /// Whether what processes did before their images is left out, or was never recorded. Then
+    /// replay must begin at one.
     pub fn begins_late(&self) -> bool {
-        self.left_out().bytes > 0
+        self.metadata().attached || self.left_out().bytes > 0
     }
 
     /// Returns what is left out of all streams together.

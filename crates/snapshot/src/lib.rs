@@ -39,7 +39,7 @@ pub use closed::ClosedText;
 pub use difference::first_difference;
 pub use memory::Memory;
 pub use pagemap::{PAGE_BYTES, PAGES_AT_ONCE, Page, Pagemap, push_page};
-pub use process::{Happened, Process};
+pub use process::{Happened, Process, has_raised_signal};
 pub use ranges::Ranges;
 pub use runtime::in_runtime;
 pub use slots::slot_of;

@@ -23,12 +23,25 @@ pub fn call<const COUNT: usize>(
     number: i64,
     arguments: [u64; COUNT],
 ) -> io::Result<(i64, Option<i32>)> {
-    const RETURNED: u64 = context::REMOTE_CALL + 3;
+    call_at(tid, context::REMOTE_CALL, number, arguments)
+}
+
+/// As [`call`], with the `syscall` instruction and the trap at another place.
+///
+/// # Errors
+/// As [`call`].
+pub fn call_at<const COUNT: usize>(
+    tid: i32,
+    place: u64,
+    number: i64,
+    arguments: [u64; COUNT],
+) -> io::Result<(i64, Option<i32>)> {
+    let returned = place + 3;
     let before = ptrace::registers(tid)?;
     let [rdi, rsi, rdx, r10, r8, r9] =
         std::array::from_fn(|index| arguments.get(index).copied().unwrap_or(0));
     let during = Registers {
-        rip: context::REMOTE_CALL,
+        rip: place,
         rax: number as u64,
         orig_rax: NO_CALL,
         rdi,
@@ -44,7 +57,7 @@ pub fn call<const COUNT: usize>(
     let mut child = None;
     loop {
         match ptrace::wait(tid)? {
-            Status::Signal(libc::SIGTRAP) if ptrace::registers(tid)?.rip == RETURNED => break,
+            Status::Signal(libc::SIGTRAP) if ptrace::registers(tid)?.rip == returned => break,
             Status::Event(libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_CLONE) => {
                 child = ptrace::event_message(tid).ok()
             }

@@ -3,7 +3,7 @@
 use retake_kernel::maps;
 use retake_kernel::memory;
 use retake_kernel::shared::{self, Header};
-use retake_patch::{BOOTSTRAP_BYTES, build_vdso_patch, image_version};
+use retake_patch::{BOOTSTRAP_BYTES, build_vdso_patch, image_version, without_runtime};
 use retake_recording::{ContentId, Store};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -81,6 +81,21 @@ impl Vdso {
     /// Whether every function was replaced, so that nothing in it calls the kernel.
     pub fn is_covered(&self) -> bool {
         self.changes.is_covered
+    }
+
+    /// The vDSO for a program that is recorded no more. Its functions are those of the kernel. What
+    /// we put into its padding stays: handlers may return there, and it needs no runtime.
+    pub fn for_unrecorded(&self) -> Vec<u8> {
+        let mut bytes = self.patched();
+        for (offset, edit) in &self.changes.edits {
+            let range = *offset as usize..*offset as usize + edit.len();
+            if self.bytes[range.clone()].iter().any(|byte| *byte != 0) {
+                bytes[range.clone()].copy_from_slice(&self.bytes[range]);
+            } else {
+                without_runtime(&mut bytes[range]);
+            }
+        }
+        bytes
     }
 
     /// The vDSO that a recorded program sees, with our jumps.

@@ -13,14 +13,14 @@ use retake_kernel::front::{self, Behind, Side};
 use retake_kernel::inheritance::{Limits, Shortage};
 use retake_patch::{is_declared, tells_all};
 use retake_record::{Ended, KeepLast, RecordError, Request, Watcher, When};
-use retake_recording::{
-    ByteText, Location, Metadata, Recording, RecordingWriter, Store, create_numbered, set_latest,
-};
+use retake_recording::{ByteText, Location, Metadata, Recording, Store};
 use retake_supervisor::runtime_image;
 
+mod attach;
 mod in_memory;
 mod interval;
 mod on_crash;
+mod place;
 mod until_failure;
 
 use interval::{Interval, interval};
@@ -166,8 +166,20 @@ pub struct Options {
     #[arg(long)]
     debug_on_crash: bool,
 
+    /// Record a program that runs already, from here on, with all its threads: this process. Ends
+    /// when the program ends, after --for, or with Ctrl-C; then the program goes on unrecorded. See
+    /// docs/ATTACH.md
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..),
+        conflicts_with_all = ["command", "chaos", "until_failure", "timeout", "keep_last",
+        "in_memory", "no_wait", "debug_on_crash", "max_size"])]
+    process: Option<i32>,
+
+    /// With --process, how long to record (10s, 5min)
+    #[arg(long = "for", value_name = "TIME", requires = "process", value_parser = interval::time)]
+    time: Option<Duration>,
+
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "process", trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -256,6 +268,9 @@ pub fn run(options: &Options) -> Result<()> {
     options.check_images()?;
     let behind = if options.no_wait { Some(Arc::new(go_behind()?)) } else { None };
     let limits = widen_limits()?;
+    if let Some(pid) = options.process {
+        return attach::run(options, pid);
+    }
     let found = find_program::find(&options.command, std::env::var_os("PATH").as_deref())?;
     let location = match options.in_memory {
         None => recordings::prepared_location()?,
@@ -351,7 +366,10 @@ impl Recorder<'_> {
         let metadata = describe(options, &self.found, self.environment.len(), seed);
         let policy = metadata.policy;
         let began_ns = metadata.began.map_or(0, |[_, _, monotonic_ns]| monotonic_ns);
-        let writer = self.start(&metadata)?;
+        let name: &OsStr = &options.command[0];
+        let output = self.output.as_deref();
+        let writer =
+            place::create(output, &self.location, name, &metadata, !options.until_failure)?;
         let directory = writer.directory().to_path_buf();
         let request = Request {
             program: self.found.program.clone(),
@@ -393,31 +411,6 @@ impl Recorder<'_> {
             on_crash::look_at(&run.directory)?;
         }
         end_as(run.ended)
-    }
-
-    /// Creates the recording where the user wants it, or under the next free name.
-    fn start(&self, metadata: &Metadata) -> Result<RecordingWriter> {
-        let (options, location) = (self.options, &self.location);
-        let Some(output) = &self.output else {
-            let name: &OsStr = &options.command[0];
-            let writer = create_numbered(&location.recordings, name, metadata)?;
-            if !options.until_failure {
-                set_latest(&location.recordings, writer.directory())?;
-            }
-            return Ok(writer);
-        };
-        // The program may change its working directory. The path must not change with it.
-        let output = std::path::absolute(output)
-            .map_err(|error| Failure::system("find", output.display(), &error))?;
-        // Succeeds only for an empty folder, which counts as absent.
-        let _ = fs::remove_dir(&output);
-        match RecordingWriter::create(&output, metadata) {
-            Err(error @ retake_recording::Error::AlreadyExists { .. }) => Err(Failure::from(error)
-                .attempt(
-                    "another folder for -o, or retake rm if it is a recording you no longer need",
-                )),
-            result => Ok(result?),
-        }
     }
 }
 

@@ -133,6 +133,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut image = place.map(|place| from::open(&recording, &place, process)).transpose()?;
     let scratch = Scratch::create()?;
     let started = Instant::now();
+    let program_went_on = recording.metadata().program_went_on();
     let mut status = Status::default();
     let outcome = {
         // On a terminal, a bar would mix with the program's output.
@@ -156,6 +157,10 @@ pub fn run(options: &Options) -> Result<()> {
         tell(&status, started.elapsed());
     }
     match outcome.map_err(failure_of)? {
+        Outcome::Finished(_) if program_went_on => {
+            retake_kernel::tell!("note: the recording ends here; the program went on without it");
+            Ok(())
+        }
         Outcome::Finished(status) => retake_kernel::signals::end_as(status),
         Outcome::CutOff(cut_off) => {
             retake_kernel::tell!("warning: {cut_off}");

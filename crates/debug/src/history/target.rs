@@ -74,8 +74,15 @@ impl Target {
 
     /// Finds out whether it begins late.
     fn placed(mut self, recording: &Recording) -> Result<Self> {
-        self.begins_late = self.first_event < recording.stream(self.stream)?.first_kept_event();
+        let was_running = recording.metadata().attached && self.is_first_program(recording);
+        self.begins_late =
+            was_running || self.first_event < recording.stream(self.stream)?.first_kept_event();
         Ok(self)
+    }
+
+    fn is_first_program(&self, recording: &Recording) -> bool {
+        let is_first = |one: &StreamSummary| one.info.id.0 == 0 && one.info.pid == self.pid;
+        self.program == 0 && recording.streams().any(|one| is_first(&one))
     }
 
     fn of_program(

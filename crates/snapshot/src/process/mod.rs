@@ -12,6 +12,8 @@ mod happened;
 mod probes;
 mod stopping;
 
+pub use stopping::has_raised_signal;
+
 use crate::closed::ClosedText;
 use crate::memory::{Memory, TRAP};
 use crate::probe::Why;

@@ -117,7 +117,7 @@ fn is_held_by_kernel(pid: i32, tid: i32) -> bool {
 }
 
 /// Whether an instruction of a stopped thread raised a signal that is still pending.
-fn has_raised_signal(tid: i32) -> bool {
+pub fn has_raised_signal(tid: i32) -> bool {
     let of_instructions =
         SIGNALS_OF_INSTRUCTIONS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
     let pending = pending_signals(tid) & of_instructions;

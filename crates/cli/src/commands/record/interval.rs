@@ -14,6 +14,14 @@ pub enum Interval {
     Every(Duration),
 }
 
+/// Parses a time, `10s`, `200ms` or `1min`.
+pub fn time(text: &str) -> std::result::Result<Duration, String> {
+    match interval(text)? {
+        Interval::Every(time) => Ok(time),
+        Interval::Off => Err("expected a time, such as 10s or 5min".to_owned()),
+    }
+}
+
 /// Parses a time, `10s`, `200ms`, `1min`, or `off`.
 pub fn interval(text: &str) -> std::result::Result<Interval, String> {
     if text == "off" {

@@ -1,0 +1,99 @@
+//! What cannot be recorded from the middle on is refused, by name, before the program is touched.
+
+use super::freeze::Frozen;
+use crate::RecordError;
+use retake_kernel::maps::{self, Mapping};
+use retake_kernel::process;
+use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
+use std::io;
+
+const CODE_OF_64_BITS: u64 = 0x33;
+
+fn refused<T>(why: impl std::fmt::Display) -> io::Result<T> {
+    Err(io::Error::other(format!("the program cannot be recorded from here on: {why}")))
+}
+
+/// Checks a process that runs.
+///
+/// # Errors
+/// It cannot be recorded, or another process traces it.
+pub(super) fn process(pid: i32) -> Result<(), RecordError> {
+    let Some(state) = process::state(pid).filter(|_| process::group_leader(pid) == Some(pid))
+    else {
+        return Err(io::Error::other(format!("there is no process {pid}")).into());
+    };
+    if let Some(tracer) = process::tracer(pid) {
+        return Err(RecordError::Traced { pid: tracer, name: process::name(tracer) });
+    }
+    match state {
+        'Z' | 'X' => refused("it has ended")?,
+        'T' => refused(format!("it is stopped; try kill -CONT {pid}"))?,
+        _ => {}
+    }
+    if status_field(pid, "NSpid:").split_whitespace().count() > 1
+        && status_field(std::process::id() as i32, "NSpid:").split_whitespace().count()
+            != status_field(pid, "NSpid:").split_whitespace().count()
+    {
+        refused("it is in a PID namespace of its own")?;
+    }
+    let filters = |pid| status_field(pid, "Seccomp_filters:").trim().parse().unwrap_or(0);
+    let (its, ours): (u32, u32) = (filters(pid), filters(std::process::id() as i32));
+    if its > ours {
+        refused("it filters its system calls (seccomp)")?;
+    }
+    let mappings = maps::of_process(pid)?;
+    if mappings.iter().any(|one| one.start < RUNTIME_END && one.end > RUNTIME_TEXT) {
+        refused("it is recorded already")?;
+    }
+    if let Some(shared) = mappings.iter().find(|one| is_shared(one)) {
+        let name = match shared.name.as_str() {
+            "" => "anonymous memory",
+            name => name,
+        };
+        refused(format!("it may share writable memory with other processes: {name}"))?;
+    }
+    if let Some(name) = kept_by_kernel(pid) {
+        refused(format!("it uses {name}"))?;
+    }
+    let natures = maps::natures(pid)?;
+    if natures.values().any(|nature| nature.missing_in_copies || nature.wiped_in_copies) {
+        refused("it keeps memory from its children (MADV_DONTFORK, MADV_WIPEONFORK)")?;
+    }
+    Ok(())
+}
+
+fn is_shared(mapping: &Mapping) -> bool {
+    mapping.shared && (mapping.writable || mapping.name.starts_with("/dev/"))
+}
+
+/// A descriptor that the kernel works on beside the program.
+fn kept_by_kernel(pid: i32) -> Option<String> {
+    const NAMES: [&str; 3] = ["[io_uring]", "[userfaultfd]", "[perf_event]"];
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let links = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links
+        .map(|link| link.to_string_lossy().into_owned())
+        .find(|link| NAMES.iter().any(|name| link.ends_with(name)))
+}
+
+fn status_field(pid: i32, name: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().to_owned()
+}
+
+/// Checks its threads when they are stopped.
+///
+/// # Errors
+/// It cannot be recorded.
+pub(super) fn stopped(frozen: &Frozen) -> io::Result<()> {
+    for thread in &frozen.threads {
+        if thread.registers.cs != CODE_OF_64_BITS {
+            refused("it executes code of 32 bits")?;
+        }
+        if thread.registers.gs_base != 0 {
+            refused("it uses %gs")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,299 @@
+//! Lets recorded processes go: they go on as if they had never been recorded.
+//!
+//! First everything is stopped at one moment. There the recording ends, as if all had been killed.
+//! Then each thread leaves where the kernel can take over: in the program's own code, or in a call
+//! that the kernel can make again. A thread that is elsewhere in the runtime goes on until it comes
+//! to such a place.
+
+use super::freeze::{self, Frozen, Stop};
+use super::inject;
+use crate::deadline::live_processes;
+use crate::shared_state::Recorder;
+use retake_contract::context::GOES_ON_TURN;
+use retake_contract::header::{ATTACH_END, ATTACH_LEAVE};
+use retake_kernel::context::{self, Context};
+use retake_kernel::maps::{self, Mapping};
+use retake_kernel::ptrace::{self, Registers, Sequences};
+use retake_kernel::shared::{
+    FORCE_PLACES, HEADER_ADDRESS, Header, REGION_CONTEXT, REGION_STRIDE, REGIONS,
+};
+use retake_kernel::{memory, process, shared};
+use retake_snapshot::in_runtime;
+use std::collections::BTreeMap;
+use std::io;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+/// How long a thread runs on before it is looked at again.
+const NAP: Duration = Duration::from_micros(500);
+/// A thread that logs an event is done with it soon.
+const LONGEST_EVENT: Duration = Duration::from_secs(2);
+/// A thread that does not come to a place where it can be let go is told about, after this time.
+const LONGEST_WAY: Duration = Duration::from_secs(5);
+const CALL: [u8; 2] = [0x0f, 0x05];
+const TRAP_FLAG: u64 = 0x100;
+
+/// What each thread had registered before it was recorded.
+pub(super) type Before = BTreeMap<i32, Sequences>;
+
+/// Ends the recording of all processes, and lets go those that have executed no program since.
+/// Returns the names of the others, which need the runtime until they end.
+///
+/// # Errors
+/// The recording cannot be written, or a process cannot be let go.
+pub(super) fn detach(recorder: &Recorder, before: &Before) -> io::Result<Vec<String>> {
+    let mut frozen = Vec::new();
+    for pid in live_processes(recorder.header()) {
+        match Frozen::stop(pid, &(0..0)) {
+            Ok(stopped) => frozen.push(stopped),
+            Err(_) if process::is_gone(pid) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    end_streams(recorder)?;
+    let mut staying = Vec::new();
+    for process in frozen {
+        let pid = process.pid;
+        if has_own_images(&maps::of_process(pid)?) {
+            staying.push(format!("{} ({pid})", process::name(pid)));
+            continue; // its threads go on
+        }
+        recorder.let_go(pid);
+        Leaving::new(process)?.all(recorder, before)?;
+    }
+    Ok(staying)
+}
+
+/// Ends all streams where their threads stand. A thread that has not begun has a stream, too: its
+/// parent may have logged that it made it.
+fn end_streams(recorder: &Recorder) -> io::Result<()> {
+    for index in 0..recorder.slot_count() {
+        let slot = &recorder.header().slots[index];
+        let since = Instant::now();
+        loop {
+            let state = slot.state.load(Acquire);
+            let is_over = match state {
+                shared::SLOT_CLAIMED => recorder.cut(index).or_else(unless_unnamed)?,
+                shared::SLOT_LIVE | shared::SLOT_DYING => recorder.cut(index)?,
+                shared::SLOT_EXITED => recorder.drain_slot(index).map(|_| true)?,
+                _ => true,
+            };
+            if is_over {
+                break;
+            }
+            go_on_a_little(slot.tid.load(Relaxed) as i32, since)?;
+        }
+    }
+    recorder.end_recording();
+    Ok(())
+}
+
+/// A slot whose claimer has not given it a new stream still has the number of an older one. No
+/// event tells of a new one.
+fn unless_unnamed(error: retake_recording::Error) -> retake_recording::Result<bool> {
+    if matches!(error, retake_recording::Error::DuplicateStream { .. }) {
+        Ok(true)
+    } else {
+        Err(error)
+    }
+}
+
+/// Lets a stopped thread that is about to log an event do so.
+fn go_on_a_little(tid: i32, since: Instant) -> io::Result<()> {
+    if since.elapsed() > LONGEST_EVENT {
+        return Err(io::Error::other(format!("thread {tid} does not end its event")));
+    }
+    ptrace::resume(tid, 0)?;
+    std::thread::sleep(NAP);
+    ptrace::interrupt(tid)?;
+    freeze::await_stop(tid, since, false).map(drop)
+}
+
+/// Whether text of the process is patched. It then cannot do without the runtime.
+fn has_own_images(mappings: &[Mapping]) -> bool {
+    mappings
+        .iter()
+        .any(|one| one.executable && one.name.starts_with("/SYSV") && !in_runtime(one.start))
+}
+
+/// A process whose threads leave one after the other.
+struct Leaving {
+    pid: i32,
+    vdso: Range<u64>,
+    /// The threads that are stopped and have left.
+    left: BTreeMap<i32, Left>,
+    /// The threads that are stopped, and have not left.
+    stopped: Vec<(i32, Stop)>,
+}
+
+/// How a thread goes on.
+struct Left {
+    registers: Registers,
+    mask: u64,
+    region: u64,
+}
+
+impl Leaving {
+    fn new(frozen: Frozen) -> io::Result<Self> {
+        let pid = frozen.pid;
+        let stopped = frozen.threads.iter().map(|thread| (thread.tid, Stop::Interrupted)).collect();
+        frozen.forget();
+        let vdso = super::vdso(&maps::of_process(pid)?)?;
+        Ok(Self { pid, vdso, left: BTreeMap::new(), stopped })
+    }
+
+    fn all(mut self, recorder: &Recorder, before: &Before) -> io::Result<()> {
+        let since = Instant::now();
+        let mut was_told = false;
+        loop {
+            for (tid, stop) in std::mem::take(&mut self.stopped) {
+                self.look_at(tid, stop, recorder)?;
+            }
+            let others: Vec<i32> =
+                process::threads(self.pid).filter(|tid| !self.left.contains_key(tid)).collect();
+            if others.is_empty() {
+                break;
+            }
+            if !was_told && since.elapsed() > LONGEST_WAY {
+                was_told = true;
+                retake_kernel::tell!(
+                    "retake: waiting until {} threads of process {} can go on unrecorded",
+                    others.len(),
+                    self.pid
+                );
+            }
+            std::thread::sleep(NAP);
+            self.stop(&others)?;
+        }
+        if self.left.is_empty() {
+            return Ok(()); // it has ended
+        }
+        self.end(recorder, before)
+    }
+
+    /// Stops threads that run.
+    fn stop(&mut self, tids: &[i32]) -> io::Result<()> {
+        for &tid in tids {
+            // A thread that was made meanwhile is not ours yet.
+            let _ = ptrace::seize_gently(tid);
+            if ptrace::interrupt(tid).is_err() {
+                continue; // it has ended
+            }
+            match freeze::await_stop(tid, Instant::now(), true) {
+                Ok(Stop::Gone) | Err(_) => {}
+                Ok(stop) => self.stopped.push((tid, stop)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a stopped thread leave if it can, or run on.
+    fn look_at(&mut self, tid: i32, stop: Stop, recorder: &Recorder) -> io::Result<()> {
+        let Ok(registers) = ptrace::registers(tid) else { return Ok(()) };
+        // A thread without a context has not begun yet.
+        let found = self.context_of(tid)?;
+        let in_code = match &found {
+            Some(_) if stop == Stop::AtCall => Some(in_program(before_call(registers))),
+            Some((region, context)) => {
+                let is_at_rest = self.is_at_rest(recorder, *region, context)?;
+                in_code(self.pid, &registers, context, is_at_rest)
+            }
+            None => None,
+        };
+        // The vDSO's code is about to be what it was before.
+        let in_code = in_code.filter(|registers| !self.vdso.contains(&registers.rip));
+        let (Some(registers), Some((region, context))) = (in_code, found) else {
+            return ptrace::resume(tid, if stop == Stop::AtCall { libc::SIGSYS } else { 0 });
+        };
+        ptrace::set_signal_mask(tid, inject::HELD_BACK)?;
+        inject::step(tid, region, [ATTACH_LEAVE, 0, region])?;
+        self.left.insert(tid, Left { registers, mask: context.signal_mask, region });
+        Ok(())
+    }
+
+    /// Whether a thread only waits for its turn to go back to its code.
+    fn is_at_rest(&self, recorder: &Recorder, region: u64, context: &Context) -> io::Result<bool> {
+        let at = REGIONS + region * REGION_STRIDE + REGION_CONTEXT + context::GOES_ON;
+        let goes_on =
+            u32::from_le_bytes(memory::read_vec(self.pid, at, 4)?.try_into().unwrap_or_default());
+        let baton = context.slot.checked_sub(HEADER_ADDRESS + offset_of!(Header, slots) as u64);
+        let index = baton.map(|offset| offset as usize / size_of::<shared::Slot>());
+        let slot = index.and_then(|index| recorder.header().slots.get(index));
+        Ok(goes_on == GOES_ON_TURN
+            && slot.is_some_and(|slot| {
+                let state = slot.baton.state.load(Acquire);
+                matches!(state, shared::BATON_WAITING | shared::BATON_STOPPED)
+            }))
+    }
+
+    /// A thread's region, and its context.
+    fn context_of(&self, tid: i32) -> io::Result<Option<(u64, Context)>> {
+        let mappings = maps::of_process(self.pid)?.into_iter();
+        let regions = mappings
+            .filter(|one| one.start >= REGIONS && one.end <= FORCE_PLACES && one.inode == 0)
+            .flat_map(|one| (one.start..one.end).step_by(REGION_STRIDE as usize));
+        for start in regions {
+            let context = Context::read(self.pid, start + REGION_CONTEXT)?;
+            if context.tid == tid as u32 && context.slot != 0 {
+                return Ok(Some(((start - REGIONS) / REGION_STRIDE, context)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All threads have left: takes the runtime out of the process, and lets it go on.
+    fn end(self, recorder: &Recorder, before: &Before) -> io::Result<()> {
+        let Some((&last, of_last)) = self.left.iter().next() else { return Ok(()) };
+        inject::step(last, of_last.region, [ATTACH_END, 0, of_last.region])?;
+        let threads: Vec<(i32, Sequences)> = self
+            .left
+            .keys()
+            .map(|&tid| (tid, before.get(&tid).copied().unwrap_or_default()))
+            .collect();
+        inject::take_out(recorder, self.pid, self.vdso.start, &threads)?;
+        for (tid, left) in self.left {
+            ptrace::set_registers(tid, &left.registers)?;
+            ptrace::set_signal_mask(tid, left.mask)?;
+            ptrace::detach(tid)?;
+        }
+        Ok(())
+    }
+}
+
+/// The registers with which a stopped thread can go on in its code, if it can.
+fn in_code(
+    pid: i32,
+    registers: &Registers,
+    context: &Context,
+    is_at_rest: bool,
+) -> Option<Registers> {
+    // The runtime executes the program's instructions one by one.
+    if registers.eflags & TRAP_FLAG != 0 {
+        return None;
+    }
+    if !in_runtime(registers.rip) {
+        return Some(in_program(freeze::as_in_code(*registers)));
+    }
+    let own = context.program_registers(registers);
+    if is_at_rest {
+        return Some(in_program(own));
+    }
+    let waits_in_call = freeze::is_made_again(registers)
+        && registers.orig_rax == own.rax
+        && (registers.rdi, registers.rsi) == (own.rdi, own.rsi);
+    let own = before_call(own);
+    let is_call = || memory::read_vec(pid, own.rip, CALL.len()).is_ok_and(|bytes| bytes == CALL);
+    (waits_in_call && is_call()).then(|| in_program(own))
+}
+
+/// The kernel has not made the call, and has changed no other register.
+fn before_call(registers: Registers) -> Registers {
+    Registers { rip: registers.rip.wrapping_sub(CALL.len() as u64), ..registers }
+}
+
+/// Outside the runtime, a thread has no %gs, and the kernel restarts nothing.
+fn in_program(registers: Registers) -> Registers {
+    Registers { gs_base: 0, gs: 0, orig_rax: u64::MAX, ..registers }
+}
