@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "calls/image.h"
+#include "calls/kept_back.h"
 #include "calls/start.h"
 #include "calls/thread_memory.h"
 #include "entry/start.h"
@@ -169,7 +170,9 @@ static void leave_process(struct context *context)
 			sys4(NR_rt_sigaction, number, &context->process->actions[number], NULL, 8);
 }
 
-/* Called through ENTRY_ATTACH. `step`: ATTACH_*. Returns 0 or an error. */
+/* Called through ENTRY_ATTACH. `step`: ATTACH_*. `slot`, `argument`: with ATTACH_KEPT_BACK the first
+ * address with the advice, which is less than a page, and the number of bytes. Returns 0 or an
+ * error. */
 i64 attach_step(u64 step, u64 slot, u64 argument);
 i64 attach_step(u64 step, u64 slot, u64 argument)
 {
@@ -181,6 +184,8 @@ i64 attach_step(u64 step, u64 slot, u64 argument)
 		go_on(context_of((u32)argument));
 	if (step == ATTACH_LEAVE)
 		leave_thread(context_of((u32)argument));
+	else if (step == ATTACH_KEPT_BACK)
+		kept_back_advised(PROCESS_INITIAL, PAGE_FLOOR(slot), argument, slot % PAGE_BYTES);
 	else
 		leave_process(context_of((u32)argument));
 	return 0;

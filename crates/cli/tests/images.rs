@@ -160,8 +160,8 @@ fn as_the_kernel_tells(pid: i32) -> String {
 }
 
 /// Records a running program several times, and lets it go. It ends well, and each recording
-/// replays.
-fn is_recorded_and_let_go(program: &str, status: i32, last: &str) {
+/// replays. Returns what it printed.
+fn is_recorded_and_let_go(program: &str, status: i32, last: &str) -> String {
     let place = Place::new(&format!("attach-{program}"));
     let (mut started, pid) = start(&place, program);
     let before = as_the_kernel_tells(pid);
@@ -182,8 +182,9 @@ fn is_recorded_and_let_go(program: &str, status: i32, last: &str) {
     File::create(place.work("enough")).unwrap();
     assert_eq!(started.wait(LIMIT).code(), Some(status));
     let printed = fs::read_to_string(place.work("printed")).unwrap();
-    assert!(printed.ends_with(last), "{printed}");
+    assert!(printed.contains(last), "{printed}");
     no_process_is_left(&place);
+    printed
 }
 
 #[test]
@@ -195,6 +196,15 @@ fn a_running_program_is_recorded_and_let_go() {
 #[test]
 fn running_threads_are_recorded_and_let_go() {
     is_recorded_and_let_go("threads", 5, "end 1\n");
+}
+
+#[test]
+fn what_a_running_program_keeps_from_its_children_stays_so() {
+    let printed = is_recorded_and_let_go("kept_back", 4, "\nend ");
+    let rounds = printed.lines().filter(|line| line.starts_with("round"));
+    let mut seen: Vec<_> = rounds.filter_map(|line| line.split(' ').nth(2)).collect();
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "each child sees the same: {printed}");
 }
 
 #[test]

@@ -241,6 +241,13 @@ pub fn call_of(pid: i32, tid: i32) -> Option<i64> {
     std::str::from_utf8(&text).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Whether a thread of a process waits until its child executes a program or ends. Meanwhile the
+/// kernel delivers it no signal that has a handler.
+pub fn waits_for_child(pid: i32, tid: i32) -> bool {
+    const CALLS: [i64; 3] = [libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3];
+    state(tid) == Some('D') && call_of(pid, tid).is_some_and(|call| CALLS.contains(&call))
+}
+
 /// Returns the name of a process in displayable form; empty if it is gone.
 pub fn name(pid: i32) -> String {
     let name = read_proc(pid, "comm").unwrap_or_default();
@@ -331,13 +338,6 @@ pub fn is_gone(pid: i32) -> bool {
 pub fn executed(pid: i32) -> Option<(u64, u64)> {
     let about = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((about.dev(), about.ino()))
-}
-
-/// Returns the system call in which a thread waits; `None` if it runs, is gone, or may not be
-/// inspected.
-pub fn waits_in(tid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).ok()?;
-    text.split(' ').next()?.parse().ok()
 }
 
 /// As [`is_gone`], for a thread of a process. Reads `/proc` only for the first thread, of which a

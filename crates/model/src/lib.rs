@@ -1,5 +1,4 @@
-//! The parts of a recording as pure data: the system-call table, IDs, events, divergences, and
-//! their text.
+//! The parts of a recording as pure data: the system-call table, IDs, events, and their text.
 //!
 //! Nothing here does I/O or reads a clock. All bytes from a recording are untrusted:
 //! [`event::parse_event`] checks all lengths once, so that the accessors of the returned event
@@ -16,7 +15,6 @@ mod call;
 mod contents;
 pub mod describe;
 pub mod description;
-pub mod divergence;
 pub mod dropped;
 pub mod errno;
 pub mod event;
@@ -44,10 +42,9 @@ mod time_point;
 mod times;
 
 pub use contents::contents_of;
-pub use divergence::{Divergence, Mismatch};
 pub use dropped::{Dropped, Ranges};
 pub use event::{CallRef, Event, EventError, EventKind, EventRef, parse_event};
-pub use ids::{ContentId, EventIndex, Pid, StreamId};
+pub use ids::{ContentId, Pid, StreamId};
 pub use item::{Direction as ItemDirection, ItemRef};
 pub use reached::Reached;
 pub use referenced::with_referenced;

@@ -10,7 +10,6 @@ use crate::shared_state::Recorder;
 use retake_kernel::guardian::Guardian;
 use retake_kernel::shared::Header;
 use retake_kernel::{process, signals};
-use retake_model::table::number;
 use std::io;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
@@ -58,7 +57,8 @@ pub(crate) fn wait_for_first(
     while !process::ended(&watch, deadline.wait_ms(LOOK_MS)) {
         // Orphans that have ended, which the kernel's first process would reap at once.
         process::reap_adopted(pid);
-        let is_deaf = signals::asked_to_end().is_some() && waits_for_child(pid);
+        // The runtime handles every signal.
+        let is_deaf = signals::asked_to_end().is_some() && process::waits_for_child(pid, pid);
         if is_deaf && std::mem::replace(&mut was_deaf, is_deaf) {
             deadline.end_now();
         }
@@ -83,14 +83,6 @@ pub(crate) fn wait_for_first(
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Whether a process waits until its child executes a program or ends. Meanwhile the kernel
-/// delivers no signal that has a handler, and the runtime handles every signal.
-fn waits_for_child(pid: i32) -> bool {
-    const CALLS: [u16; 3] = [number::VFORK, number::CLONE, number::CLONE3];
-    process::state(pid) == Some('D')
-        && process::waits_in(pid).is_some_and(|call| CALLS.map(u64::from).contains(&call))
 }
 
 /// Continues the program after the recorder was continued, if the signal reached only the recorder:

@@ -27,9 +27,6 @@ const IDLE_PART: u32 = 50;
 /// Calls in which a thread may wait for the reader of the program's output.
 const WRITES: [i64; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
 
-/// Calls in which a thread may wait for its child.
-const MAKES_CHILD: [i64; 3] = [libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3];
-
 /// The kernel's name for the runtime that replayed processes execute.
 const EXECUTED: &[u8] = b"/memfd:retake-replay";
 
@@ -276,7 +273,7 @@ fn waits(slot: &Slot) -> bool {
         Some('S') if says_so => true,
         Some('S') => !process::call_of(pid, tid).is_some_and(|call| WRITES.contains(&call)),
         // In a vfork, the kernel waits for the child. Elsewhere, a disk may be slow.
-        Some('D') => process::call_of(pid, tid).is_some_and(|call| MAKES_CHILD.contains(&call)),
+        Some('D') => process::waits_for_child(pid, tid),
         // The thread runs, even if it has just been woken and has not said so yet. Or it is held,
         // or is not the thread that it was.
         _ => false,

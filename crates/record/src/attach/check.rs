@@ -55,10 +55,6 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     if let Some(name) = kept_by_kernel(pid) {
         refused(format!("it uses {name}"))?;
     }
-    let natures = maps::natures(pid)?;
-    if natures.values().any(|nature| nature.missing_in_copies || nature.wiped_in_copies) {
-        refused("it keeps memory from its children (MADV_DONTFORK, MADV_WIPEONFORK)")?;
-    }
     Ok(())
 }
 

@@ -2,7 +2,9 @@
 
 use super::freeze::{Frozen, Thread};
 use crate::shared_state::Recorder;
-use retake_contract::header::{ATTACH_END, ATTACH_GO, ATTACH_LEAVE, ATTACH_PROCESS, ATTACH_THREAD};
+use retake_contract::header::{
+    ATTACH_END, ATTACH_GO, ATTACH_KEPT_BACK, ATTACH_LEAVE, ATTACH_PROCESS, ATTACH_THREAD,
+};
 use retake_kernel::context;
 use retake_kernel::memory;
 use retake_kernel::ptrace::{self, Registers, Sequences, Status};
@@ -13,6 +15,7 @@ use retake_kernel::shared::{
 use retake_model::table::number;
 use retake_snapshot::remote::{self, checked};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `syscall; int3`
@@ -34,6 +37,12 @@ const USUAL_FLAGS: u64 = 0x202;
 /// Where the slots of the threads are, in their order.
 pub(super) type Slots = Vec<usize>;
 
+/// Memory that a process keeps from its children, and the advice that says so.
+pub(super) struct KeptBack {
+    pub range: Range<u64>,
+    pub advice: i32,
+}
+
 /// Maps the runtime, and lets each thread prepare itself.
 ///
 /// # Errors
@@ -43,13 +52,15 @@ pub(super) fn prepare(
     frozen: &Frozen,
     slots: &Slots,
     vdso: u64,
+    kept_back: &[KeptBack],
 ) -> io::Result<()> {
     for thread in &frozen.threads {
         ptrace::set_signal_mask(thread.tid, HELD_BACK)?;
     }
     map_runtime(recorder, frozen.pid, vdso)?;
     let mut prepared = 0;
-    let result = prepare_threads(recorder, frozen, slots, vdso, &mut prepared);
+    let result = prepare_threads(recorder, frozen, slots, vdso, &mut prepared)
+        .and_then(|()| kept_back.iter().try_for_each(|one| tell_kept_back(frozen.pid, one)));
     if result.is_err() {
         // The process is as before, if it still lives.
         let _ = undo(recorder, frozen, prepared, vdso);
@@ -119,6 +130,11 @@ fn prepare_threads(
         give_registers(frozen.pid, region, thread)?;
     }
     Ok(())
+}
+
+fn tell_kept_back(pid: i32, KeptBack { range, advice }: &KeptBack) -> io::Result<()> {
+    let first = range.start | *advice as u64;
+    step(pid, 0, [ATTACH_KEPT_BACK, first, range.end - range.start])
 }
 
 /// Lets all threads go on: they are recorded from here on.

@@ -18,6 +18,7 @@ use crate::shared_state::Recorder;
 use crate::{Deadline, Ended, RecordError, Request, Space, file_table, finish};
 use detach::Before;
 use freeze::Frozen;
+use inject::KeptBack;
 use retake_kernel::alive::Alive;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::{process, resource, shared, signals};
@@ -104,8 +105,11 @@ fn begin(recorder: &Recorder, pid: i32) -> io::Result<Before> {
     let mappings = maps::of_process(pid)?;
     let vdso = vdso(&mappings)?;
     let files = store_text(recorder, pid, &mappings);
+    // This takes long, and few programs have any.
+    let keeps_back = !kept_back(pid)?.is_empty();
     let frozen = Frozen::stop(pid, &vdso)?;
     check::stopped(&frozen)?;
+    let kept_back = if keeps_back { kept_back(pid)? } else { Vec::new() };
     while recorder.slot_count() < frozen.threads.len() + SPARE_SLOTS {
         recorder.add_pool()?;
     }
@@ -114,7 +118,7 @@ fn begin(recorder: &Recorder, pid: i32) -> io::Result<Before> {
         frozen.threads.iter().map(|thread| recorder.claim(pid, thread.tid)).collect();
     crate::console::describe_of(pid, recorder.header(), &recorder.header().slots[slots[0]]);
     append_first_events(recorder, &frozen, slots[0], &mappings, &files)?;
-    inject::prepare(recorder, &frozen, &slots, vdso.start)?;
+    inject::prepare(recorder, &frozen, &slots, vdso.start, &kept_back)?;
     let before = frozen.threads.iter().map(|one| (one.tid, one.sequences)).collect();
     inject::let_go(frozen)?;
     Ok(before)
@@ -125,6 +129,25 @@ fn vdso(mappings: &[Mapping]) -> io::Result<Range<u64>> {
     let found = mappings.iter().find(|mapping| mapping.name == "[vdso]");
     let range = found.map(|mapping| mapping.start..mapping.end);
     range.ok_or_else(|| io::Error::other("the program has no vDSO"))
+}
+
+/// Returns the memory that a process keeps from its children.
+fn kept_back(pid: i32) -> io::Result<Vec<KeptBack>> {
+    let natures = maps::natures(pid)?;
+    let advised = |one: &Mapping| {
+        let nature = natures.get(&one.start)?;
+        let kinds = [
+            (nature.missing_in_copies, libc::MADV_DONTFORK),
+            (nature.wiped_in_copies, libc::MADV_WIPEONFORK),
+        ];
+        let kinds = kinds.into_iter().filter(|(is_kept, _)| *is_kept);
+        Some(
+            kinds
+                .map(|(_, advice)| KeptBack { range: one.start..one.end, advice })
+                .collect::<Vec<_>>(),
+        )
+    };
+    Ok(maps::of_process(pid)?.iter().filter_map(advised).flatten().collect())
 }
 
 /// Slots besides those of the threads that there are.
