@@ -78,6 +78,9 @@ struct process {
 	u32 ending;
 	/* A wait status. */
 	u32 ending_status;
+	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
+	 * cut_status. */
+	u32 is_cut, cut_status;
 	/* Record: stream + 1 of the thread that is ending all others. The others get no turn any
 	 * more. */
 	u32 alone;

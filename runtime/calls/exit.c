@@ -96,7 +96,7 @@ u32 handle_exit(struct call *call)
 {
 	struct context *context = call->context;
 	struct process *process = context->process;
-	u32 is_last = process->thread_count <= 1 && !process->ending;
+	u32 is_last = process->thread_count <= 1 && !is_ending(process);
 	if (answers())
 		debug_event(
 			is_last ? DEBUG_EXIT : DEBUG_THREAD_EXIT, (u32)call->arguments[0] & 0xff);

@@ -170,9 +170,9 @@ static void leave_process(struct context *context)
 			sys4(NR_rt_sigaction, number, &context->process->actions[number], NULL, 8);
 }
 
-/* Called through ENTRY_ATTACH. `step`: ATTACH_*. `slot`, `argument`: with ATTACH_KEPT_BACK the first
- * address with the advice, which is less than a page, and the number of bytes. Returns 0 or an
- * error. */
+/* Called through ENTRY_ATTACH. `step`: ATTACH_*. `slot`, `argument`: with ATTACH_KEPT_BACK the
+ * first address with the advice, which is less than a page, and the number of bytes. Returns 0 or
+ * an error. */
 i64 attach_step(u64 step, u64 slot, u64 argument);
 i64 attach_step(u64 step, u64 slot, u64 argument)
 {

@@ -113,6 +113,8 @@ void end_of_stream(struct context *context)
 		memory_left(context); /* as the kernel did */
 	turn_ends(context);
 	/* The next thread may wait for the end of this stream, and be the last one. */
+	process->cut_status = status;
+	__atomic_store_n(&process->is_cut, 1, __ATOMIC_RELEASE);
 	u32 is_in_order = settled() || streams_are_cut();
 	if (!is_in_order)
 		stream_ended(context);
@@ -124,14 +126,19 @@ void end_of_stream(struct context *context)
 	end_last(context, process->ending ? process->ending_status : status);
 }
 
+u32 is_ending(const struct process *process)
+{
+	return process->ending || __atomic_load_n(&process->is_cut, __ATOMIC_ACQUIRE);
+}
+
 void end_if_ending(struct context *context, u32 left)
 {
 	struct process *process = context->process;
-	if (left || !process->ending)
+	if (left || !is_ending(process))
 		return;
 	turns_end(context);
 	stream_ended(context);
-	end_last(context, process->ending_status);
+	end_last(context, process->ending ? process->ending_status : process->cut_status);
 }
 
 /* Stops this thread. The process ends with its last thread, because processes that share its memory

@@ -22,8 +22,10 @@ void turns_end(struct context *context);
 void end_by_signal(struct context *context, u32 number) NORETURN;
 /* Replay: the thread has no more events. */
 void end_of_stream(struct context *context) NORETURN;
-/* Replay: the thread has exited by itself, and `left` others are left. If another thread has ended
- * the process, the last thread takes it along. */
+/* Whether the process ends with its last thread, because one has ended it, or was killed. */
+u32 is_ending(const struct process *process);
+/* Replay: the thread has exited by itself, and `left` others are left. If the process is ending,
+ * the last thread takes it along. */
 void end_if_ending(struct context *context, u32 left);
 /* Replay: the thread ends its process. */
 void end_process(struct context *context, u32 status) NORETURN;

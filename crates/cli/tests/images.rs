@@ -4,7 +4,7 @@
 mod cli_support;
 
 use std::fs::{self, File};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cli_support::debugging::{gdb, in_order, left_behind, no_process_is_left};
@@ -122,11 +122,7 @@ fn images_that_there_are_not_are_told() {
     place.run(&["record", "-o", "made", "--", "true"]);
     place.run_badly(&["replay", "--from", "last", "made"], 125, &["no image", "--image-every"]);
     place.run_badly(&["replay", "--from", "soon", "made"], 125, &["expected a number"]);
-    place.run_badly(
-        &["record", "--image-every", "10ms", "--", "true"],
-        125,
-        &["the least is 10ms"],
-    );
+    place.run_badly(&["record", "--image-every", "1ms", "--", "true"], 125, &["the least is 10ms"]);
     for (option, value, why) in
         [("--policy", "sync", "in parallel"), ("--on-full", "drop-oldest", "would stay")]
     {
@@ -138,12 +134,16 @@ fn images_that_there_are_not_are_told() {
     place.run_badly(&["replay", "--from", "999", "made"], 125, &["no such image"]);
 }
 
-/// Starts a program of tests/images, which runs until the file `enough` exists.
-fn start(place: &Place, program: &str) -> (Started, i32) {
+/// A program of tests/images, which runs until the file `enough` exists.
+fn compiled(place: &Place, program: &str) -> Command {
     let executable = place.work(program);
     compile_program(&format!("images/{program}"), &["-O1", "-g", "-pthread"], &executable);
+    place.command_of(executable.to_str().unwrap(), &[])
+}
+
+/// Starts a program, and waits until it has printed something.
+fn start(place: &Place, mut command: Command) -> (Started, i32) {
     let printed = File::create(place.work("printed")).unwrap();
-    let mut command = place.command_of(executable.to_str().unwrap(), &[]);
     let started = Started::new(command.stdout(printed));
     wait_for_output(&place.work("printed"), 10, LIMIT);
     let pid = started.pid().as_raw_nonzero().get();
@@ -161,9 +161,8 @@ fn as_the_kernel_tells(pid: i32) -> String {
 
 /// Records a running program several times, and lets it go. It ends well, and each recording
 /// replays. Returns what it printed.
-fn is_recorded_and_let_go(program: &str, status: i32, last: &str) -> String {
-    let place = Place::new(&format!("attach-{program}"));
-    let (mut started, pid) = start(&place, program);
+fn is_recorded_and_let_go(place: &Place, command: Command, status: i32, last: &str) -> String {
+    let (mut started, pid) = start(place, command);
     let before = as_the_kernel_tells(pid);
     let mut replayed = String::new();
     for time in ["10ms", "100ms", "300ms"] {
@@ -183,24 +182,39 @@ fn is_recorded_and_let_go(program: &str, status: i32, last: &str) -> String {
     assert_eq!(started.wait(LIMIT).code(), Some(status));
     let printed = fs::read_to_string(place.work("printed")).unwrap();
     assert!(printed.contains(last), "{printed}");
-    no_process_is_left(&place);
+    no_process_is_left(place);
     printed
 }
 
 #[test]
 fn a_running_program_is_recorded_and_let_go() {
+    let place = Place::new("attach-ticks");
     let last = "wrong 0, backwards 0, outside 0, all blocked 1, stack 1\n";
-    is_recorded_and_let_go("ticks", 7, last);
+    is_recorded_and_let_go(&place, compiled(&place, "ticks"), 7, last);
 }
 
 #[test]
 fn running_threads_are_recorded_and_let_go() {
-    is_recorded_and_let_go("threads", 5, "end 1\n");
+    let place = Place::new("attach-threads");
+    is_recorded_and_let_go(&place, compiled(&place, "threads"), 5, "end 1\n");
+}
+
+/// Its children execute programs all the time.
+#[test]
+fn a_running_shell_is_recorded_and_let_go() {
+    let place = Place::new("attach-shell");
+    let script =
+        "i=0; until test -e enough; do i=$((i+1)); echo $(echo line $i | cat); done; exit 6";
+    let command = place.command_of("/bin/sh", &["-c", script]);
+    let printed = is_recorded_and_let_go(&place, command, 6, "line 1\n");
+    let lines = (1..).zip(printed.lines()).all(|(i, line)| line == format!("line {i}"));
+    assert!(lines, "{printed}");
 }
 
 #[test]
 fn what_a_running_program_keeps_from_its_children_stays_so() {
-    let printed = is_recorded_and_let_go("kept_back", 4, "\nend ");
+    let place = Place::new("attach-kept");
+    let printed = is_recorded_and_let_go(&place, compiled(&place, "kept_back"), 4, "\nend ");
     let rounds = printed.lines().filter(|line| line.starts_with("round"));
     let mut seen: Vec<_> = rounds.filter_map(|line| line.split(' ').nth(2)).collect();
     seen.dedup();
@@ -211,7 +225,7 @@ fn what_a_running_program_keeps_from_its_children_stays_so() {
 fn a_running_program_is_recorded_to_its_end() {
     needs!("gdb");
     let place = Place::new("attach-end");
-    let (mut started, pid) = start(&place, "threads");
+    let (mut started, pid) = start(&place, compiled(&place, "threads"));
     let mut command = place.command(&["record", "-o", "made", "-p", &pid.to_string()]);
     let mut recorder = Started::new(command.stderr(Stdio::inherit()));
     wait_until("an image", LIMIT, || place.work("made/checkpoints/1").exists());
@@ -233,7 +247,7 @@ fn a_running_program_is_recorded_to_its_end() {
 #[test]
 fn a_recorder_that_is_killed_lets_the_program_go() {
     let place = Place::new("attach-killed");
-    let (mut started, pid) = start(&place, "ticks");
+    let (mut started, pid) = start(&place, compiled(&place, "ticks"));
     let before = as_the_kernel_tells(pid);
     let mut recorder =
         Started::new(&mut place.command(&["record", "-o", "made", "-p", &pid.to_string()]));
@@ -261,7 +275,7 @@ fn what_cannot_be_attached_to_is_named() {
         place.run_badly(&["record", "-p", &pid, "--for", "10ms"], 125, &[why]);
     };
     refused(i32::MAX, "there is no process");
-    let (program, pid) = start(&place, "ticks");
+    let (program, pid) = start(&place, compiled(&place, "ticks"));
     let stopped = |signal| rustix::process::kill_process(program.pid(), signal).unwrap();
     stopped(rustix::process::Signal::STOP);
     wait_until("the stop", LIMIT, || state_of(pid).is_some_and(|(state, _)| state == 'T'));

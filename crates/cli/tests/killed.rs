@@ -252,3 +252,13 @@ for i in range(20):
         assert_eq!((replayed.status, replayed.stdout), (Some(0), ran.stdout));
     }
 }
+
+#[test]
+fn a_thread_that_exits_last_ends_a_killed_process() {
+    let place = Place::new("killed-last");
+    let program = compile_fault(&place, "exits_last", &["-pthread"]);
+    for arguments in [&["record", "-o", "made", "--", &program][..], &["replay", "made"]] {
+        let ran = place.run_within(arguments, LIMIT);
+        assert_eq!(ran.signal, Some(9), "{ran:?}");
+    }
+}

@@ -154,6 +154,9 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
 fn attend_exec(recorder: &Recorder, index: usize) {
     let slot = &recorder.header().slots[index];
     let tid = slot.tid.load(Relaxed) as i32;
+    if recorder.lets_go(slot.pid.load(Relaxed) as i32) {
+        return; // whoever lets it go finds it where it waits
+    }
     match Attached::seize(tid) {
         Ok(attached) => {
             reply(slot, 0);

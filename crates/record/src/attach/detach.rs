@@ -19,7 +19,7 @@ use retake_kernel::shared::{
 };
 use retake_kernel::{memory, process, shared};
 use retake_snapshot::in_runtime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -28,6 +28,10 @@ use std::time::{Duration, Instant};
 
 /// How long a thread runs on before it is looked at again.
 const NAP: Duration = Duration::from_micros(500);
+/// How long a thread that is being made may take to come to itself.
+const LONGEST_BIRTH: Duration = Duration::from_millis(100);
+/// How long a process may take to execute a program.
+const LONGEST_EXEC: Duration = Duration::from_secs(10);
 /// A thread that logs an event is done with it soon.
 const LONGEST_EVENT: Duration = Duration::from_secs(2);
 /// A thread that does not come to a place where it can be let go is told about, after this time.
@@ -44,14 +48,7 @@ pub(super) type Before = BTreeMap<i32, Sequences>;
 /// # Errors
 /// The recording cannot be written, or a process cannot be let go.
 pub(super) fn detach(recorder: &Recorder, before: &Before) -> io::Result<Vec<String>> {
-    let mut frozen = Vec::new();
-    for pid in live_processes(recorder.header()) {
-        match Frozen::stop(pid, &(0..0)) {
-            Ok(stopped) => frozen.push(stopped),
-            Err(_) if process::is_gone(pid) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let frozen = stop_all(recorder)?;
     end_streams(recorder)?;
     let mut staying = Vec::new();
     for process in frozen {
@@ -64,6 +61,53 @@ pub(super) fn detach(recorder: &Recorder, before: &Before) -> io::Result<Vec<Str
         Leaving::new(process)?.all(recorder, before)?;
     }
     Ok(staying)
+}
+
+/// Stops all processes.
+fn stop_all(recorder: &Recorder) -> io::Result<Vec<Frozen>> {
+    let header = recorder.header();
+    let (mut frozen, mut known, begun) = (Vec::new(), BTreeSet::new(), Instant::now());
+    loop {
+        let new: Vec<i32> =
+            live_processes(header).into_iter().filter(|pid| known.insert(*pid)).collect();
+        for pid in &new {
+            frozen.extend(stop_one(recorder, *pid)?);
+        }
+        // A process that has just been made says soon who it is. It may not have been made yet.
+        let is_unborn = |slot: &shared::Slot| {
+            slot.state.load(Acquire) == shared::SLOT_CLAIMED && slot.pid.load(Relaxed) == 0
+        };
+        let waits = header.used_slots().iter().any(is_unborn) && begun.elapsed() < LONGEST_BIRTH;
+        if new.is_empty() && !waits {
+            return Ok(frozen);
+        }
+        std::thread::sleep(NAP);
+    }
+}
+
+/// Stops a process; `None` if it has ended. One that executes a program does so first: another
+/// thread of ours traces it meanwhile.
+fn stop_one(recorder: &Recorder, pid: i32) -> io::Result<Option<Frozen>> {
+    let is_executing = |slot: &shared::Slot| {
+        slot.pid.load(Relaxed) as i32 == pid
+            && slot.state.load(Acquire) == shared::SLOT_LIVE
+            && slot.exec_pending.load(Acquire) != 0
+    };
+    let since = Instant::now();
+    loop {
+        let stopped = Frozen::stop(pid, &(0..0));
+        if process::is_gone(pid) {
+            return Ok(None);
+        }
+        let is_over = since.elapsed() > LONGEST_EXEC;
+        match stopped {
+            Ok(_) if !is_over && recorder.header().used_slots().iter().any(is_executing) => {}
+            Ok(stopped) => return Ok(Some(stopped)),
+            Err(error) if is_over => return Err(error),
+            Err(_) => {}
+        }
+        std::thread::sleep(NAP);
+    }
 }
 
 /// Ends all streams where their threads stand. A thread that has not begun has a stream, too: its
@@ -135,6 +179,16 @@ struct Left {
     region: u64,
 }
 
+/// Where a thread waits in the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    No,
+    /// It goes back to its code when it has its turn.
+    ForTurn,
+    /// It has not executed its program yet.
+    AtExec,
+}
+
 impl Leaving {
     fn new(frozen: Frozen) -> io::Result<Self> {
         let pid = frozen.pid;
@@ -197,8 +251,8 @@ impl Leaving {
         let in_code = match &found {
             Some(_) if stop == Stop::AtCall => Some(in_program(before_call(registers))),
             Some((region, context)) => {
-                let is_at_rest = self.is_at_rest(recorder, *region, context)?;
-                in_code(self.pid, &registers, context, is_at_rest)
+                let rest = self.rest(recorder, *region, context)?;
+                in_code(self.pid, &registers, context, rest)
             }
             None => None,
         };
@@ -213,19 +267,24 @@ impl Leaving {
         Ok(())
     }
 
-    /// Whether a thread only waits for its turn to go back to its code.
-    fn is_at_rest(&self, recorder: &Recorder, region: u64, context: &Context) -> io::Result<bool> {
+    /// How a thread goes back to its code that has done nothing yet but wait: for its turn, or for
+    /// the supervisor to attend to its exec.
+    fn rest(&self, recorder: &Recorder, region: u64, context: &Context) -> io::Result<Rest> {
         let at = REGIONS + region * REGION_STRIDE + REGION_CONTEXT + context::GOES_ON;
         let goes_on =
             u32::from_le_bytes(memory::read_vec(self.pid, at, 4)?.try_into().unwrap_or_default());
-        let baton = context.slot.checked_sub(HEADER_ADDRESS + offset_of!(Header, slots) as u64);
-        let index = baton.map(|offset| offset as usize / size_of::<shared::Slot>());
-        let slot = index.and_then(|index| recorder.header().slots.get(index));
-        Ok(goes_on == GOES_ON_TURN
-            && slot.is_some_and(|slot| {
-                let state = slot.baton.state.load(Acquire);
-                matches!(state, shared::BATON_WAITING | shared::BATON_STOPPED)
-            }))
+        let offset = context.slot.checked_sub(HEADER_ADDRESS + offset_of!(Header, slots) as u64);
+        let index = offset.map(|offset| offset as usize / size_of::<shared::Slot>());
+        let Some(slot) = index.and_then(|index| recorder.header().slots.get(index)) else {
+            return Ok(Rest::No);
+        };
+        let has_no_turn =
+            matches!(slot.baton.state.load(Acquire), shared::BATON_WAITING | shared::BATON_STOPPED);
+        Ok(match goes_on {
+            _ if slot.exec_pending.load(Acquire) != 0 => Rest::AtExec,
+            GOES_ON_TURN if has_no_turn => Rest::ForTurn,
+            _ => Rest::No,
+        })
     }
 
     /// A thread's region, and its context.
@@ -263,12 +322,7 @@ impl Leaving {
 }
 
 /// The registers with which a stopped thread can go on in its code, if it can.
-fn in_code(
-    pid: i32,
-    registers: &Registers,
-    context: &Context,
-    is_at_rest: bool,
-) -> Option<Registers> {
+fn in_code(pid: i32, registers: &Registers, context: &Context, rest: Rest) -> Option<Registers> {
     // The runtime executes the program's instructions one by one.
     if registers.eflags & TRAP_FLAG != 0 {
         return None;
@@ -277,12 +331,12 @@ fn in_code(
         return Some(in_program(freeze::as_in_code(*registers)));
     }
     let own = context.program_registers(registers);
-    if is_at_rest {
+    if rest == Rest::ForTurn {
         return Some(in_program(own));
     }
-    let waits_in_call = freeze::is_made_again(registers)
-        && registers.orig_rax == own.rax
-        && (registers.rdi, registers.rsi) == (own.rdi, own.rsi);
+    let is_own_call =
+        registers.orig_rax == own.rax && (registers.rdi, registers.rsi) == (own.rdi, own.rsi);
+    let waits_in_call = freeze::is_made_again(registers) && (rest == Rest::AtExec || is_own_call);
     let own = before_call(own);
     let is_call = || memory::read_vec(pid, own.rip, CALL.len()).is_ok_and(|bytes| bytes == CALL);
     (waits_in_call && is_call()).then(|| in_program(own))

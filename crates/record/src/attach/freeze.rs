@@ -84,7 +84,7 @@ impl Frozen {
     /// Asks a thread to stop. Returns false if it has ended meanwhile.
     fn seize(&self, tid: i32) -> io::Result<bool> {
         match ptrace::seize_gently(tid).and_then(|()| ptrace::interrupt(tid)) {
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != self.pid => Ok(false),
+            Err(_) if tid != self.pid && process::is_gone(tid) => Ok(false),
             result => result.map(|()| true),
         }
     }

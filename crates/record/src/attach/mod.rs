@@ -251,11 +251,9 @@ fn wait_for_staying(recorder: &Recorder, names: &[String]) {
         "retake: the recording has ended; retake stays until these have ended: {}",
         names.join(", ")
     );
-    while recorder.live_slots() != 0
-        && !crate::deadline::live_processes(recorder.header())
-            .iter()
-            .all(|pid| process::is_gone(*pid))
-    {
+    // Those that they make meanwhile cannot do without it either.
+    let stays = |pid: &i32| !recorder.lets_go(*pid) && !process::is_gone(*pid);
+    while crate::deadline::live_processes(recorder.header()).iter().any(stays) {
         let seen = recorder.progress();
         recorder.wait_for_progress(seen, Duration::from_millis(LOOK_MS as u64));
     }
