@@ -154,10 +154,17 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
 fn attend_exec(recorder: &Recorder, index: usize) {
     let slot = &recorder.header().slots[index];
     let tid = slot.tid.load(Relaxed) as i32;
-    if recorder.lets_go(slot.pid.load(Relaxed) as i32) {
-        return; // whoever lets it go finds it where it waits
-    }
-    match Attached::seize(tid) {
+    let attached = loop {
+        if recorder.lets_go(slot.pid.load(Relaxed) as i32) {
+            return; // whoever lets it go finds it where it waits
+        }
+        let attached = Attached::seize(tid);
+        if attached.is_ok() || !is_held_by_us(recorder, tid) {
+            break attached;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    };
+    match attached {
         Ok(attached) => {
             reply(slot, 0);
             exec::attend(recorder, index, attached);
@@ -175,6 +182,11 @@ fn attend_exec(recorder: &Recorder, index: usize) {
             reply(slot, -1);
         }
     }
+}
+
+/// Whether a thread of ours holds a thread for a moment, to let it go.
+fn is_held_by_us(recorder: &Recorder, tid: i32) -> bool {
+    recorder.is_letting_go.load(Acquire) && !process::is_gone(tid)
 }
 
 fn take_lease(recorder: &Arc<Recorder>, slot: &shared::Slot) -> io::Result<()> {

@@ -72,6 +72,8 @@ pub(crate) struct Recorder {
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
+    /// Whether processes are stopped for moments, to let them go.
+    pub is_letting_go: AtomicBool,
     /// Whether the recording has ended, although threads may go on.
     pub is_over: AtomicBool,
     /// The processes that go on unrecorded.
@@ -114,6 +116,7 @@ impl Recorder {
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),
+            is_letting_go: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             let_go: Mutex::default(),
         }

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::offset_of;
 use std::ops::Range;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 /// How long a thread runs on before it is looked at again.
@@ -48,25 +48,32 @@ pub(super) type Before = BTreeMap<i32, Sequences>;
 /// # Errors
 /// The recording cannot be written, or a process cannot be let go.
 pub(super) fn detach(recorder: &Recorder, before: &Before) -> io::Result<Vec<String>> {
-    let frozen = stop_all(recorder)?;
+    recorder.is_letting_go.store(true, Release);
+    let mut known = BTreeSet::new();
+    let mut frozen = stop_all(recorder, &mut known)?;
     end_streams(recorder)?;
     let mut staying = Vec::new();
-    for process in frozen {
-        let pid = process.pid;
-        if has_own_images(&maps::of_process(pid)?) {
-            staying.push(format!("{} ({pid})", process::name(pid)));
-            continue; // its threads go on
+    // A thread that is in the runtime may make a process before it leaves.
+    while !frozen.is_empty() {
+        for process in frozen {
+            let pid = process.pid;
+            if has_own_images(&maps::of_process(pid)?) {
+                staying.push(format!("{} ({pid})", process::name(pid)));
+                process.release();
+                continue;
+            }
+            recorder.let_go(pid);
+            Leaving::new(process)?.all(recorder, before)?;
         }
-        recorder.let_go(pid);
-        Leaving::new(process)?.all(recorder, before)?;
+        frozen = stop_all(recorder, &mut known)?;
     }
     Ok(staying)
 }
 
-/// Stops all processes.
-fn stop_all(recorder: &Recorder) -> io::Result<Vec<Frozen>> {
+/// Stops all processes that are not known yet.
+fn stop_all(recorder: &Recorder, known: &mut BTreeSet<i32>) -> io::Result<Vec<Frozen>> {
     let header = recorder.header();
-    let (mut frozen, mut known, begun) = (Vec::new(), BTreeSet::new(), Instant::now());
+    let (mut frozen, begun) = (Vec::new(), Instant::now());
     loop {
         let new: Vec<i32> =
             live_processes(header).into_iter().filter(|pid| known.insert(*pid)).collect();
@@ -85,13 +92,13 @@ fn stop_all(recorder: &Recorder) -> io::Result<Vec<Frozen>> {
     }
 }
 
-/// Stops a process; `None` if it has ended. One that executes a program does so first: another
-/// thread of ours traces it meanwhile.
+/// Stops a process; `None` if it has ended. One that executes a program, or is in its parent's
+/// memory until it does, does so first: another thread of ours traces it meanwhile.
 fn stop_one(recorder: &Recorder, pid: i32) -> io::Result<Option<Frozen>> {
     let is_executing = |slot: &shared::Slot| {
         slot.pid.load(Relaxed) as i32 == pid
             && slot.state.load(Acquire) == shared::SLOT_LIVE
-            && slot.exec_pending.load(Acquire) != 0
+            && (slot.exec_pending.load(Acquire) != 0 || slot.memory_of.load(Acquire) != 0)
     };
     let since = Instant::now();
     loop {
@@ -101,7 +108,11 @@ fn stop_one(recorder: &Recorder, pid: i32) -> io::Result<Option<Frozen>> {
         }
         let is_over = since.elapsed() > LONGEST_EXEC;
         match stopped {
-            Ok(_) if !is_over && recorder.header().used_slots().iter().any(is_executing) => {}
+            // It needs some time.
+            Ok(stopped) if !is_over && recorder.header().used_slots().iter().any(is_executing) => {
+                stopped.release();
+                std::thread::sleep(10 * NAP);
+            }
             Ok(stopped) => return Ok(Some(stopped)),
             Err(error) if is_over => return Err(error),
             Err(_) => {}

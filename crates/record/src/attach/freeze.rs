@@ -110,6 +110,13 @@ impl Frozen {
         Ok(())
     }
 
+    /// Lets the threads go on from where they stand now, which may be elsewhere than before.
+    pub fn release(mut self) {
+        for tid in std::mem::take(&mut self.original).into_keys() {
+            let _ = ptrace::detach(tid); // a thread that is gone needs nothing
+        }
+    }
+
     /// Forgets the threads, which stay stopped: they go on in another way.
     pub fn forget(mut self) {
         self.original.clear();
