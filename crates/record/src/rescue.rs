@@ -6,6 +6,7 @@ use crate::deadline::{Deadline, end_everything};
 use crate::helpers::Helpers;
 use crate::job_control;
 use crate::rings::{self, Plan, Ring, Shape};
+use crate::service;
 use crate::shared_state::{Recorder, RingState};
 use crate::space::{OnFull, Space};
 use retake_kernel::alive::Alive;
@@ -109,6 +110,7 @@ fn release(
     let started = ward.started;
     let (writer, recorder) = take_over(directory, ward, pools)?;
     let recorder = Arc::new(recorder);
+    service::answer_left_over(&recorder);
     let helpers = Helpers::start(&recorder, None, None);
     let_go(&recorder)?;
     let _ = helpers.stop();

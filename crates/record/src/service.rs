@@ -8,6 +8,7 @@ use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
 use retake_supervisor::worker::{Stop, Worker};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -94,6 +95,22 @@ impl Pool {
         answer(&self.recorder, index);
         self.busy.fetch_sub(1, AcqRel);
     }
+}
+
+/// Answers what a supervisor that is gone has not answered, even if it had taken it from the queue.
+/// The service is not running yet.
+pub(crate) fn answer_left_over(recorder: &Arc<Recorder>) {
+    /// A request that has been noted is in the queue by then.
+    const QUEUED: Duration = Duration::from_millis(5);
+    let header = recorder.header();
+    let is_open = |index: &usize| {
+        let request = &header.slots[*index].request;
+        request.kind.load(Acquire) != 0 && request.reply.load(Acquire) == 0
+    };
+    let mut open: BTreeSet<usize> = (0..recorder.slot_count()).filter(is_open).collect();
+    std::thread::sleep(QUEUED);
+    open.extend(std::iter::from_fn(|| shared::take_request(header)));
+    open.into_iter().filter(is_open).for_each(|index| answer(recorder, index));
 }
 
 fn answer(recorder: &Arc<Recorder>, index: usize) {
