@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Result<()> {
     let recording = recordings::open(&options.recording)?;
     let places = recordings::checkpoints(&recording);
     if options.list {
-        return list(&places, options.json);
+        return list(&recording, &places, options.json);
     }
     if !options.delete.is_empty() {
         return delete(&recording, &places, &options.delete);
@@ -188,8 +188,9 @@ impl Row {
     }
 }
 
-fn list(places: &Checkpoints, as_json: bool) -> Result<()> {
-    let rows: Vec<Row> = retake_debug::list_kept(places)?.into_iter().map(Row::of).collect();
+fn list(recording: &Recording, places: &Checkpoints, as_json: bool) -> Result<()> {
+    let listed = retake_debug::list_kept(recording, places)?;
+    let rows: Vec<Row> = listed.into_iter().map(Row::of).collect();
     let mut output = Output::new();
     if as_json {
         output.json(&rows)?;

@@ -3,7 +3,7 @@
 use super::choose::arrival;
 use super::past::Twin;
 use super::printed;
-use super::{Kept, Listed, SMALL_BYTES, Summary, list};
+use super::{Kept, Listed, SMALL_BYTES, Summary, read_all};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -193,12 +193,13 @@ impl Kept {
             fate: checkpoint.fate,
             after_ms: u64::try_from(reason.after.as_millis()).unwrap_or(u64::MAX),
             console: None,
+            shares_turns: false,
         }
     }
 
     /// Removes the automatic checkpoints that were not used for longest.
     fn make_room(&mut self) -> Result<()> {
-        let all = list(&self.places)?.into_iter();
+        let all = read_all(&self.places)?.into_iter();
         let is_automatic = |one: &Listed| one.1.as_ref().is_ok_and(|summary| summary.is_automatic);
         let used = |kept: &KeptCheckpoint| {
             std::fs::metadata(&kept.path)

@@ -22,7 +22,7 @@ use past::Twin;
 use retake_kernel::clock;
 use retake_recording::{Checkpoints, KeptCheckpoint, Recording, StreamId};
 use retake_snapshot::image::summary;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// By default, a way that takes this long leaves a checkpoint at its end.
@@ -105,16 +105,37 @@ pub(crate) fn mark(of: &Summary) -> Mark {
 /// A kept checkpoint, and its summary or the reason why it cannot be used.
 pub type Listed = (KeptCheckpoint, std::result::Result<Summary, String>);
 
-/// All kept checkpoints of a recording.
+/// All kept checkpoints of a recording, without images whose events `--keep-last` left out: a
+/// recorder removes these a moment later than the events, if it is not killed meanwhile.
 ///
 /// # Errors
 /// Their folder cannot be listed.
-pub fn list(places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
+pub fn list(recording: &Recording, places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
+    let mut all = read_all(places)?;
+    all.retain(|(_, summary)| !summary.as_ref().is_ok_and(|it| is_left_behind(recording, it)));
+    Ok(all)
+}
+
+fn read_all(places: &Checkpoints) -> retake_recording::Result<Vec<Listed>> {
     let read = |kept: &KeptCheckpoint| {
         let mut reader = places.open(kept).map_err(|error| error.to_string())?;
         summary::read(&mut reader).map_err(|error| error.to_string())
     };
     Ok(places.list()?.into_iter().map(|kept| (kept.clone(), read(&kept))).collect())
+}
+
+/// Whether events that follow the checkpoint are left out.
+fn is_left_behind(recording: &Recording, summary: &Summary) -> bool {
+    // IDs of threads that ended are used again: the last stream is that of the checkpoint's thread,
+    // or of one that began later.
+    let left_out = recording.streams().filter(|stream| stream.info.pid == summary.pid).map(|one| {
+        let tid = u32::try_from(one.info.tid).unwrap_or_default();
+        (tid, one.left_out.events)
+    });
+    left_out
+        .collect::<BTreeMap<_, _>>()
+        .into_iter()
+        .any(|(tid, left_out)| summary.count(tid).is_some_and(|consumed| consumed < left_out))
 }
 
 /// The checkpoints of this process whose summaries can be read.
@@ -135,7 +156,7 @@ fn of_stream(
     stream: StreamId,
 ) -> Vec<(KeptCheckpoint, Summary)> {
     debug_assert!(recording.streams().any(|known| known.info.id == stream));
-    let all = list(places).unwrap_or_default().into_iter();
+    let all = list(recording, places).unwrap_or_default().into_iter();
     all.filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
         .filter(|(_, summary)| summary.program.0 == stream.0)
         .collect()

@@ -184,7 +184,10 @@ impl Process {
         while since.elapsed() < LONGEST_END {
             match self.poll() {
                 Some((tid, Status::Exited(_) | Status::Killed(_))) if tid == self.pid => break,
-                Some(_) => {}
+                // Even a killed thread stops once more, to report its exit.
+                Some((tid, _)) => {
+                    let _ = ptrace::resume(tid, 0);
+                }
                 // Its end was reported before.
                 None if retake_kernel::process::state(self.pid).is_none() => break,
                 None => std::thread::sleep(Duration::from_micros(50)),

@@ -51,7 +51,7 @@ pub fn open(
     let pid = process.map(|name| target_of(recording, Some(name))).transpose()?.map(|one| one.pid);
     let places = recordings::checkpoints(recording);
     let is_meant = |one: &Summary| one.is_image() && pid.is_none_or(|pid| one.pid == pid);
-    let images: Vec<(KeptCheckpoint, Summary)> = list_kept(&places)?
+    let images: Vec<(KeptCheckpoint, Summary)> = list_kept(recording, &places)?
         .into_iter()
         .filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
         .filter(|(_, summary)| is_meant(summary))
