@@ -20,16 +20,32 @@
 #define PR_SET_CHILD_SUBREAPER 36
 #define WALL 0x40000000UL
 #define ADOPTED_LOOKS 10000
+#define ESRCH 3
 
 /* ---- whether an image is possible ---- */
 
-/* Returns whether this process can never have an image. */
+/* Returns whether another process shares memory with this one, or may. Claimed slots are those of
+ * children that are only beginning. */
+static u32 has_partners(const struct context *context)
+{
+	for (u32 i = 0, used = slots_used(); i < used; i++) {
+		const struct slot *slot = &HEADER->slots[i];
+		u32 state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+		if (slot->pid != context->slot->pid &&
+			(state == SLOT_CLAIMED || (state == SLOT_LIVE && slot->ties & TIE_MEMORY)))
+			return 1;
+	}
+	return 0;
+}
+
+/* Returns whether this process can have no image now. */
 static u32 is_refused(const struct context *context)
 {
 	const struct process *process = context->process;
 	return !logs() || orders_by_sections() || orders_at_random() || process->hides_memory ||
 	       HEADER->has_subreaper || context->slot->pid_space.own ||
-	       shares_memory(process->domain) || process->packet_rings_shown;
+	       process->packet_rings_shown ||
+	       (shares_memory(process->domain) && has_partners(context));
 }
 
 /* Contexts of threads from before a fork, or of ended threads, do not belong to this process. */
@@ -151,21 +167,22 @@ static void await_end(void)
 	u64 nap[2] = {0, 100000000};
 	while (!is_attached())
 		sys0(NR_pause);
-	while (sys2(NR_kill, (u64)HEADER->supervisor_pid, 0) == 0)
+	/* Another user's supervisor is there, too: EPERM. */
+	while (sys2(NR_kill, (u64)HEADER->supervisor_pid, 0) != -ESRCH)
 		sys2(NR_nanosleep, nap, NULL);
 	sys1(NR_exit_group, 0);
 	__builtin_unreachable();
 }
 
-static void be_the_copy(struct context *context) NORETURN;
-static void be_the_copy(struct context *context)
+/* `turn`: the one in which the image is taken. */
+static void be_the_copy(struct context *context, u64 turn) NORETURN;
+static void be_the_copy(struct context *context, u64 turn)
 {
 	struct process *process = context->process;
 	sys3(NR_close_range, 0, ~0U, 0);
 	sys0(NR_setsid);
 	if (!is_attached() && !becomes_adopted())
 		sys1(NR_exit_group, 0);
-	u64 turn = process->private_domain.turn;
 	for (u32 i = 0; i < process->region_count; i++)
 		if (context_of(i)->in_image)
 			thread_as_replayed(context_of(i), turn);
@@ -180,13 +197,14 @@ void image_take(struct context *context)
 {
 	struct process *process = context->process;
 	u32 number = 0;
+	u64 turn = process->domain ? process->domain->turn : 0;
 	image_keep_registers(context);
 	note_threads(context);
 	hold_signals(context);
 	kept_back_show(process);
 	i64 maker = image_copy(&number);
 	if (!maker)
-		be_the_copy(context);
+		be_the_copy(context, turn);
 	kept_back_hide(process);
 	if (maker > 0)
 		sys4(NR_wait4, (u64)maker, NULL, WALL, NULL);

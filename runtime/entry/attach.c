@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "calls/image.h"
 #include "calls/kept_back.h"
+#include "calls/sharing.h"
 #include "calls/start.h"
 #include "calls/thread_memory.h"
 #include "entry/start.h"
@@ -65,7 +66,7 @@ static i64 begin_process(struct slot *slot, u64 thread_count)
 	populate_text();
 	struct context *context = first_context(slot);
 	struct process *process = context->process;
-	u64 vdso = slot->request.arguments[0];
+	u64 vdso = slot->request.arguments[0], shares = slot->request.arguments[1];
 	forget_slots();
 	addresses_begin(process, &slot->carried);
 	expect_anything(process);
@@ -89,7 +90,9 @@ static i64 begin_process(struct slot *slot, u64 thread_count)
 	signals_take_over(context);
 	trap_instructions();
 	arm_interception(context);
-	if (thread_count > 1)
+	if (shares)
+		shared_join(context);
+	else if (thread_count > 1)
 		baton_create(context);
 	context->goes_on = GOES_ON_CODE;
 	return 0;

@@ -1,7 +1,9 @@
 /* Calls without a pause, while a handler on an alternate stack interrupts them, until the file
- * `enough` exists. Nothing may be lost, wherever retake takes hold of the program or lets it go. */
+ * `enough` exists. Nothing may be lost, wherever retake takes hold of the program or lets it go.
+ * Argument: the user ID that it takes. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -22,7 +24,7 @@ static void ticked(int number)
 		;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
 	stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack}, now;
 	struct sigaction action = {.sa_handler = ticked, .sa_flags = SA_ONSTACK | SA_RESTART};
@@ -30,6 +32,8 @@ int main(void)
 	struct timespec time, before = {0};
 	long wrong = 0, backwards = 0;
 	double value = 1;
+	if (count > 1 && setuid(atoi(arguments[1])))
+		return 9;
 	sigaltstack(&alternate, NULL);
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);

@@ -46,7 +46,10 @@ fn images(place: &Place) -> Vec<Value> {
 /// Replays from each image. Each replay ends as the program did, and prints the rest of its output.
 /// A later image prints no more than an earlier one; the last may print nothing.
 fn all_are_good(place: &Place, status: i32, printed: &str) {
-    let all = images(place);
+    let mut all = images(place);
+    // A short-lived child may have one, too.
+    let process = all[0]["summary"]["pid"].clone();
+    all.retain(|image| image["summary"]["pid"] == process);
     assert!(all.len() > 2, "{all:?}");
     let mut rest = printed;
     for (index, image) in all.iter().enumerate() {
@@ -88,6 +91,42 @@ fn memory_that_children_do_not_get_is_in_images() {
     assert_eq!(status, 4, "{printed}");
     assert!(printed.lines().all(|line| line.contains(": 24 ") || line.starts_with("end ")));
     all_are_good(&place, status, &printed);
+}
+
+/// Memory that is mapped shared has all its views, and is shared with later children.
+#[test]
+fn memory_that_nobody_else_shares_is_in_images() {
+    let place = Place::new("images-shares");
+    let (status, printed) = record_images(&place, "shares", &["--check=full"], 6);
+    assert_eq!(status, 6, "{printed}");
+    assert!(printed.contains(" ends: 0 wrong"), "{printed}");
+    all_are_good(&place, status, &printed);
+}
+
+/// All processes that share memory take turns with each other. Replay from an image of one of them
+/// does not make the others.
+#[test]
+fn images_of_processes_that_are_joined_later_are_refused() {
+    let place = Place::new("images-joined");
+    let executable = place.work("shares");
+    compile_program("images/shares", &["-O1", "-pthread"], &executable);
+    fs::create_dir(place.work("more")).unwrap();
+    let script = "./shares > first & until test -e more/enough; do sleep 0.05; done; \
+                  cd more; ../shares > second; touch ../enough; wait; exit 5";
+    let arguments = ["record", "-o", "made", "--image-every", "20ms", "--", "sh", "-c", script];
+    let mut recorder = Started::new(&mut place.command(&arguments));
+    let shared = || {
+        let list = place.run(&["checkpoint", "--list", "--json", "made"]).stdout;
+        let all: Vec<Value> = serde_json::from_str(&list).unwrap_or_default();
+        all.into_iter().find(|image| image["summary"]["shares_turns"] == true)
+    };
+    wait_until("an image", LIMIT, || shared().is_some());
+    File::create(place.work("more/enough")).unwrap();
+    assert_eq!(recorder.wait(LIMIT).code(), Some(5));
+    let number = shared().unwrap()["number"].to_string();
+    place.run_badly(&["replay", "--from", &number, "made"], 125, &["takes turns with process"]);
+    let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
+    assert_eq!(ran.status, Some(5), "{ran:?}");
 }
 
 #[test]
@@ -193,10 +232,26 @@ fn a_running_program_is_recorded_and_let_go() {
     is_recorded_and_let_go(&place, compiled(&place, "ticks"), 7, last);
 }
 
+/// Its user may not send signals to the recorder.
+#[test]
+fn a_program_of_another_user_is_recorded_and_let_go() {
+    needs!("root");
+    let place = Place::new("attach-user");
+    let mut command = compiled(&place, "ticks");
+    command.arg("65534");
+    is_recorded_and_let_go(&place, command, 7, ", all blocked 1, stack 1\n");
+}
+
 #[test]
 fn running_threads_are_recorded_and_let_go() {
     let place = Place::new("attach-threads");
     is_recorded_and_let_go(&place, compiled(&place, "threads"), 5, "end 1\n");
+}
+
+#[test]
+fn a_running_program_with_shared_memory_is_recorded_and_let_go() {
+    let place = Place::new("attach-shares");
+    is_recorded_and_let_go(&place, compiled(&place, "shares"), 6, " ends: 0 wrong");
 }
 
 /// Its children execute programs all the time.
@@ -287,4 +342,9 @@ fn what_cannot_be_attached_to_is_named() {
     rustix::process::kill_process(recorder.pid(), rustix::process::Signal::INT).unwrap();
     assert_eq!(recorder.wait(LIMIT).code(), Some(0));
     place.run_badly(&["record", "-p", &pid.to_string(), "true"], 125, &["cannot be used with"]);
+    drop(program);
+    let mut shares = compiled(&place, "shares");
+    shares.arg("with a child");
+    let (_program, pid) = start(&place, shares);
+    refused(pid, "shares writable memory with it: ");
 }

@@ -67,6 +67,7 @@ pub use gdb::{BACKTRACE_SCRIPT, PROFILE_SCRIPT, SCRIPT, serve};
 pub use history::crash::Crash;
 pub use history::ended::{EndedOutside, from_outside};
 pub use history::path::program_path;
+pub use history::strangers::stranger;
 pub use history::target::Target;
 pub use kept::{Keeping, Listed, Summary, list as list_kept};
 pub use session::DebugSession;

@@ -12,6 +12,7 @@ use crate::inferior::{Ending, GiveUp, Inferior, Stop};
 use crate::place::{Mark, Place};
 use crate::program::Program;
 use crate::stretch::{Past, Unhit};
+use retake_kernel::shared::OPTION_ALONE;
 use retake_model::StreamId;
 use retake_model::event::Console as Which;
 use retake_replay::{Purpose, Request, Running};
@@ -193,6 +194,12 @@ impl Replay {
     pub fn mark(&self) -> Mark {
         let context = self.inferior.context();
         Mark { turn: context.turn, events: context.event_count }
+    }
+
+    /// Whether its shared memory is its own (`history/alone.rs`).
+    pub fn is_alone(&self) -> bool {
+        let header = self.running.as_ref().map(Running::header);
+        header.is_some_and(|header| header.options.load(Relaxed) & OPTION_ALONE != 0)
     }
 
     /// The CPU time of the process.

@@ -3,6 +3,7 @@
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ATTACHED};
 use retake_kernel::{clock, process};
+use retake_snapshot::image::SharedMemory;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub(crate) struct Copy {
     pub program: (u32, u64),
     /// When it was made, on the monotonic clock.
     pub made_ns: u64,
+    /// What the process shares with others, as it was then.
+    pub shared: retake_snapshot::image::Result<SharedMemory>,
 }
 
 /// The sending end. A recording without images has none.
@@ -66,8 +69,12 @@ impl Outbox {
 impl Copy {
     /// Describes a copy made now. `program` is a stream and the number of events before the
     /// program.
-    pub fn made_now(pid: i32, program: (u32, u64)) -> Self {
-        Self { pid, program, made_ns: clock::monotonic_ns() }
+    pub fn made_now(
+        pid: i32,
+        program: (u32, u64),
+        shared: retake_snapshot::image::Result<SharedMemory>,
+    ) -> Self {
+        Self { pid, program, made_ns: clock::monotonic_ns(), shared }
     }
 
     /// Kills and reaps the copy if it is our child. Any other process ends by itself: the number

@@ -13,7 +13,7 @@ use retake_kernel::{clock, shared};
 use retake_patch::Placement;
 use retake_recording::{Checkpoints, ContentId};
 use retake_snapshot::image::recorded::{self, Whereabouts};
-use retake_snapshot::image::{Fate, ImageError, Result, Summary, summary};
+use retake_snapshot::image::{Fate, ImageError, Result, SharedMemory, Summary, summary};
 use retake_supervisor::worker::{Stop, Worker};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Writer {
         };
         loop {
             match outbox.take_within(look) {
-                Ok(copy) => self.take(&copy),
+                Ok(mut copy) => self.take(&mut copy),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) if stop.is_told() => return,
                 Err(RecvTimeoutError::Timeout) => {
@@ -117,7 +117,7 @@ impl Writer {
     }
 
     /// Writes a copy as an image. A failure is only counted: it must not harm the recording.
-    fn take(&self, copy: &Copy) {
+    fn take(&self, copy: &mut Copy) {
         let written = self.write(copy);
         copy.end(self.recorder.header());
         let counters = &self.recorder.counters;
@@ -139,17 +139,19 @@ impl Writer {
         }
     }
 
-    fn write(&self, copy: &Copy) -> Result<()> {
+    fn write(&self, copy: &mut Copy) -> Result<()> {
         wait_until_adopted(copy.pid, self.recorder.header())?;
+        let shared = std::mem::replace(&mut copy.shared, Ok(SharedMemory::default()))?;
         let content = |mapping: &Mapping| content_of(&self.recorder, copy.pid, mapping);
-        let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content)?;
+        let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content, &shared)?;
         let mut writer = self.plan.places.create()?;
         let made_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
-        let streams = here.streams.clone();
+        let (streams, shares_turns) = (here.streams.clone(), here.shares_turns);
         summary::write(&mut writer, &self.summary(copy, here, made_ns))?;
         image.write(&mut writer)?;
         let kept = self.plan.places.finish(writer)?;
-        if let Some(keeper) = &self.recorder.keeper {
+        // What shares memory is kept as a whole: others that share memory later take turns with it.
+        if let Some(keeper) = self.recorder.keeper.as_ref().filter(|_| !shares_turns) {
             let program = copy.program;
             keeper.has_image(Beginning { program, made_ns, kept, streams });
         }
@@ -172,6 +174,7 @@ impl Writer {
             fate: Fate::Open,
             after_ms: made_ns / 1_000_000,
             console: Some(here.console),
+            shares_turns: here.shares_turns,
         }
     }
 }

@@ -4,9 +4,11 @@ use crate::copies::Copy;
 use crate::event_log::{Moment, Stage};
 use crate::shared_state::Recorder;
 use crate::{exec, forced, lending};
+use retake_kernel::shared::Slot;
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
+use retake_snapshot::image::SharedMemory;
 use retake_supervisor::worker::{Stop, Worker};
 use std::collections::BTreeSet;
 use std::io;
@@ -148,7 +150,8 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
             let [pid, stream, events] =
                 [0, 1, 2].map(|at: usize| slot.request.arguments[at].load(Relaxed));
             if let Some(images) = &recorder.images {
-                let copy = Copy::made_now(pid as i32, (stream as u32, events));
+                let shared = shared_memory(recorder, slot.pid.load(Relaxed));
+                let copy = Copy::made_now(pid as i32, (stream as u32, events), shared);
                 images.put(copy, recorder.header());
             }
             reply(slot, 0);
@@ -165,6 +168,18 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
             retake_kernel::tell!("retake: unknown request {other} of the runtime");
             reply(slot, -1);
         }
+    }
+}
+
+/// The memory that a process shares. All its threads stand still.
+fn shared_memory(recorder: &Recorder, pid: u32) -> retake_snapshot::image::Result<SharedMemory> {
+    let shares = |slot: &Slot| {
+        slot.pid.load(Relaxed) == pid && slot.ties.load(Relaxed) & shared::TIE_MEMORY != 0
+    };
+    if recorder.header().used_slots().iter().any(shares) {
+        SharedMemory::of(pid as i32)
+    } else {
+        Ok(SharedMemory::default())
     }
 }
 

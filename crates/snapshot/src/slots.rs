@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+/// The address of the domain of all processes that share memory.
+pub(crate) fn address_of_shared_domain() -> u64 {
+    shared::HEADER_ADDRESS + offset_of!(Header, shared_domain) as u64
+}
+
 /// The index of a thread's slot in the header.
 pub fn slot_of(process: &Process, tid: i32) -> Option<usize> {
     slot_at(process.context(tid)?.slot)

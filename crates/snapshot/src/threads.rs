@@ -94,7 +94,8 @@ impl Threads {
     }
 
     /// Makes the threads of an image of a recorded process, whose memory is ready for replay.
-    pub(crate) fn recorded(all: impl Iterator<Item = Recorded>) -> Self {
+    /// `turns`: the last turn that is over, if the process takes turns in the header.
+    pub(crate) fn recorded(all: impl Iterator<Item = Recorded>, turns: Option<u64>) -> Self {
         let thread = |one: Recorded| Thread {
             registers: Registers {
                 rip: context::ENTER_IMAGE,
@@ -111,7 +112,7 @@ impl Threads {
             mask: 0,
             slot: one.slot,
         };
-        Self { all: all.map(thread).collect(), turns: SharedTurns(None) }
+        Self { all: all.map(thread).collect(), turns: SharedTurns(turns) }
     }
 
     /// The extended registers of the thread that the stop is about.

@@ -35,13 +35,15 @@ fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
     Ok(maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?)
 }
 
-/// The process that a replay is to hold for us. An image turns the first one into any other.
+/// The process that a replay is to hold for us. An image turns the first one into any other. An
+/// image may have shared memory, too.
 ///
 /// # Errors
 /// The recording cannot be read.
 pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
     if target.begins_late {
-        return Ok(Wanted::first_program());
+        let is_alone = !maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?;
+        return Ok(Wanted { is_alone, ..Wanted::first_program() });
     }
     Ok(Wanted {
         stream: target.stream.0,

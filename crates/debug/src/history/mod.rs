@@ -6,6 +6,7 @@
 //! * `times`: when things happened; `thread_names`: the names of its threads.
 //! * `alone`: shared memory that only one process uses; `one_core`: programs that notice on which
 //!   core they run.
+//! * `strangers`: processes that take turns with one that begins at an image.
 //! * `scan`: reads the headers of events without their bodies.
 
 pub(crate) mod alone;
@@ -16,6 +17,7 @@ pub(crate) mod one_core;
 mod outputs;
 pub(crate) mod path;
 mod scan;
+pub(crate) mod strangers;
 pub(crate) mod target;
 mod thread_names;
 mod times;

@@ -7,6 +7,7 @@ use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::history::History;
+use crate::history::strangers::stranger;
 use crate::inferior::{Ending, Fate, Stop};
 use crate::place::{Mark, Place};
 use crate::program::Program;
@@ -41,7 +42,15 @@ impl Kept {
             return &[];
         }
         let (history, places) = (&replay.history, &self.places);
-        self.known.get_or_insert_with(|| of_target(&history.recording, places, &history.target))
+        let is_usable = |one: &Summary| {
+            !one.shares_turns
+                || replay.is_alone() && matches!(stranger(&history.recording, one), Ok(None))
+        };
+        self.known.get_or_insert_with(|| {
+            let mut all = of_target(&history.recording, places, &history.target);
+            all.retain(|(_, one)| is_usable(one));
+            all
+        })
     }
 
     /// The checkpoint that a user had kept for a place.

@@ -5,6 +5,7 @@ use crate::RecordError;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::process;
 use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
+use retake_snapshot::image::SharedMemory;
 use std::io;
 
 const CODE_OF_64_BITS: u64 = 0x33;
@@ -45,21 +46,50 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     if mappings.iter().any(|one| one.start < RUNTIME_END && one.end > RUNTIME_TEXT) {
         refused("it is recorded already")?;
     }
-    if let Some(shared) = mappings.iter().find(|one| is_shared(one)) {
-        let name = match shared.name.as_str() {
-            "" => "anonymous memory",
-            name => name,
-        };
-        refused(format!("it may share writable memory with other processes: {name}"))?;
-    }
     if let Some(name) = kept_by_kernel(pid) {
         refused(format!("it uses {name}"))?;
+    }
+    for shared in shared_memory(&mappings) {
+        if shared.name.starts_with("/dev/") && !is_memory(shared) {
+            refused(format!("it maps a device: {}", shared.name))?;
+        }
+    }
+    if let Some((other, name)) = sharer(pid, &mappings) {
+        let of = process::name(other);
+        refused(format!("process {other} ({of}) shares writable memory with it: {name}"))?;
     }
     Ok(())
 }
 
-fn is_shared(mapping: &Mapping) -> bool {
-    mapping.shared && (mapping.writable || mapping.name.starts_with("/dev/"))
+/// The mappings by which the process may share writable memory with others, or with the kernel.
+pub(super) fn shared_memory(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+    let is_it = |one: &&Mapping| {
+        one.shared && (one.writable || one.name.starts_with("/dev/") && !is_memory(one))
+    };
+    mappings.iter().filter(is_it)
+}
+
+fn is_memory(mapping: &Mapping) -> bool {
+    mapping.name.starts_with("/dev/zero") || mapping.name.starts_with("/dev/shm/")
+}
+
+/// Another process that can write to the shared memory of this one, and the memory's name. Those
+/// that we may not look at belong to other users.
+fn sharer(pid: i32, mappings: &[Mapping]) -> Option<(i32, String)> {
+    let shared: Vec<&Mapping> = shared_memory(mappings).collect();
+    if shared.is_empty() {
+        return None;
+    }
+    process::all().into_iter().filter(|other| *other != pid).find_map(|other| {
+        let all = maps::of_process(other).ok()?;
+        let found = shared.iter().find(|one| {
+            let is_same = |it: &Mapping| {
+                it.shared && it.writable && (it.device, it.inode) == (one.device, one.inode)
+            };
+            all.iter().any(is_same)
+        })?;
+        Some((other, found.name.clone()))
+    })
 }
 
 /// A descriptor that the kernel works on beside the program.
@@ -91,5 +121,5 @@ pub(super) fn stopped(frozen: &Frozen) -> io::Result<()> {
             refused("it uses %gs")?;
         }
     }
-    Ok(())
+    SharedMemory::of(frozen.pid).map(drop).or_else(refused)
 }

@@ -1,11 +1,13 @@
 //! Brings the runtime into a process whose threads are all stopped.
 
+use super::check;
 use super::freeze::{Frozen, Thread};
 use crate::shared_state::Recorder;
 use retake_contract::header::{
     ATTACH_END, ATTACH_GO, ATTACH_KEPT_BACK, ATTACH_LEAVE, ATTACH_PROCESS, ATTACH_THREAD,
 };
 use retake_kernel::context;
+use retake_kernel::maps;
 use retake_kernel::memory;
 use retake_kernel::ptrace::{self, Registers, Sequences, Status};
 use retake_kernel::shared::{
@@ -118,7 +120,10 @@ fn prepare_threads(
 ) -> io::Result<()> {
     frozen.threads.iter().try_for_each(end_sequences)?;
     let header = recorder.header();
-    header.slots[slots[0]].request.arguments[0].store(vdso, Relaxed);
+    let shares = check::shared_memory(&maps::of_process(frozen.pid)?).next().is_some();
+    let arguments = &header.slots[slots[0]].request.arguments;
+    arguments[0].store(vdso, Relaxed);
+    arguments[1].store(u64::from(shares), Relaxed);
     for (region, (thread, &slot)) in (0..).zip(frozen.threads.iter().zip(slots)) {
         header.slots[slot].carried.altered_mask.store(thread.mask, Relaxed);
         let (step, argument) = match region {

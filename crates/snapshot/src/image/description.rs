@@ -52,6 +52,10 @@ pub(super) enum Shown {
     Scratch {
         file: usize,
         offset: u64,
+        /// Whether all processes that map it see the same. Under a debugger, the processes that
+        /// share memory with nobody map it privately.
+        #[serde(default)]
+        is_shared: bool,
     },
 }
 
@@ -65,6 +69,12 @@ pub(super) struct ScratchFile {
 }
 
 impl ScratchFile {
+    /// `identity`: the device and the inode, as the runtime gives them. `bytes`: its size.
+    pub fn named(identity: (u64, u64), bytes: u64) -> Self {
+        let name = format!("{:016x}{:016x}", identity.0.swap_bytes(), identity.1.swap_bytes());
+        Self { name, bytes }
+    }
+
     /// The device and the inode; `None` if the name does not have that form.
     pub fn identity(&self) -> Option<(u64, u64)> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -83,7 +93,10 @@ impl SavedMapping {
 
     /// Whether pages of the mapping may have contents of their own.
     pub fn is_private(&self) -> bool {
-        !matches!(self.shows, Shown::Content { is_shared: true, .. })
+        !matches!(
+            self.shows,
+            Shown::Content { is_shared: true, .. } | Shown::Scratch { is_shared: true, .. }
+        )
     }
 
     /// Whether the mapping belongs to the program and not to the runtime.
@@ -197,6 +210,7 @@ mod tests {
     fn scratch_files_have_the_names_that_the_runtime_gives_them() {
         let named = |name: &str| ScratchFile { name: name.to_owned(), bytes: 0 }.identity();
         assert_eq!(named("0108000000000000ff00000000000000"), Some((0x801, 0xff)));
+        assert_eq!(ScratchFile::named((0x801, 0xff), 0).name, "0108000000000000ff00000000000000");
         for name in [
             "",
             "../../../../../../../../etc/passwd",

@@ -3,6 +3,7 @@
 //! * `description`: the parts of an image other than the contents of memory; `pieces`: their form
 //!   in the file.
 //! * `pages`, `write`: writing an image, from a copy of the process.
+//! * `shared`: the memory that the process shares, in images made while recording.
 //! * `filters`: the program's filters for system calls, which belong to the session and not to a
 //!   process.
 //! * `restore`: making a process from an image.
@@ -13,10 +14,12 @@ mod pages;
 pub mod pieces;
 pub mod recorded;
 mod restore;
+mod shared;
 pub mod summary;
 mod write;
 
 pub use restore::{Surroundings, restore};
+pub use shared::SharedMemory;
 pub use summary::{Fate, Summary};
 pub use write::Image;
 

@@ -1,9 +1,10 @@
 //! Images of recorded processes. The runtime has made a copy of the process whose memory is what a
 //! replay needs (runtime/calls/image.c). This module describes and writes that copy.
 
+use super::shared::SharedMemory;
 use super::write::{Files, Image};
 use super::{ImageError, Result};
-use crate::slots::{SlotState, slot_at};
+use crate::slots::{SlotState, address_of_shared_domain, slot_at};
 use crate::threads::{Recorded, Threads};
 use retake_kernel::context::{self, Context, IN_IMAGE_NOT, IN_IMAGE_READY, IN_IMAGE_TAKER};
 use retake_kernel::maps::{self, Mapping};
@@ -39,6 +40,8 @@ pub struct Whereabouts {
     pub streams: Vec<(u32, Place)>,
     /// The number of the last output on the console.
     pub console: u64,
+    /// Whether it takes turns with the processes that share memory with it.
+    pub shares_turns: bool,
 }
 
 /// A thread of the copy.
@@ -48,7 +51,7 @@ struct Found {
 }
 
 /// Returns an image of the copy with this process ID. `content` returns the content that a mapping
-/// shows, if the recording has it.
+/// shows, if the recording has it; `shared` is the memory that the process shares.
 ///
 /// # Errors
 /// `Refused` if no replay could begin there. The copy is gone.
@@ -56,16 +59,19 @@ pub fn image(
     pid: i32,
     header: &Header,
     content: &dyn Fn(&Mapping) -> Option<ContentId>,
+    shared: &SharedMemory,
 ) -> Result<(Image, Whereabouts)> {
     let found = wait_until_ready(pid)?;
     let threads = found.iter().map(|one| recorded(pid, header, one)).collect::<Result<Vec<_>>>()?;
+    let taker = &found[0];
+    let shares_turns = word(pid, taker.address + context::DOMAIN)? == address_of_shared_domain();
+    let turns = shares_turns.then(|| taker.context.turn.saturating_sub(1));
     let image = Image::with(
         pid,
-        &Threads::recorded(threads.into_iter()),
+        &Threads::recorded(threads.into_iter(), turns),
         header,
-        &Files::Recorded(content),
+        &Files::Recorded(content, shared),
     )?;
-    let taker = &found[0];
     let here = Whereabouts {
         pid: taker.context.pid as i32,
         thread: taker.context.tid,
@@ -74,6 +80,7 @@ pub fn image(
         counts: found.iter().map(|one| (one.context.tid, one.context.event_count)).collect(),
         streams: found.iter().map(|one| stream(pid, one)).collect::<io::Result<_>>()?,
         console: word(pid, taker.address + context::IMAGE_CONSOLE)?,
+        shares_turns,
     };
     Ok((image, here))
 }

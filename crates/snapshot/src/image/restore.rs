@@ -15,7 +15,7 @@ use crate::threads::SCRATCH;
 use retake_contract::header::{GRANT_SCRATCH, GRANT_STORED};
 use retake_kernel::context;
 use retake_kernel::shared::{
-    HEADER_ADDRESS, Header, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT, WINDOWS,
+    HEADER_ADDRESS, Header, OPTION_ALONE, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT, WINDOWS,
 };
 use retake_model::table::number;
 use retake_recording::{CheckpointReader, ContentId, PieceName, Recording, StreamId};
@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 
 const MAP_PRIVATE_FIXED: u64 = (libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
 const MAP_SHARED_FIXED: u64 = (libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE) as u64;
@@ -223,12 +224,15 @@ impl Maker<'_> {
                 })?;
                 (flags, self.open(granted_content(content))?, *offset)
             }
-            Shown::Scratch { file, offset } => {
+            Shown::Scratch { file, offset, is_shared } => {
                 let (device, inode) = self.description.scratch[*file]
                     .identity()
                     .ok_or_else(|| io::Error::other("one of its files has no number"))?;
                 let file = (GRANT_SCRATCH, [device, inode, 0, 0]);
-                (MAP_PRIVATE_FIXED, self.open(file)?, *offset)
+                let is_alone = self.around.header.options.load(Relaxed) & OPTION_ALONE != 0;
+                let flags =
+                    if *is_shared && !is_alone { MAP_SHARED_FIXED } else { MAP_PRIVATE_FIXED };
+                (flags, self.open(file)?, *offset)
             }
         };
         let arguments =

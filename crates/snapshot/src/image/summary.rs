@@ -38,6 +38,9 @@ pub struct Summary {
     /// it.
     #[serde(default)]
     pub console: Option<u64>,
+    /// For such a checkpoint: whether the process took turns with all that share memory.
+    #[serde(default)]
+    pub shares_turns: bool,
 }
 
 /// How a process or its program ends, if that is known.

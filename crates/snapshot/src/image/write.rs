@@ -4,18 +4,19 @@ use super::description::{ADDRESS_END, Description, SavedMapping, ScratchFile, Sh
 use super::filters::Filters;
 use super::pages::own_pages;
 use super::pieces::{kind, put_json};
+use super::shared::{SharedMemory, at};
 use super::{ImageError, Result};
 use crate::pagemap::PAGE_BYTES;
 use crate::runtime::in_runtime;
+use crate::slots::address_of_shared_domain;
 use crate::snapshot::Snapshot;
 use crate::threads::Threads;
 use retake_kernel::maps::{self, Mapping, Nature};
-use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ALONE, RUNTIME_END, WINDOWS};
+use retake_kernel::shared::{Header, OPTION_ALONE, RUNTIME_END, WINDOWS};
 use retake_kernel::{context, memory, resource};
 use retake_recording::{CheckpointWriter, ContentId, MAX_PIECE_BYTES, PieceName};
 use std::fs::File;
 use std::io::Read;
-use std::mem::offset_of;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,14 @@ pub struct Image {
     pid: i32,
     /// The pages with contents of their own.
     pages: Vec<OwnPages>,
-    scratch: PathBuf,
+    scratch: Scratch,
+}
+
+/// Where the contents of the files are that the process changes.
+#[derive(Debug)]
+pub(super) enum Scratch {
+    Folder(PathBuf),
+    Memory(SharedMemory),
 }
 
 /// A range of a mapping.
@@ -46,8 +54,9 @@ struct OwnPages {
 pub(super) enum Files<'a> {
     /// In a replay, by their names: content hashes, and copies in this folder.
     Replayed(&'a Path),
-    /// While recording, by a function that returns the content that a mapping shows.
-    Recorded(&'a dyn Fn(&Mapping) -> Option<ContentId>),
+    /// While recording, by a function that returns the content that a mapping shows, or as a part
+    /// of memory that is shared.
+    Recorded(&'a dyn Fn(&Mapping) -> Option<ContentId>, &'a SharedMemory),
 }
 
 fn refused<T>(why: impl Into<String>) -> Result<T> {
@@ -70,7 +79,6 @@ impl Image {
         check_domains(pid, threads.contexts(), header)?;
         let mut image = Self::with(pid, threads, header, &Files::Replayed(scratch))?;
         image.description.announced = announced;
-        scratch.clone_into(&mut image.scratch);
         Ok(image)
     }
 
@@ -80,7 +88,7 @@ impl Image {
         header: &Header,
         files: &Files<'_>,
     ) -> Result<Self> {
-        let (mappings, scratch) = mappings_of(pid, files)?;
+        let (mappings, scratch_files) = mappings_of(pid, files)?;
         let mut pages = Vec::new();
         for (mapping, is_whole) in mappings.iter().filter(|(mapping, _)| mapping.is_private()) {
             let over_zeros = matches!(mapping.shows, Shown::Nothing { .. });
@@ -92,9 +100,19 @@ impl Image {
         let stack_limit = resource::stack_limit(pid);
         let (filters, numbers) = Filters::of(header, &threads.filters());
         let threads = threads.clone().with_filters(&numbers);
-        let description =
-            Description { threads, filters, announced: None, stack_limit, mappings, scratch };
-        Ok(Self { description, pid, pages, scratch: PathBuf::new() })
+        let description = Description {
+            threads,
+            filters,
+            announced: None,
+            stack_limit,
+            mappings,
+            scratch: scratch_files,
+        };
+        let scratch = match files {
+            Files::Replayed(folder) => Scratch::Folder(folder.to_path_buf()),
+            Files::Recorded(_, shared) => Scratch::Memory((*shared).clone()),
+        };
+        Ok(Self { description, pid, pages, scratch })
     }
 
     /// The bytes of memory that are written.
@@ -108,8 +126,18 @@ impl Image {
     /// There is no space, or the copy is gone.
     pub fn write(&self, writer: &mut CheckpointWriter) -> Result<()> {
         put_json(writer, kind::DESCRIPTION, &self.description)?;
-        for (number, file) in (0..).zip(&self.description.scratch) {
-            put_file(writer, number, &self.scratch.join(&file.name), file.bytes)?;
+        for (number, file) in self.description.scratch.iter().enumerate() {
+            match &self.scratch {
+                Scratch::Folder(folder) => {
+                    let mut file = File::open(folder.join(&file.name))?.take(file.bytes);
+                    put_file(writer, number, 0, &mut file)?;
+                }
+                Scratch::Memory(shared) => {
+                    for (offset, bytes) in shared.parts(number) {
+                        put_file(writer, number, *offset, &mut bytes.as_slice())?;
+                    }
+                }
+            }
         }
         let memory = File::open(format!("/proc/{}/mem", self.pid))?;
         let mut buffer = vec![0; MAX_PIECE_BYTES];
@@ -125,12 +153,11 @@ impl Image {
 
 /// Refuses a process that takes turns with other processes, since it needs them.
 fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header) -> Result<()> {
-    let shared = HEADER_ADDRESS + offset_of!(Header, shared_domain) as u64;
     let is_alone = header.options.load(Relaxed) & OPTION_ALONE != 0;
     for context in contexts {
         let mut domain = [0; 8];
         memory::peek(pid, context + context::DOMAIN, &mut domain)?;
-        if u64::from_le_bytes(domain) == shared && !is_alone {
+        if u64::from_le_bytes(domain) == address_of_shared_domain() && !is_alone {
             return refused(
                 "the process takes turns with others: it shares memory with them, or did before",
             );
@@ -145,7 +172,11 @@ type Saved = (SavedMapping, bool);
 /// Returns the mappings of a process, and the session's own files that they show.
 fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<Saved>, Vec<ScratchFile>)> {
     let natures = maps::natures(pid)?;
-    let (mut mappings, mut scratch) = (Vec::new(), Vec::new());
+    let mut mappings = Vec::new();
+    let mut scratch = match files {
+        Files::Replayed(_) => Vec::new(),
+        Files::Recorded(_, shared) => shared.files(),
+    };
     for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
         // Every session has the runtime's text and the segments attached by number. The windows are
         // read from the recording again.
@@ -182,7 +213,10 @@ fn saved(
     } else {
         match files {
             Files::Replayed(folder) => (shown_in_replay(mapping, folder, scratch)?, false),
-            Files::Recorded(content) => match shown_while_recording(mapping, content)? {
+            Files::Recorded(content, shared) => match match shared.shown(mapping) {
+                Some(shows) => Some(shows),
+                None => shown_while_recording(mapping, content)?,
+            } {
                 Some(shows) => (shows, false),
                 None => (nothing, true),
             },
@@ -196,10 +230,6 @@ fn saved(
         shows,
     };
     Ok(Some((saved, is_whole)))
-}
-
-fn at(mapping: &Mapping) -> String {
-    format!("what the process has mapped at {:#x}", mapping.start)
 }
 
 fn shown_in_replay(
@@ -218,7 +248,7 @@ fn shown_in_replay(
     let is_scratch = (ScratchFile { name: name.to_owned(), bytes: 0 }).identity().is_some();
     if !mapping.shared && is_scratch {
         let file = scratch_file(folder, name, scratch)?;
-        return Ok(Shown::Scratch { file, offset: mapping.offset });
+        return Ok(Shown::Scratch { file, offset: mapping.offset, is_shared: false });
     }
     refused_file(mapping)
 }
@@ -260,17 +290,23 @@ fn scratch_file(scratch: &Path, name: &str, files: &mut Vec<ScratchFile>) -> Res
     Ok(files.len() - 1)
 }
 
-fn put_file(writer: &mut CheckpointWriter, which: u32, path: &Path, bytes: u64) -> Result<()> {
-    let mut file = File::open(path)?.take(bytes);
-    let mut value = 0;
+/// Writes what a file has from an offset on.
+fn put_file(
+    writer: &mut CheckpointWriter,
+    number: usize,
+    offset: u64,
+    file: &mut dyn Read,
+) -> Result<()> {
+    let mut value = offset;
     loop {
         let mut piece = Vec::new();
-        (&mut file).take(MAX_PIECE_BYTES as u64).read_to_end(&mut piece)?;
+        file.take(MAX_PIECE_BYTES as u64).read_to_end(&mut piece)?;
         if piece.is_empty() {
             return Ok(());
         }
         if piece.iter().any(|byte| *byte != 0) {
-            writer.put(PieceName { kind: kind::SCRATCH, which, value }, &piece)?;
+            let name = PieceName { kind: kind::SCRATCH, which: number as u32, value };
+            writer.put(name, &piece)?;
         }
         value += piece.len() as u64;
     }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use retake_debug::{Destination, Summary, list_kept};
+use retake_debug::{Destination, Summary, list_kept, stranger};
 use retake_recording::{CheckpointReader, KeptCheckpoint, Recording};
 
 use crate::commands::debug::target_of;
@@ -73,6 +73,14 @@ pub fn open(
     let Some((kept, summary)) = found else {
         return Err(Failure::new("there is no such image").attempt("retake checkpoint --list"));
     };
+    if let Some(pid) = stranger(recording, summary)? {
+        return Err(Failure::new(format!(
+            "process {pid} takes turns with process {} after image {}, and replay from there does \
+             not make it",
+            summary.pid, kept.number
+        ))
+        .attempt("retake replay, without --from"));
+    }
     retake_kernel::tell!(
         "retake: begins at image {}: process {}, {} after recording began",
         kept.number,
