@@ -119,6 +119,11 @@ impl Inferior {
         }
         self.planting.read_counter(&self.process.memory);
         self.text.refresh(self.process.pid);
+        // The thread may have ended since something was heard of it.
+        let is_there = self.process.threads().any(|tid| tid == self.current);
+        if let Some(tid) = self.process.threads().next().filter(|_| !is_there) {
+            self.current = tid;
+        }
         Ok(())
     }
 
