@@ -7,6 +7,7 @@
 use crate::error::Result;
 use crate::history::scan::{Header, Scan};
 use crate::history::target::{Target, makers};
+use retake_contract::events::TURN_SHARED;
 use retake_model::{CallRef, Event, EventKind, ItemDirection, parse_event};
 use retake_recording::{EventReader, Recording, StreamKind, StreamSummary};
 use retake_replay::Wanted;
@@ -42,7 +43,9 @@ fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
 /// The recording cannot be read.
 pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
     if target.begins_late {
-        let is_alone = !maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?;
+        let is_alone = has_shared_image(recording, target)?
+            && !maps_to_share(recording, target)?
+            && is_seen_by_nobody(recording, target)?;
         return Ok(Wanted { is_alone, ..Wanted::first_program() });
     }
     Ok(Wanted {
@@ -51,6 +54,14 @@ pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
         path: target.path.clone(),
         is_alone: is_alone(recording, target)?,
     })
+}
+
+/// Whether the image at which the process begins has shared memory: then its turns are among all
+/// that share memory. Reads the headers of events up to its first turn.
+fn has_shared_image(recording: &Recording, target: &Target) -> Result<bool> {
+    let mut scan = Scan::new(recording, target.stream)?;
+    let turn = std::iter::from_fn(|| scan.next()).find(|one| one.kind == Some(EventKind::Turn));
+    Ok(turn.is_some_and(|turn| turn.number == TURN_SHARED))
 }
 
 /// Whether the process maps anything shared and writable. Most processes do not, and then nothing

@@ -42,13 +42,16 @@ impl Kept {
             return &[];
         }
         let (history, places) = (&replay.history, &self.places);
-        let is_usable = |one: &Summary| {
-            !one.shares_turns
-                || replay.is_alone() && matches!(stranger(&history.recording, one), Ok(None))
-        };
         self.known.get_or_insert_with(|| {
             let mut all = of_target(&history.recording, places, &history.target);
-            all.retain(|(_, one)| is_usable(one));
+            // What is alone has no children. So what holds of an image holds of all later ones.
+            let mut has_no_stranger = false;
+            all.retain(|(_, one)| {
+                let is_sought = one.shares_turns && replay.is_alone() && !has_no_stranger;
+                has_no_stranger |=
+                    is_sought && matches!(stranger(&history.recording, one), Ok(None));
+                !one.shares_turns || has_no_stranger
+            });
             all
         })
     }

@@ -49,10 +49,8 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     if let Some(name) = kept_by_kernel(pid) {
         refused(format!("it uses {name}"))?;
     }
-    for shared in shared_memory(&mappings) {
-        if shared.name.starts_with("/dev/") && !is_memory(shared) {
-            refused(format!("it maps a device: {}", shared.name))?;
-        }
+    if let Some(device) = mappings.iter().find(|one| is_device(one)) {
+        refused(format!("it maps a device: {}", device.name))?;
     }
     if let Some((other, name)) = sharer(pid, &mappings) {
         let of = process::name(other);
@@ -61,16 +59,17 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The mappings by which the process may share writable memory with others, or with the kernel.
+/// The mappings by which the process may share writable memory with others.
 pub(super) fn shared_memory(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
-    let is_it = |one: &&Mapping| {
-        one.shared && (one.writable || one.name.starts_with("/dev/") && !is_memory(one))
-    };
-    mappings.iter().filter(is_it)
+    mappings.iter().filter(|one| one.shared && one.writable)
 }
 
-fn is_memory(mapping: &Mapping) -> bool {
-    mapping.name.starts_with("/dev/zero") || mapping.name.starts_with("/dev/shm/")
+/// Whether a mapping shares memory with the kernel.
+fn is_device(mapping: &Mapping) -> bool {
+    const MEMORY: [&str; 2] = ["/dev/zero", "/dev/shm/"];
+    mapping.shared
+        && mapping.name.starts_with("/dev/")
+        && !MEMORY.iter().any(|name| mapping.name.starts_with(name))
 }
 
 /// Another process that can write to the shared memory of this one, and the memory's name. Those

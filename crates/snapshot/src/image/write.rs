@@ -213,13 +213,12 @@ fn saved(
     } else {
         match files {
             Files::Replayed(folder) => (shown_in_replay(mapping, folder, scratch)?, false),
-            Files::Recorded(content, shared) => match match shared.shown(mapping) {
-                Some(shows) => Some(shows),
-                None => shown_while_recording(mapping, content)?,
-            } {
-                Some(shows) => (shows, false),
-                None => (nothing, true),
-            },
+            Files::Recorded(content, shared) => {
+                match shown_while_recording(mapping, content, shared)? {
+                    Some(shows) => (shows, false),
+                    None => (nothing, true),
+                }
+            }
         }
     };
     let saved = SavedMapping {
@@ -266,7 +265,11 @@ fn refused_file<T>(mapping: &Mapping) -> Result<T> {
 fn shown_while_recording(
     mapping: &Mapping,
     content: &dyn Fn(&Mapping) -> Option<ContentId>,
+    shared: &SharedMemory,
 ) -> Result<Option<Shown>> {
+    if let Some(shows) = shared.shown(mapping) {
+        return Ok(Some(shows));
+    }
     if mapping.shared && mapping.writable {
         return refused_file(mapping);
     }
