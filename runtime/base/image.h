@@ -21,8 +21,8 @@ static inline void image_note(struct context *context, u32 goes_on)
 static inline void image_program(struct context *context)
 {
 	context->process->images_seen = HEADER->images_wanted;
-	context->process->program_stream = context->slot->stream;
-	context->process->program_events = context->event_count;
+	context->process->seen.program_stream = context->slot->stream;
+	context->process->seen.program_events = context->event_count;
 }
 
 #endif

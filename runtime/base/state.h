@@ -64,6 +64,7 @@ struct process {
 	/* NULL: one thread, no memory shared with others. At replay each thread's context has its
 	 * own pointer. */
 	struct domain *domain;
+	struct seen seen;
 	struct domain private_domain;
 	struct ended ended;
 	/* Record: the thread that took the private domain's baton last. */
@@ -81,9 +82,6 @@ struct process {
 	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
 	 * cut_status. */
 	u32 is_cut, cut_status;
-	/* Record: stream + 1 of the thread that is ending all others. The others get no turn any
-	 * more. */
-	u32 alone;
 	/* Trace: see process_lock. */
 	u32 lock;
 	/* Record: the number of ranges; MAX_SHARED_RANGES + 1: some are unknown, for lack of room.
@@ -106,7 +104,7 @@ struct process {
 	/* Record: bytes that the runtime mapped besides what every process has. Kept in the first
 	 * process of this memory. */
 	u64 own_bytes;
-	/* Replay: the emulated program break. */
+	/* Replay: the emulated program break. Record: its end, 0 before the first brk. */
 	u64 break_start, break_end;
 	/* The number of regions ever handed out. */
 	u32 region_count;
@@ -135,15 +133,11 @@ struct process {
 	u64 closings_begun, closings_ended;
 	/* Record: threads that have printed, or are about to, and have not logged it. */
 	u32 printing;
-	/* Record: a thread ends the process once the printing threads have logged their output. */
-	u32 closing;
 	/* Record: the threads of this process may not share all descriptors, or another process may
 	 * share them. */
 	u32 mixed_descriptors;
-	/* Record: rings of packets. `packet_rings_shown` counts those that the program has mapped.
-	 */
+	/* Record: rings of packets. */
 	struct packet_ring packet_rings[MAX_PACKET_RINGS];
-	u32 packet_rings_shown;
 	u32 reservation_count;
 	struct reservation reservations[MAX_RESERVATIONS];
 	u32 unchanged_next;
@@ -160,17 +154,12 @@ struct process {
 	u64 vdso_start, vdso_end;
 	/* Record: the number of the last requested image that was taken or skipped. */
 	u32 images_seen;
-	/* Record: a copy of the process would lack memory. */
-	u32 hides_memory;
 	/* Record: how much memory children do not get as it is (`kept_back`). */
 	u32 kept_back_count;
 	/* The exit status of the first thread, which ended before others. */
 	u32 first_status;
 	/* Replay: the first thread of the process waits for the others to end. */
 	u32 first_waits;
-	/* Record: where the program began: the stream, and the events of it before. */
-	u32 program_stream;
-	u64 program_events;
 	/* Record: the program has chosen the cores of its threads itself. */
 	u32 is_placed;
 	u32 counter_compared;
@@ -192,6 +181,9 @@ struct process {
 	/* Record: how long the last scan of memory took, and when the next is allowed. */
 	u64 scan_ns, scan_allowed_ns;
 };
+_Static_assert(__builtin_offsetof(struct process, domain) == PROCESS_DOMAIN &&
+		       __builtin_offsetof(struct process, seen) == PROCESS_SEEN,
+	"the supervisor finds them there");
 /* A value of `counter_traps`: exec keeps the setting of the program before. */
 #define COUNTER_UNKNOWN 2u
 #define PROCESS_INITIAL ((struct process *)RUNTIME_DATA)

@@ -3,7 +3,10 @@
  * The thread that holds the baton takes an image when it comes to a call. All other threads stand
  * where they have noted how they go on, so no thread is interrupted. The process is copied and goes
  * on. The copy turns its memory into what a replay needs, and waits until the supervisor has read
- * it. */
+ * it.
+ *
+ * Processes that share memory have their images together, as they share one baton. The supervisor
+ * reads the others from outside while the thread keeps the baton. */
 #include "calls/image.h"
 #include "base/sys.h"
 #include "base/unreached.h"
@@ -21,6 +24,8 @@
 #define WALL 0x40000000UL
 #define ADOPTED_LOOKS 10000
 #define ESRCH 3
+/* How often an image of all processes that share memory is tried. */
+#define MOST_GROUP_TRIES 1000
 
 /* ---- whether an image is possible ---- */
 
@@ -42,10 +47,9 @@ static u32 has_partners(const struct context *context)
 static u32 is_refused(const struct context *context)
 {
 	const struct process *process = context->process;
-	return !logs() || orders_by_sections() || orders_at_random() || process->hides_memory ||
-	       HEADER->has_subreaper || context->slot->pid_space.own ||
-	       process->packet_rings_shown ||
-	       (shares_memory(process->domain) && has_partners(context));
+	return !logs() || orders_by_sections() || orders_at_random() ||
+	       process->seen.hides_memory || HEADER->has_subreaper ||
+	       context->slot->pid_space.own || process->seen.packet_rings_shown;
 }
 
 /* Contexts of threads from before a fork, or of ended threads, do not belong to this process. */
@@ -72,8 +76,10 @@ static u32 is_in_the_way(const struct context *context, const struct context *on
 static u32 is_at_rest(const struct context *context)
 {
 	const struct process *process = context->process;
-	if (process->alone || process->closing || context->exiting)
+	if (process->seen.alone || process->seen.closing || context->exiting)
 		return 0;
+	if (process->domain && process->domain->merged)
+		return 0; /* its turns are about to be those of all that share memory */
 	for (u32 i = 0; i < process->region_count; i++)
 		if (is_in_the_way(context, context_of(i)))
 			return 0;
@@ -139,7 +145,15 @@ static void process_as_replayed(struct process *process)
 	process->printing = process->children_count = 0;
 	process->clocks = 0;
 	memset(process->pools, 0, sizeof process->pools);
-	process->break_end = (u64)sys1(NR_brk, 0);
+}
+
+void image_as_replayed(const struct context *context, u64 turn)
+{
+	struct process *process = context->process;
+	for (u32 i = 0; i < process->region_count; i++)
+		if (context_of(i)->in_image)
+			thread_as_replayed(context_of(i), turn);
+	process_as_replayed(process);
 }
 
 static u32 is_adopted(void) { return (i32)sys0(NR_getppid) == HEADER->supervisor_pid; }
@@ -178,15 +192,12 @@ static void await_end(void)
 static void be_the_copy(struct context *context, u64 turn) NORETURN;
 static void be_the_copy(struct context *context, u64 turn)
 {
-	struct process *process = context->process;
 	sys3(NR_close_range, 0, ~0U, 0);
 	sys0(NR_setsid);
 	if (!is_attached() && !becomes_adopted())
 		sys1(NR_exit_group, 0);
-	for (u32 i = 0; i < process->region_count; i++)
-		if (context_of(i)->in_image)
-			thread_as_replayed(context_of(i), turn);
-	process_as_replayed(process);
+	image_as_replayed(context, turn);
+	context->process->break_end = (u64)sys1(NR_brk, 0);
 	__atomic_store_n(&context->in_image, IN_IMAGE_READY, __ATOMIC_RELEASE);
 	await_end();
 }
@@ -209,8 +220,8 @@ void image_take(struct context *context)
 	if (maker > 0)
 		sys4(NR_wait4, (u64)maker, NULL, WALL, NULL);
 	if (maker > 0 && number)
-		request(context, REQUEST_IMAGE, number, process->program_stream,
-			process->program_events);
+		request(context, REQUEST_IMAGE, number, process->seen.program_stream,
+			process->seen.program_events);
 	if (!context->deferred_count)
 		set_kernel_mask(context, context->sigmask);
 }
@@ -223,6 +234,22 @@ static void look_at_call(struct context *context)
 		HEADER->has_subreaper = 1;
 }
 
+enum { GROUP_TAKEN, GROUP_NOT_YET, GROUP_NEVER };
+
+/* Asks the supervisor to read all other processes that share memory, once for each image. The
+ * thread holds their baton. */
+static u32 group_is_taken(struct context *context)
+{
+	if (HEADER->group_images == HEADER->images_wanted)
+		return GROUP_NEVER;
+	i64 answer = request(context, REQUEST_GROUP, 0, 0, 0);
+	if (answer == GROUP_NOT_YET && ++HEADER->group_tries < MOST_GROUP_TRIES)
+		return GROUP_NOT_YET;
+	HEADER->group_tries = 0;
+	HEADER->group_images = HEADER->images_wanted;
+	return answer == 0 ? GROUP_TAKEN : GROUP_NEVER;
+}
+
 void image_at_call(struct context *context)
 {
 	struct process *process = context->process;
@@ -233,6 +260,12 @@ void image_at_call(struct context *context)
 	u32 is_possible = !is_refused(context);
 	if (is_possible && !is_at_rest(context))
 		return; /* try at the next call */
+	if (is_possible && shares_memory(process->domain) && has_partners(context)) {
+		u32 group = group_is_taken(context);
+		if (group == GROUP_NOT_YET)
+			return;
+		is_possible = group == GROUP_TAKEN;
+	}
 	process->images_seen = HEADER->images_wanted;
 	if (is_possible)
 		image_take(context);

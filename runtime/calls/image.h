@@ -6,6 +6,9 @@
 /* Takes an image. All other threads are at rest. */
 void image_take(struct context *context);
 void image_at_call(struct context *context);
+/* Turns the memory of a copy of a recorded process, or what is restored from it, into what a replay
+ * needs. `turn`: the one that the thread that took the image holds. */
+void image_as_replayed(const struct context *context, u64 turn);
 
 /* Recording, before a call is handled: takes an image of the process if one is wanted. */
 static inline void image_come_by(struct context *context)

@@ -25,7 +25,7 @@ static void add(struct process *process, u64 start, u64 end, u32 advice)
 		return;
 	}
 	if (process->kept_back_count == MAX_KEPT_BACK)
-		process->hides_memory = 1;
+		process->seen.hides_memory = 1;
 	else
 		process->kept_back[process->kept_back_count++] =
 			(struct kept_back){.at = {.start = start, .end = end}, .advice = advice};
@@ -63,7 +63,8 @@ void kept_back_advised(struct process *process, u64 start, u64 bytes, u64 advice
 void kept_back_unsure(struct process *process, u64 start, u64 bytes)
 {
 	for (u32 i = 0; matters() && i < process->kept_back_count; i++)
-		process->hides_memory |= overlaps(&process->kept_back[i].at, start, start + bytes);
+		process->seen.hides_memory |=
+			overlaps(&process->kept_back[i].at, start, start + bytes);
 }
 
 void kept_back_gone(struct process *process, u64 start, u64 bytes, i64 result)

@@ -34,7 +34,7 @@ void note_change(struct context *context, u64 start, u64 bytes, u32 gone)
 {
 	unreached_touch(context, start, bytes, gone);
 	clock_touch(context, start, bytes);
-	if (gone && context->process->packet_rings_shown)
+	if (gone && context->process->seen.packet_rings_shown)
 		packet_ring_unmapped(context->process, start, bytes);
 }
 
@@ -320,7 +320,7 @@ static u32 repeat_for_children(struct call *call)
 	if (executes() && call->result == 0)
 		kept_back_advised(process, a[0], a[1], a[2]);
 	else if (executes() && call->result == -ENOMEM)
-		process->hides_memory = 1; /* for a part of the range it may have been done */
+		process->seen.hides_memory = 1; /* for a part of the range it may have been done */
 	return how;
 }
 
@@ -356,6 +356,7 @@ u32 handle_brk(struct call *call)
 	if (executes()) {
 		u32 how = repeat(call, 0);
 		kept_back_unsure(process, PAGE_CEIL((u64)call->result), LARGEST_BREAK);
+		process->break_end = (u64)call->result;
 		return how;
 	}
 	call_prepare(call);

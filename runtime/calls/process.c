@@ -170,7 +170,7 @@ static i64 clone_copying(
 	if (request->flags & CLONE_CLEAR_SIGHAND)
 		signals_clear(context);
 	context->process->thread_count = 1;
-	context->process->alone = 0;
+	context->process->seen.alone = 0;
 	baton_inherit(context);
 	section_inherit(context);
 	if (request->flags & CLONE_VFORK)
@@ -225,7 +225,7 @@ static i64 clone_sharing(
 		memcpy(child->process, context->process, sizeof *child->process);
 		child->is_guest = 1;
 		child->process->thread_count = 1;
-		child->process->alone = 0;
+		child->process->seen.alone = 0;
 		child->process->children_count = child->process->printing = 0;
 		if (request->flags & CLONE_VFORK)
 			/* The parent stands still and holds the baton for it. */

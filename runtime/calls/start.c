@@ -53,6 +53,7 @@ void begin_stream(struct context *context, u64 how)
 	/* This is a copy of the parent's. The child has no turn, even if it ends before its first
 	 * event. */
 	context->turn = 0;
+	context->goes_on = GOES_ON_NOT;
 	context->event_count = context->pause_at = context->told_from = context->next_hash_event =
 		0;
 	context->caught_call = 0;

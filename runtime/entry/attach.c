@@ -86,6 +86,7 @@ static i64 begin_process(struct slot *slot, u64 thread_count)
 	descriptors_inherit(process, &slot->carried.uses);
 	process->thread_count = (u32)thread_count;
 	process->had_threads = thread_count > 1;
+	process->break_end = (u64)sys1(NR_brk, 0);
 	image_program(context);
 	signals_take_over(context);
 	trap_instructions();
@@ -187,6 +188,8 @@ i64 attach_step(u64 step, u64 slot, u64 argument)
 		go_on(context_of((u32)argument));
 	if (step == ATTACH_LEAVE)
 		leave_thread(context_of((u32)argument));
+	else if (step == ATTACH_RESTORED)
+		image_as_replayed(context_of((u32)argument), 0);
 	else if (step == ATTACH_KEPT_BACK)
 		kept_back_advised(PROCESS_INITIAL, PAGE_FLOOR(slot), argument, slot % PAGE_BYTES);
 	else

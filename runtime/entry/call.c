@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) const struct call_row *plain_row(
 		return NULL;
 	const struct call_row *row = &call_rows[number];
 	enum call_kind kind = call_kinds[number];
-	if (UNLIKELY(context->process->packet_rings_shown))
+	if (UNLIKELY(context->process->seen.packet_rings_shown))
 		return NULL;
 	if (row->plain == PLAIN_NOT || kind > OUTPUT ||
 		(kind == OUTPUT && descriptor_use(context->process, regs->rdi)) ||
@@ -309,7 +309,7 @@ static u32 replay_call(struct call *call)
 static u32 may_be_parallel(const struct context *context, u32 number)
 {
 	const struct process *process = context->process;
-	if (context->slot->filter || process->packet_rings_shown || HEADER->shared_file_count)
+	if (context->slot->filter || process->seen.packet_rings_shown || HEADER->shared_file_count)
 		return 0;
 	const struct call_row *row = &call_rows[number];
 	if (row->policy != POLICY_EMULATE || row->selector_argument != NO_SELECTOR)

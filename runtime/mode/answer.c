@@ -57,7 +57,8 @@ void call_answer(struct call *call)
 void call_verify_early(struct call *call)
 {
 	const struct event *event = call->event = log_peek(call->context);
-	if (!event || event->kind != EVENT_CALL || event->number != call->number || !call->row)
+	if (!event || event->kind != EVENT_CALL || event->number != call->number || !call->row ||
+		call->context->inputs_verified)
 		return;
 	verify_inputs(call);
 	call->context->inputs_verified = 1;

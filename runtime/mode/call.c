@@ -206,7 +206,7 @@ static SELDOM void finish_with(
 	}
 	if (moved)
 		extra[count++] = *moved;
-	if (call->context->process->packet_rings_shown)
+	if (call->context->process->seen.packet_rings_shown)
 		count += packet_rings_exchange(call->context->process, &extra[count]);
 	finish_record(call, extra, count);
 	view_end(&changed);
@@ -219,7 +219,7 @@ u32 call_finish_emulated(struct call *call)
 	if (UNLIKELY((HEADER->shared_file_count && shared_file_concerns(call->context->process,
 							   call->number, call->arguments[0])) ||
 		     call->flags & (CALL_CONSOLE_OUT | CALL_CONSOLE_ERR) || writes_memory(call) ||
-		     call->context->process->packet_rings_shown))
+		     call->context->process->seen.packet_rings_shown))
 		finish_with(call, NULL, NULL);
 	else
 		finish_record(call, NULL, 0);

@@ -34,7 +34,7 @@ static void wait_for_the_end(struct context *context)
 	console_logged(context->process);
 	baton_release(context);
 	for (;;)
-		futex_wait(&context->process->closing, 1, 1000);
+		futex_wait(&context->process->seen.closing, 1, 1000);
 }
 
 /* Called for a call that writes to its first argument. Writers go one at a time, so the numbers are
@@ -47,7 +47,7 @@ u32 console_lock(struct call *call)
 	if (!which)
 		return 0;
 	__atomic_add_fetch(&call->context->process->printing, 1, __ATOMIC_SEQ_CST);
-	if (UNLIKELY(__atomic_load_n(&call->context->process->closing, __ATOMIC_SEQ_CST)))
+	if (UNLIKELY(__atomic_load_n(&call->context->process->seen.closing, __ATOMIC_SEQ_CST)))
 		wait_for_the_end(call->context);
 	for (;;) {
 		u32 holder = 0;

@@ -95,7 +95,7 @@ i64 packet_ring_map(struct process *process, const u64 *a)
 		if (shown < 0 && shown > -4096)
 			return shown;
 		ring->shown = (u64)shown;
-		process->packet_rings_shown++;
+		process->seen.packet_rings_shown++;
 		return shown;
 	}
 	return 0;
@@ -110,7 +110,7 @@ void packet_ring_unmapped(struct process *process, u64 start, u64 bytes)
 			continue;
 		sys2(NR_munmap, place_of(process, ring), RING_ROOM);
 		ring->shown = ring->is_used = 0;
-		process->packet_rings_shown--;
+		process->seen.packet_rings_shown--;
 	}
 }
 

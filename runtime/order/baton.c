@@ -319,7 +319,7 @@ void baton_merge(struct domain *domain)
 static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 {
 	struct process *process = context->process;
-	u32 alone = __atomic_load_n(&process->alone, __ATOMIC_ACQUIRE),
+	u32 alone = __atomic_load_n(&process->seen.alone, __ATOMIC_ACQUIRE),
 	    is_kept_out = alone && alone != as_holder(context);
 	if (!is_kept_out && !domain->merged)
 		return 1;
@@ -327,7 +327,7 @@ static SELDOM u32 is_of_use(struct context *context, struct domain *domain)
 		__atomic_store_n(&process->domain, &HEADER->shared_domain, __ATOMIC_RELEASE);
 	unlock(domain, 0);
 	if (is_kept_out)
-		futex_wait(&process->alone, alone, 0);
+		futex_wait(&process->seen.alone, alone, 0);
 	return 0;
 }
 
@@ -337,7 +337,7 @@ static inline __attribute__((always_inline)) struct domain *obtain_own(struct co
 	for (;;) {
 		struct domain *domain = __atomic_load_n(&process->domain, __ATOMIC_ACQUIRE);
 		obtain(context, domain);
-		if (LIKELY(!__atomic_load_n(&process->alone, __ATOMIC_ACQUIRE) &&
+		if (LIKELY(!__atomic_load_n(&process->seen.alone, __ATOMIC_ACQUIRE) &&
 			    !domain->merged) ||
 			is_of_use(context, domain))
 			return domain;
@@ -353,7 +353,7 @@ u32 baton_acquire(struct context *context, u64 *turn)
  * run on to an unknown place, visibly to other processes. */
 void baton_keep_alone(struct context *context, u32 alone)
 {
-	u32 *word = &context->process->alone;
+	u32 *word = &context->process->seen.alone;
 	if (!alone && !*word)
 		return;
 	__atomic_store_n(word, alone ? as_holder(context) : 0, __ATOMIC_RELEASE);

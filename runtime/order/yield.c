@@ -110,7 +110,7 @@ void baton_await_printers(struct context *context)
 	if (!domain)
 		return;
 	/* A thread counts itself, then looks at this. */
-	__atomic_store_n(&process->closing, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&process->seen.closing, 1, __ATOMIC_SEQ_CST);
 	u32 count = __atomic_load_n(&process->printing, __ATOMIC_SEQ_CST);
 	if (!count)
 		return;

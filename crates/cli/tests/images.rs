@@ -103,8 +103,32 @@ fn memory_that_nobody_else_shares_is_in_images() {
     all_are_good(&place, status, &printed);
 }
 
+/// They have their images together, also those that wait all the time. Each image leads to all.
+#[test]
+fn processes_that_share_memory_have_images_together() {
+    let place = Place::new("images-sharers");
+    let (status, printed) = record_images(&place, "sharers", &["--check=full"], 24);
+    assert_eq!(status, 7, "{printed}");
+    assert!(printed.contains("all end: 3, "), "{printed}");
+    all_are_good(&place, status, &printed);
+
+    let all = images(&place);
+    let groups = all.chunk_by(|one, other| one["summary"]["group"] == other["summary"]["group"]);
+    let group = groups.last().unwrap();
+    let count = group[0]["summary"]["group"]["count"].as_u64().unwrap();
+    assert!(count == group.len() as u64 && count >= 4, "{group:?}");
+    // Without the others, an image is of no use.
+    let [first, last] = [&group[0], &group[group.len() - 1]].map(|one| one["number"].to_string());
+    place.run_well(&["checkpoint", "--delete", &last, "made"]);
+    place.run_badly(
+        &["replay", "--from", &first, "made"],
+        125,
+        &["share memory with it are missing"],
+    );
+}
+
 /// All processes that share memory take turns with each other. Replay from an image of one of them
-/// does not make the others.
+/// does not make those that begin later.
 #[test]
 fn images_of_processes_that_are_joined_later_are_refused() {
     let place = Place::new("images-joined");
@@ -123,7 +147,14 @@ fn images_of_processes_that_are_joined_later_are_refused() {
     wait_until("an image", LIMIT, || shared().is_some());
     File::create(place.work("more/enough")).unwrap();
     assert_eq!(recorder.wait(LIMIT).code(), Some(5));
-    let number = shared().unwrap()["number"].to_string();
+    let first = shared().unwrap();
+    let number = first["number"].to_string();
+    place.run_badly(&["replay", "--from", &number, "made"], 125, &["takes turns with process"]);
+    // The shell shares no memory. Its second child takes turns with the first one, which began
+    // before the image.
+    let since = |one: &Value| one["summary"]["after_ms"].as_u64();
+    let shell = |one: &&Value| one["summary"]["program"][0] == 0 && since(one) >= since(&first);
+    let number = images(&place).iter().find(shell).unwrap()["number"].to_string();
     place.run_badly(&["replay", "--from", &number, "made"], 125, &["takes turns with process"]);
     let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
     assert_eq!(ran.status, Some(5), "{ran:?}");

@@ -45,7 +45,15 @@ pub fn read_vec(pid: i32, address: u64, count: usize) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read`].
 pub fn peek(pid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
-    File::open(format!("/proc/{pid}/mem"))?.read_exact_at(bytes, address)
+    of_process(pid)?.read_exact_at(bytes, address)
+}
+
+/// The memory of a process as a file, for those who [`peek`] often.
+///
+/// # Errors
+/// The process is gone, or may not be inspected.
+pub fn of_process(pid: i32) -> io::Result<File> {
+    File::open(format!("/proc/{pid}/mem"))
 }
 
 /// As [`peek`], into a new vector.

@@ -4,6 +4,8 @@ use retake_kernel::maps::{self, Mapping};
 use retake_kernel::shared::{HEADER_ADDRESS, Header, OPTION_ATTACHED};
 use retake_kernel::{clock, process};
 use retake_snapshot::image::SharedMemory;
+use retake_snapshot::image::recorded::ProcessImage;
+use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -36,6 +38,24 @@ pub(crate) struct Copy {
     pub made_ns: u64,
     /// What the process shares with others, as it was then.
     pub shared: retake_snapshot::image::Result<SharedMemory>,
+    /// The others that share it, and that were read at the same time.
+    pub sharers: Option<Sharers>,
+}
+
+/// The processes that share memory with one whose copy was made, as they were at that moment.
+pub(crate) struct Sharers {
+    /// The process whose copy was made.
+    pub taker: u32,
+    /// The number of the request for images.
+    pub number: u32,
+    pub images: Vec<ProcessImage>,
+    pub shared: SharedMemory,
+}
+
+impl fmt::Debug for Sharers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "image {} of {} others", self.number, self.images.len())
+    }
 }
 
 /// The sending end. A recording without images has none.
@@ -73,8 +93,9 @@ impl Copy {
         pid: i32,
         program: (u32, u64),
         shared: retake_snapshot::image::Result<SharedMemory>,
+        sharers: Option<Sharers>,
     ) -> Self {
-        Self { pid, program, made_ns: clock::monotonic_ns(), shared }
+        Self { pid, program, made_ns: clock::monotonic_ns(), shared, sharers }
     }
 
     /// Kills and reaps the copy if it is our child. Any other process ends by itself: the number

@@ -4,16 +4,18 @@
 //! requests copies from time to time, and writes them one after the other as kept checkpoints. It
 //! makes a new request when no copy is left to write, so a slow disk gets fewer images.
 
-use crate::copies::{self, Copy, Outbox};
+use crate::copies::{self, Copy, Outbox, Sharers};
 use crate::keep::Beginning;
 use crate::shared_state::Recorder;
 use retake_kernel::maps::Mapping;
 use retake_kernel::shared::{ImagePart, load_content};
 use retake_kernel::{clock, shared};
 use retake_patch::Placement;
-use retake_recording::{Checkpoints, ContentId};
-use retake_snapshot::image::recorded::{self, Whereabouts};
-use retake_snapshot::image::{Fate, ImageError, Result, SharedMemory, Summary, summary};
+use retake_recording::{Checkpoints, ContentId, KeptCheckpoint};
+use retake_snapshot::image::recorded::{self, ProcessImage};
+use retake_snapshot::image::{
+    Fate, Group, ImageError, Known, Result, SharedMemory, Summary, summary,
+};
 use retake_supervisor::worker::{Stop, Worker};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -120,62 +122,101 @@ impl Writer {
     fn take(&self, copy: &mut Copy) {
         let written = self.write(copy);
         copy.end(self.recorder.header());
-        let counters = &self.recorder.counters;
         match written {
-            Ok(()) => counters.images.fetch_add(1, Relaxed),
-            Err(error) => {
-                self.tell_of_first(&error);
-                counters.images_refused.fetch_add(1, Relaxed)
+            Ok(count) => {
+                self.recorder.counters.images.fetch_add(count, Relaxed);
             }
-        };
-    }
-
-    /// Without its first image, the recording of a program that ran already is worth nothing.
-    fn tell_of_first(&self, error: &ImageError) {
-        let is_attached =
-            self.recorder.header().options.load(Relaxed) & shared::OPTION_ATTACHED != 0;
-        if is_attached && self.recorder.counters.images.load(Relaxed) == 0 {
-            retake_kernel::tell!("retake: the image from which replay would begin failed: {error}");
+            Err(error) => count_refused(&self.recorder, &error),
         }
     }
 
-    fn write(&self, copy: &mut Copy) -> Result<()> {
+    /// Returns how many images were written.
+    fn write(&self, copy: &mut Copy) -> Result<u64> {
         wait_until_adopted(copy.pid, self.recorder.header())?;
         let shared = std::mem::replace(&mut copy.shared, Ok(SharedMemory::default()))?;
         let content = |mapping: &Mapping| content_of(&self.recorder, copy.pid, mapping);
-        let (image, here) = recorded::image(copy.pid, self.recorder.header(), &content, &shared)?;
-        let mut writer = self.plan.places.create()?;
+        let known = Known { content: &content, shared: &shared, goes_on: false };
+        let taken = recorded::image(copy.pid, self.recorder.header(), &known, copy.program)?;
         let made_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
-        let (streams, shares_turns) = (here.streams.clone(), here.shares_turns);
-        summary::write(&mut writer, &self.summary(copy, here, made_ns))?;
-        image.write(&mut writer)?;
-        let kept = self.plan.places.finish(writer)?;
+        match copy.sharers.take() {
+            Some(sharers) => self.write_group(taken, sharers, made_ns),
+            None => self.write_alone(taken, made_ns).map(|()| 1),
+        }
+    }
+
+    fn write_alone(&self, taken: ProcessImage, made_ns: u64) -> Result<()> {
+        let kept = self.write_one(&taken, made_ns, None)?;
         // What shares memory is kept as a whole: others that share memory later take turns with it.
-        if let Some(keeper) = self.recorder.keeper.as_ref().filter(|_| !shares_turns) {
-            let program = copy.program;
+        if let Some(keeper) = self.recorder.keeper.as_ref().filter(|_| !taken.here.shares_turns) {
+            let (program, streams) = (taken.program, taken.here.streams);
             keeper.has_image(Beginning { program, made_ns, kept, streams });
         }
         Ok(())
     }
 
-    fn summary(&self, copy: &Copy, here: Whereabouts, made_ns: u64) -> Summary {
+    /// The image of the process that began first has the memory that all share. If one cannot be
+    /// written, all are removed again: none is of use without the others.
+    fn write_group(&self, taken: ProcessImage, sharers: Sharers, made_ns: u64) -> Result<u64> {
+        let mut all: Vec<ProcessImage> = [taken].into_iter().chain(sharers.images).collect();
+        all.sort_by_key(|one| one.program);
+        let group = Group { number: sharers.number, count: all.len() as u32 };
+        let mut written = Vec::new();
+        for (index, one) in all.into_iter().enumerate() {
+            let ProcessImage { image, here, program } = one;
+            let image = if index == 0 { image } else { image.without_shared() };
+            match self.write_one(&ProcessImage { image, here, program }, made_ns, Some(group)) {
+                Ok(kept) => written.push(kept),
+                Err(error) => {
+                    written.iter().for_each(|kept| drop(self.plan.places.remove(kept)));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(group.count.into())
+    }
+
+    fn write_one(
+        &self,
+        taken: &ProcessImage,
+        made_ns: u64,
+        group: Option<Group>,
+    ) -> Result<KeptCheckpoint> {
+        let mut writer = self.plan.places.create()?;
+        summary::write(&mut writer, &self.summary(taken, made_ns, group))?;
+        taken.image.write(&mut writer)?;
+        Ok(self.plan.places.finish(writer)?)
+    }
+
+    fn summary(&self, taken: &ProcessImage, made_ns: u64, group: Option<Group>) -> Summary {
+        let here = &taken.here;
         Summary {
             is_automatic: false,
             made_unix_ms: clock::unix_ms(),
             session: self.session,
             pid: here.pid,
-            program: copy.program,
+            program: taken.program,
             thread: here.thread,
             events: here.events,
             turn: here.turn,
             address: 0,
-            counts: here.counts,
+            counts: here.counts.clone(),
             arrival: None,
             fate: Fate::Open,
             after_ms: made_ns / 1_000_000,
             console: Some(here.console),
             shares_turns: here.shares_turns,
+            group,
         }
+    }
+}
+
+/// Counts images that could not be made. Without its first image, the recording of a program that
+/// ran already is worth nothing.
+pub(crate) fn count_refused(recorder: &Recorder, error: &ImageError) {
+    recorder.counters.images_refused.fetch_add(1, Relaxed);
+    let is_attached = recorder.header().options.load(Relaxed) & shared::OPTION_ATTACHED != 0;
+    if is_attached && recorder.counters.images.load(Relaxed) == 0 {
+        retake_kernel::tell!("retake: the image from which replay would begin failed: {error}");
     }
 }
 
@@ -191,7 +232,7 @@ fn wait_until_adopted(pid: i32, header: &shared::Header) -> Result<()> {
 }
 
 /// Returns which of the recording's files a mapping of a copy shows; `None` if that is unknown.
-fn content_of(recorder: &Recorder, pid: i32, mapping: &Mapping) -> Option<ContentId> {
+pub(crate) fn content_of(recorder: &Recorder, pid: i32, mapping: &Mapping) -> Option<ContentId> {
     if mapping.name.starts_with(SEGMENT_NAME) {
         return content_of_segment(recorder.header(), mapping.inode);
     }

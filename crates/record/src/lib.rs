@@ -40,6 +40,7 @@ mod rescue;
 mod rings;
 mod service;
 mod shared_state;
+mod sharers;
 mod slices;
 mod space;
 mod stream_scan;

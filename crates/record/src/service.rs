@@ -2,8 +2,8 @@
 
 use crate::copies::Copy;
 use crate::event_log::{Moment, Stage};
-use crate::shared_state::Recorder;
-use crate::{exec, forced, lending};
+use crate::shared_state::{Recorder, lock};
+use crate::{exec, forced, images, lending, sharers};
 use retake_kernel::shared::Slot;
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
@@ -150,12 +150,18 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
             let [pid, stream, events] =
                 [0, 1, 2].map(|at: usize| slot.request.arguments[at].load(Relaxed));
             if let Some(images) = &recorder.images {
-                let shared = shared_memory(recorder, slot.pid.load(Relaxed));
-                let copy = Copy::made_now(pid as i32, (stream as u32, events), shared);
+                let taker = slot.pid.load(Relaxed);
+                let sharers = lock(&recorder.sharers).take().filter(|all| all.taker == taker);
+                let shared = match &sharers {
+                    Some(all) => Ok(all.shared.clone()),
+                    None => shared_memory(recorder, taker),
+                };
+                let copy = Copy::made_now(pid as i32, (stream as u32, events), shared, sharers);
                 images.put(copy, recorder.header());
             }
             reply(slot, 0);
         }
+        shared::REQUEST_GROUP => reply(slot, read_sharers(recorder, slot)),
         shared::REQUEST_TOKEN => {
             reply(slot, recorder.pools.make_token(index).map_or(-1, i64::from))
         }
@@ -171,13 +177,31 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
     }
 }
 
+/// Reads all other processes that share memory. Returns the reply.
+fn read_sharers(recorder: &Recorder, slot: &Slot) -> i64 {
+    const NOT_YET: i64 = 1;
+    const NEVER: i64 = -1;
+    match sharers::read(recorder, slot.pid.load(Relaxed)) {
+        Ok(Some(all)) => {
+            *lock(&recorder.sharers) = Some(all);
+            0
+        }
+        Ok(None) => NOT_YET,
+        Err(error) => {
+            images::count_refused(recorder, &error);
+            NEVER
+        }
+    }
+}
+
 /// The memory that a process shares. All its threads stand still.
 fn shared_memory(recorder: &Recorder, pid: u32) -> retake_snapshot::image::Result<SharedMemory> {
     let shares = |slot: &Slot| {
         slot.pid.load(Relaxed) == pid && slot.ties.load(Relaxed) & shared::TIE_MEMORY != 0
     };
-    if recorder.header().used_slots().iter().any(shares) {
-        SharedMemory::of(pid as i32)
+    let header = recorder.header();
+    if header.used_slots().iter().any(shares) {
+        SharedMemory::of(&[pid as i32], header, &recorder.files.changed(header))
     } else {
         Ok(SharedMemory::default())
     }

@@ -1,7 +1,7 @@
 //! The state that the recorder's threads share.
 
 use crate::budget::Budget;
-use crate::copies::{self, Inbox, Outbox};
+use crate::copies::{self, Inbox, Outbox, Sharers};
 use crate::counters::Counters;
 use crate::event_log::EventLog;
 use crate::keep::Keeper;
@@ -69,6 +69,8 @@ pub(crate) struct Recorder {
     pub leases: Leases,
     /// Set if images are made.
     pub images: Option<Inbox>,
+    /// The processes that were read for the image that a thread is about to take.
+    pub sharers: Mutex<Option<Sharers>>,
     rings: Mutex<Vec<Arc<Mutex<RingState>>>>,
     progress: (Mutex<u64>, Condvar),
     started: AtomicBool,
@@ -113,6 +115,7 @@ impl Recorder {
             pools: Pools::new(plan),
             leases: Leases::default(),
             images: None,
+            sharers: Mutex::default(),
             rings: Mutex::default(),
             progress: Default::default(),
             started: AtomicBool::new(false),

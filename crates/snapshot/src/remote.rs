@@ -12,6 +12,7 @@ const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
 const PR_SYS_DISPATCH_ON: u64 = 1;
 /// The value of `orig_rax` outside of system calls: the kernel restarts nothing.
 const NO_CALL: u64 = u64::MAX;
+const USUAL_FLAGS: u64 = 0x202;
 
 /// Makes a stopped thread make a system call with at most six arguments, and restores its
 /// registers. Returns the result, and the process or thread that the call made.
@@ -128,4 +129,47 @@ pub fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()> {
 /// The kernel does not accept the stack.
 pub fn set_signal_stack(tid: i32, description: u64) -> io::Result<()> {
     checked(call(tid, libc::SYS_sigaltstack, [description, 0, 0, 0, 0])?.0)
+}
+
+/// Sets a stopped thread's registers so that it calls `attach_step` in the runtime with these
+/// arguments. `stack`: the end of a stack that nothing else uses.
+///
+/// # Errors
+/// The thread is gone.
+pub fn set_step(tid: i32, stack: u64, [rdi, rsi, rdx]: [u64; 3]) -> io::Result<()> {
+    let now = ptrace::registers(tid)?;
+    let called = Registers {
+        rip: context::ATTACH,
+        rsp: stack,
+        rbp: 0,
+        rdi,
+        rsi,
+        rdx,
+        orig_rax: NO_CALL,
+        eflags: USUAL_FLAGS,
+        ..now
+    };
+    ptrace::set_registers(tid, &called)
+}
+
+/// Makes a stopped thread do a step (`attach_step`), and stop again.
+///
+/// # Errors
+/// The step failed, or the thread is gone.
+pub fn step(tid: i32, stack: u64, arguments: [u64; 3]) -> io::Result<()> {
+    set_step(tid, stack, arguments)?;
+    ptrace::resume(tid, 0)?;
+    loop {
+        let signal = match ptrace::wait(tid)? {
+            Status::Signal(libc::SIGTRAP) if ptrace::registers(tid)?.rip == context::ATTACHED => {
+                return checked(ptrace::registers(tid)?.rax as i64);
+            }
+            // The supervisor's own, to stop a thread that computes.
+            Status::Signal(libc::SIGTRAP) => 0,
+            Status::Signal(signal) => signal,
+            Status::Event(_) => 0,
+            Status::Exited(_) | Status::Killed(_) => return Err(io::ErrorKind::NotFound.into()),
+        };
+        ptrace::resume(tid, signal)?;
+    }
 }

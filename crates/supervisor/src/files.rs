@@ -198,6 +198,29 @@ impl FileTable {
             .collect()
     }
 
+    /// Files that the program has changed through mappings: their numbers in the header, device
+    /// and inode, and where they were.
+    pub fn changed(&self, header: &Header) -> Vec<((u64, u64), PathBuf)> {
+        let is_changed = |identity: (u64, u64)| {
+            header.shared_files().unwrap_or_default().iter().any(|shared| {
+                shared.changes.load(Relaxed) != 0
+                    && (shared.device.load(Relaxed), shared.inode.load(Relaxed)) == identity
+            })
+        };
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let followed = places
+            .iter()
+            .zip(entries(header))
+            .filter(|(_, entry)| entry.followed.load(Relaxed) != 0);
+        followed
+            .filter_map(|(place, entry)| {
+                let identity = (entry.device.load(Relaxed), entry.inode.load(Relaxed));
+                Some((identity, place.as_ref()?.file.path.clone()))
+            })
+            .filter(|(identity, _)| is_changed(*identity))
+            .collect()
+    }
+
     /// Contents that were foreseen but not used.
     pub fn unused_contents(&self, header: &Header) -> HashSet<ContentId> {
         let (mut used, mut unused) = (HashSet::new(), HashSet::new());

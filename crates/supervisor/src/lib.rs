@@ -8,6 +8,7 @@
 pub mod dropped;
 pub mod files;
 mod image_note;
+pub mod parallel;
 mod processor;
 pub mod runtime_image;
 pub mod session;

@@ -130,7 +130,7 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let place = options.from.or(recording.begins_late().then_some(from::Place::First));
     let process = options.process.as_deref();
-    let mut image = place.map(|place| from::open(&recording, &place, process)).transpose()?;
+    let images = place.map(|place| from::open(&recording, &place, process)).transpose()?;
     let scratch = Scratch::create()?;
     let started = Instant::now();
     let program_went_on = recording.metadata().program_went_on();
@@ -145,11 +145,12 @@ pub fn run(options: &Options) -> Result<()> {
                 bar.show(Progress { done_bytes: now.done_bytes, total_bytes: now.total_bytes });
             }
         };
-        match &mut image {
-            Some(image) => {
-                retake_replay::replay_from(&recording, image, request, scratch.path(), observe)
+        let folder = scratch.path();
+        match images {
+            Some(mut all) => {
+                retake_replay::replay_from(&recording, &mut all, request, folder, observe)
             }
-            None => retake_replay::replay(recording, request, scratch.path(), observe),
+            None => retake_replay::replay(recording, request, folder, observe),
         }
     };
     drop(scratch);

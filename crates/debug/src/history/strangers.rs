@@ -1,4 +1,4 @@
-//! Processes that take turns with the process of an image although replay from there does not make
+//! Processes that take turns with those of images although replay from there does not make
 //! them. All processes that share memory with any other take their turns in one order.
 
 use super::scan::{Header, Scan};
@@ -12,33 +12,41 @@ use std::collections::HashSet;
 
 const MAKING: [u16; 4] = [number::FORK, number::VFORK, number::CLONE, number::CLONE3];
 
-/// A process that takes turns between those of the image's process and its later children, and is
-/// none of them. Reads all events.
+/// A process that takes turns between those of the images' processes and their later children, and
+/// is none of them. The images were made at the same time. Reads all events.
 ///
 /// # Errors
 /// The recording cannot be read.
-pub fn stranger(recording: &Recording, image: &Summary) -> Result<Option<i32>> {
-    if !image.shares_turns {
+pub fn stranger(recording: &Recording, images: &[&Summary]) -> Result<Option<i32>> {
+    let recorded = |one: &StreamSummary| one.info.kind != StreamKind::Supervisor;
+    let streams: Vec<StreamSummary> = recording.streams().filter(recorded).collect();
+    let Some(image) = images.first() else { return Ok(None) };
+    if streams.iter().all(|stream| stream.info.pid == image.pid) {
         return Ok(None);
     }
-    let streams: Vec<StreamSummary> = recording.streams().collect();
+    // Where the process shares no memory yet, replay counts the turns from the first one.
+    let before = if image.shares_turns { image.turn } else { 0 };
+    let its_image = |pid: i32| images.iter().find(|image| image.pid == pid);
     let mut children = HashSet::new();
-    for stream in streams.iter().filter(|stream| stream.info.pid == image.pid) {
+    for stream in &streams {
+        let Some(image) = its_image(stream.info.pid) else { continue };
         let after = image.count(stream.info.tid.unsigned_abs()).unwrap_or(0);
         children.extend(events(recording, stream)?.filter_map(|event| made(&event, after)));
     }
     let is_replayed = |stream: &StreamSummary| {
         let mut chain = std::iter::once(stream).chain(makers(&streams, stream.info.id));
-        stream.info.pid == image.pid || chain.any(|one| children.contains(&one.info.pid))
+        its_image(stream.info.pid).is_some() || chain.any(|one| children.contains(&one.info.pid))
     };
-    let recorded = streams.iter().filter(|one| one.info.kind != StreamKind::Supervisor);
-    let (replayed, others): (Vec<_>, Vec<_>) = recorded.partition(|one| is_replayed(one));
-    let mut last = image.turn;
+    let (replayed, others): (Vec<_>, Vec<_>) = streams.iter().partition(|one| is_replayed(one));
+    let mut last = before;
     for stream in replayed {
         last = events(recording, stream)?.filter_map(|event| turn(&event)).fold(last, u64::max);
     }
+    if last == before {
+        return Ok(None);
+    }
     for stream in others {
-        let disturbs = |turn: u64| image.turn < turn && turn < last;
+        let disturbs = |turn: u64| before < turn && turn < last;
         if events(recording, stream)?.filter_map(|event| turn(&event)).any(disturbs) {
             return Ok(Some(stream.info.pid));
         }

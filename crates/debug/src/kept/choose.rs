@@ -46,10 +46,11 @@ impl Kept {
             let mut all = of_target(&history.recording, places, &history.target);
             // What is alone has no children. So what holds of an image holds of all later ones.
             let mut has_no_stranger = false;
+            all.retain(|(_, one)| one.group.is_none());
             all.retain(|(_, one)| {
                 let is_sought = one.shares_turns && replay.is_alone() && !has_no_stranger;
                 has_no_stranger |=
-                    is_sought && matches!(stranger(&history.recording, one), Ok(None));
+                    is_sought && matches!(stranger(&history.recording, &[one]), Ok(None));
                 !one.shares_turns || has_no_stranger
             });
             all

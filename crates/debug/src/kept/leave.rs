@@ -194,6 +194,7 @@ impl Kept {
             after_ms: u64::try_from(reason.after.as_millis()).unwrap_or(u64::MAX),
             console: None,
             shares_turns: false,
+            group: None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::freeze::Frozen;
 use crate::RecordError;
 use retake_kernel::maps::{self, Mapping};
 use retake_kernel::process;
-use retake_kernel::shared::{RUNTIME_END, RUNTIME_TEXT};
+use retake_kernel::shared::{Header, RUNTIME_END, RUNTIME_TEXT};
 use retake_snapshot::image::SharedMemory;
 use std::io;
 
@@ -111,7 +111,7 @@ fn status_field(pid: i32, name: &str) -> String {
 ///
 /// # Errors
 /// It cannot be recorded.
-pub(super) fn stopped(frozen: &Frozen) -> io::Result<()> {
+pub(super) fn stopped(frozen: &Frozen, header: &Header) -> io::Result<()> {
     for thread in &frozen.threads {
         if thread.registers.cs != CODE_OF_64_BITS {
             refused("it executes code of 32 bits")?;
@@ -120,5 +120,5 @@ pub(super) fn stopped(frozen: &Frozen) -> io::Result<()> {
             refused("it uses %gs")?;
         }
     }
-    SharedMemory::of(frozen.pid).map(drop).or_else(refused)
+    SharedMemory::of(&[frozen.pid], header, &[]).map(drop).or_else(refused)
 }

@@ -9,7 +9,7 @@ use retake_contract::header::{
 use retake_kernel::context;
 use retake_kernel::maps;
 use retake_kernel::memory;
-use retake_kernel::ptrace::{self, Registers, Sequences, Status};
+use retake_kernel::ptrace::{self, Sequences};
 use retake_kernel::shared::{
     HEADER_ADDRESS, REGION_CONTEXT, REGION_STACK_TOP, REGION_STRIDE, REGIONS, RUNTIME_DATA,
     RUNTIME_END, RUNTIME_TEXT,
@@ -27,14 +27,12 @@ const PRIVATE_AT: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIX
 const READ_EXECUTE_SEGMENT: u64 = 0o110_000;
 const NO_DESCRIPTOR: u64 = u64::MAX;
 const DATA_BYTES: u64 = 0x10000;
-const NO_CALL: u64 = u64::MAX;
 /// Only the signals of faults and traps may reach a thread meanwhile.
 pub(super) const HELD_BACK: u64 = !(1 << (libc::SIGSEGV - 1)
     | 1 << (libc::SIGBUS - 1)
     | 1 << (libc::SIGTRAP - 1)
     | 1 << (libc::SIGFPE - 1)
     | 1 << (libc::SIGILL - 1));
-const USUAL_FLAGS: u64 = 0x202;
 
 /// Where the slots of the threads are, in their order.
 pub(super) type Slots = Vec<usize>;
@@ -148,7 +146,8 @@ fn tell_kept_back(pid: i32, KeptBack { range, advice }: &KeptBack) -> io::Result
 /// A thread is gone.
 pub(super) fn let_go(frozen: Frozen) -> io::Result<()> {
     for (region, thread) in (0..).zip(&frozen.threads) {
-        begin_step(thread.tid, region, [ATTACH_GO, 0, region])?;
+        remote::set_step(thread.tid, stack_of(region), [ATTACH_GO, 0, region])?;
+        ptrace::detach(thread.tid)?;
     }
     frozen.forget();
     Ok(())
@@ -193,50 +192,13 @@ fn map_runtime(recorder: &Recorder, pid: i32, vdso: u64) -> io::Result<()> {
     checked(remote::call(pid, libc::SYS_shmat, header)?.0)
 }
 
-/// Sets a thread's registers so that it calls `attach_step` on its region's stack.
-fn set_step(tid: i32, region: u64, [rdi, rsi, rdx]: [u64; 3]) -> io::Result<()> {
-    let now = ptrace::registers(tid)?;
-    ptrace::set_registers(
-        tid,
-        &Registers {
-            rip: context::ATTACH,
-            rsp: REGIONS + region * REGION_STRIDE + REGION_STACK_TOP,
-            rbp: 0,
-            rdi,
-            rsi,
-            rdx,
-            orig_rax: NO_CALL,
-            eflags: USUAL_FLAGS,
-            ..now
-        },
-    )
-}
-
 /// Makes a thread do a step, and stop again.
 pub(super) fn step(tid: i32, region: u64, arguments: [u64; 3]) -> io::Result<()> {
-    begin_step(tid, region, arguments)?;
-    await_step(tid)
+    remote::step(tid, stack_of(region), arguments)
 }
 
-fn begin_step(tid: i32, region: u64, arguments: [u64; 3]) -> io::Result<()> {
-    set_step(tid, region, arguments)?;
-    if arguments[0] == ATTACH_GO { ptrace::detach(tid) } else { ptrace::resume(tid, 0) }
-}
-
-fn await_step(tid: i32) -> io::Result<()> {
-    loop {
-        let signal = match ptrace::wait(tid)? {
-            Status::Signal(libc::SIGTRAP) if ptrace::registers(tid)?.rip == context::ATTACHED => {
-                return checked(ptrace::registers(tid)?.rax as i64);
-            }
-            // The supervisor's own, to stop a thread that computes.
-            Status::Signal(libc::SIGTRAP) => 0,
-            Status::Signal(signal) => signal,
-            Status::Event(_) => 0,
-            Status::Exited(_) | Status::Killed(_) => return Err(io::ErrorKind::NotFound.into()),
-        };
-        ptrace::resume(tid, signal)?;
-    }
+fn stack_of(region: u64) -> u64 {
+    REGIONS + region * REGION_STRIDE + REGION_STACK_TOP
 }
 
 /// Writes the registers with which a thread goes on into its context.

@@ -108,7 +108,7 @@ fn begin(recorder: &Recorder, pid: i32) -> io::Result<Before> {
     // This takes long, and few programs have any.
     let keeps_back = !kept_back(pid)?.is_empty();
     let frozen = Frozen::stop(pid, &vdso)?;
-    check::stopped(&frozen)?;
+    check::stopped(&frozen, recorder.header())?;
     let kept_back = if keeps_back { kept_back(pid)? } else { Vec::new() };
     while recorder.slot_count() < frozen.threads.len() + SPARE_SLOTS {
         recorder.add_pool()?;

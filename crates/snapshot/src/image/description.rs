@@ -23,6 +23,12 @@ pub(super) struct Description {
     pub stack_limit: u64,
     pub mappings: Vec<SavedMapping>,
     pub scratch: Vec<ScratchFile>,
+    /// Whether the contents of these files are in the image of another process.
+    #[serde(default)]
+    pub scratch_is_elsewhere: bool,
+    /// Whether the runtime's memory is that of a recorded process, and not yet of a replayed one.
+    #[serde(default)]
+    pub is_as_recorded: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

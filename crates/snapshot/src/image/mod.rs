@@ -3,7 +3,8 @@
 //! * `description`: the parts of an image other than the contents of memory; `pieces`: their form
 //!   in the file.
 //! * `pages`, `write`: writing an image, from a copy of the process.
-//! * `shared`: the memory that the process shares, in images made while recording.
+//! * `recorded`: images made while recording, of a copy of the process or of the process itself;
+//!   `shared`: the memory that it shares; `spool`: its other memory, if it goes on.
 //! * `filters`: the program's filters for system calls, which belong to the session and not to a
 //!   process.
 //! * `restore`: making a process from an image.
@@ -15,13 +16,14 @@ pub mod pieces;
 pub mod recorded;
 mod restore;
 mod shared;
+mod spool;
 pub mod summary;
 mod write;
 
 pub use restore::{Surroundings, restore};
 pub use shared::SharedMemory;
-pub use summary::{Fate, Summary};
-pub use write::Image;
+pub use summary::{Fate, Group, Summary};
+pub use write::{Image, Known};
 
 use std::io;
 

@@ -12,10 +12,11 @@ use crate::pagemap::PAGE_BYTES;
 use crate::process::Process;
 use crate::remote::{self, checked};
 use crate::threads::SCRATCH;
-use retake_contract::header::{GRANT_SCRATCH, GRANT_STORED};
+use retake_contract::header::{ATTACH_RESTORED, GRANT_SCRATCH, GRANT_STORED};
 use retake_kernel::context;
 use retake_kernel::shared::{
-    HEADER_ADDRESS, Header, OPTION_ALONE, REGIONS, RUNTIME_DATA, RUNTIME_END, RUNTIME_TEXT, WINDOWS,
+    HEADER_ADDRESS, Header, OPTION_ALONE, REGION_STRIDE, REGIONS, RUNTIME_DATA, RUNTIME_END,
+    RUNTIME_TEXT, WINDOWS,
 };
 use retake_model::table::number;
 use retake_recording::{CheckpointReader, ContentId, PieceName, Recording, StreamId};
@@ -99,6 +100,7 @@ pub fn restore<'a>(
     if !maker.description.threads.own_their_slots(maker.process) {
         return Err(reader.bad("its threads do not know their places").into());
     }
+    maker.convert().map_err(|why| reader.bad(&why.to_string()))?;
     maker.make_windows().map_err(|why| reader.bad(&why.to_string()))?;
     maker.make_threads()?;
     Ok(announced)
@@ -165,6 +167,9 @@ impl Maker<'_> {
     /// Makes each file under another name first, so that processes that have mapped an old file
     /// keep seeing that.
     fn make_scratch_files(&self) -> io::Result<Vec<(File, ScratchFile)>> {
+        if self.description.scratch_is_elsewhere {
+            return Ok(Vec::new());
+        }
         let make = |saved: &ScratchFile| {
             std::fs::create_dir_all(&self.around.scratch)?;
             let path = self.around.scratch.join(new_name(saved));
@@ -305,6 +310,19 @@ impl Maker<'_> {
     }
 
     // ---- the session's part ----
+
+    /// Lets the runtime turn its memory from that of a recorded process into what a replay needs.
+    fn convert(&self) -> io::Result<()> {
+        if !self.description.is_as_recorded {
+            return Ok(());
+        }
+        let pid = self.process.pid;
+        let context = self.description.threads.contexts().next().unwrap_or_default();
+        let region = context.saturating_sub(REGIONS) / REGION_STRIDE;
+        let stack = self.process.memory.word(context + context::STACK_TOP);
+        let stack = stack.ok_or_else(|| io::Error::other("its thread has no stack"))?;
+        remote::step(pid, stack, [ATTACH_RESTORED, 0, region])
+    }
 
     /// Makes the windows from which the threads go on reading.
     fn make_windows(&mut self) -> io::Result<()> {

@@ -41,6 +41,18 @@ pub struct Summary {
     /// For such a checkpoint: whether the process took turns with all that share memory.
     #[serde(default)]
     pub shares_turns: bool,
+    /// For such a checkpoint: set if it belongs together with those of other processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
+}
+
+/// Images of processes that share memory, made together. Replay begins at all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The number of the group in the recording.
+    pub number: u32,
+    /// How many images there are.
+    pub count: u32,
 }
 
 /// How a process or its program ends, if that is known.

@@ -5,6 +5,7 @@ use super::filters::Filters;
 use super::pages::own_pages;
 use super::pieces::{kind, put_json};
 use super::shared::{SharedMemory, at};
+use super::spool::Spool;
 use super::{ImageError, Result};
 use crate::pagemap::PAGE_BYTES;
 use crate::runtime::in_runtime;
@@ -30,17 +31,26 @@ const ZEROS: [u8; PAGE] = [0; PAGE];
 /// An image that can be written.
 pub struct Image {
     description: Description,
-    pid: i32,
+    memory: PrivateMemory,
     /// The pages with contents of their own.
     pages: Vec<OwnPages>,
     scratch: Scratch,
 }
 
+/// Where the contents of private memory are.
+enum PrivateMemory {
+    /// In a process that does not run.
+    Process(i32),
+    Spool(Spool),
+}
+
 /// Where the contents of the files are that the process changes.
 #[derive(Debug)]
-pub(super) enum Scratch {
+enum Scratch {
     Folder(PathBuf),
     Memory(SharedMemory),
+    /// In the image of another process.
+    Elsewhere,
 }
 
 /// A range of a mapping.
@@ -54,9 +64,18 @@ struct OwnPages {
 pub(super) enum Files<'a> {
     /// In a replay, by their names: content hashes, and copies in this folder.
     Replayed(&'a Path),
-    /// While recording, by a function that returns the content that a mapping shows, or as a part
-    /// of memory that is shared.
-    Recorded(&'a dyn Fn(&Mapping) -> Option<ContentId>, &'a SharedMemory),
+    /// While recording.
+    Recorded(&'a Known<'a>),
+}
+
+/// What is known while recording.
+pub struct Known<'a> {
+    /// Returns the content that a mapping shows, if the recording has it.
+    pub content: &'a dyn Fn(&Mapping) -> Option<ContentId>,
+    /// The memory that the process shares.
+    pub shared: &'a SharedMemory,
+    /// Whether the process goes on, and is not a copy.
+    pub goes_on: bool,
 }
 
 fn refused<T>(why: impl Into<String>) -> Result<T> {
@@ -107,12 +126,35 @@ impl Image {
             stack_limit,
             mappings,
             scratch: scratch_files,
+            scratch_is_elsewhere: false,
+            is_as_recorded: false,
         };
         let scratch = match files {
             Files::Replayed(folder) => Scratch::Folder(folder.to_path_buf()),
-            Files::Recorded(_, shared) => Scratch::Memory((*shared).clone()),
+            Files::Recorded(known) => Scratch::Memory(known.shared.clone()),
         };
-        Ok(Self { description, pid, pages, scratch })
+        Ok(Self { description, memory: PrivateMemory::Process(pid), pages, scratch })
+    }
+
+    /// Reads the memory, so that the process may go on. `changes`: what replay is to find in place
+    /// of what is there. The runtime's own memory is still as in a recorded process.
+    pub(super) fn spool(mut self, changes: &[(u64, Vec<u8>)]) -> Result<Self> {
+        let PrivateMemory::Process(pid) = self.memory else { return Ok(self) };
+        let mut spool = Spool::read(pid, self.pages.iter().map(|own| &own.range))?;
+        if !changes.iter().all(|(address, bytes)| spool.change(*address, bytes)) {
+            return refused("a thread's context is not where it was");
+        }
+        self.memory = PrivateMemory::Spool(spool);
+        self.description.is_as_recorded = true;
+        Ok(self)
+    }
+
+    /// Leaves out what it shares: the image of another process has that.
+    #[must_use]
+    pub fn without_shared(mut self) -> Self {
+        self.scratch = Scratch::Elsewhere;
+        self.description.scratch_is_elsewhere = true;
+        self
     }
 
     /// The bytes of memory that are written.
@@ -137,19 +179,36 @@ impl Image {
                         put_file(writer, number, *offset, &mut bytes.as_slice())?;
                     }
                 }
+                Scratch::Elsewhere => {}
             }
         }
-        let memory = File::open(format!("/proc/{}/mem", self.pid))?;
+        match &self.memory {
+            PrivateMemory::Spool(spool) => {
+                self.write_memory(writer, &|start, bytes| spool.copy(start, bytes))
+            }
+            PrivateMemory::Process(pid) => {
+                let memory = memory::of_process(*pid)?;
+                self.write_memory(writer, &|start, bytes| {
+                    memory.read_exact_at(bytes, start).is_ok()
+                })
+            }
+        }
+    }
+
+    fn write_memory(&self, writer: &mut CheckpointWriter, memory: &Reading<'_>) -> Result<()> {
         let mut buffer = vec![0; MAX_PIECE_BYTES];
         for OwnPages { range, over_zeros } in &self.pages {
             for start in range.clone().step_by(MAX_PIECE_BYTES) {
                 let bytes = MAX_PIECE_BYTES.min((range.end - start) as usize);
-                put_pages(writer, &memory, start, &mut buffer[..bytes], *over_zeros)?;
+                put_pages(writer, memory, start, &mut buffer[..bytes], *over_zeros)?;
             }
         }
         Ok(())
     }
 }
+
+/// Reads memory at an address. Returns false if some of it cannot be read.
+type Reading<'a> = dyn Fn(u64, &mut [u8]) -> bool + 'a;
 
 /// Refuses a process that takes turns with other processes, since it needs them.
 fn check_domains(pid: i32, contexts: impl Iterator<Item = u64>, header: &Header) -> Result<()> {
@@ -175,7 +234,7 @@ fn mappings_of(pid: i32, files: &Files<'_>) -> Result<(Vec<Saved>, Vec<ScratchFi
     let mut mappings = Vec::new();
     let mut scratch = match files {
         Files::Replayed(_) => Vec::new(),
-        Files::Recorded(_, shared) => shared.files(),
+        Files::Recorded(known) => known.shared.files(),
     };
     for mapping in maps::of_process(pid)?.iter().filter(|mapping| mapping.end <= ADDRESS_END) {
         // Every session has the runtime's text and the segments attached by number. The windows are
@@ -200,7 +259,8 @@ fn saved(
     if nature.has_key {
         return refused(format!("{} is protected by a key", at(mapping)));
     }
-    if nature.wiped_in_copies {
+    let is_copy = !matches!(files, Files::Recorded(Known { goes_on: true, .. }));
+    if nature.wiped_in_copies && is_copy {
         return refused(format!("{} is wiped in copies of the process", at(mapping)));
     }
     let nothing = Shown::Nothing { grows_down: nature.grows_down };
@@ -213,12 +273,10 @@ fn saved(
     } else {
         match files {
             Files::Replayed(folder) => (shown_in_replay(mapping, folder, scratch)?, false),
-            Files::Recorded(content, shared) => {
-                match shown_while_recording(mapping, content, shared)? {
-                    Some(shows) => (shows, false),
-                    None => (nothing, true),
-                }
-            }
+            Files::Recorded(known) => match shown_while_recording(mapping, known)? {
+                Some(shows) => (shows, false),
+                None => (nothing, true),
+            },
         }
     };
     let saved = SavedMapping {
@@ -262,18 +320,14 @@ fn refused_file<T>(mapping: &Mapping) -> Result<T> {
 /// Returns what a mapping of a recorded process shows. Stored contents never change, so each
 /// process may map them privately. `None` if the recording has not stored the file but only what
 /// the program read of it.
-fn shown_while_recording(
-    mapping: &Mapping,
-    content: &dyn Fn(&Mapping) -> Option<ContentId>,
-    shared: &SharedMemory,
-) -> Result<Option<Shown>> {
-    if let Some(shows) = shared.shown(mapping) {
+fn shown_while_recording(mapping: &Mapping, known: &Known<'_>) -> Result<Option<Shown>> {
+    if let Some(shows) = known.shared.shown(mapping) {
         return Ok(Some(shows));
     }
     if mapping.shared && mapping.writable {
         return refused_file(mapping);
     }
-    let content = content(mapping);
+    let content = (known.content)(mapping);
     if content.is_none() && (mapping.shared || mapping.end - mapping.start > MOST_UNSTORED_BYTES) {
         return refused_file(mapping);
     }
@@ -318,12 +372,12 @@ fn put_file(
 /// Writes the pages from `start` on, except for zeros that would be there anyway.
 fn put_pages(
     writer: &mut CheckpointWriter,
-    memory: &File,
+    memory: &Reading<'_>,
     start: u64,
     buffer: &mut [u8],
     over_zeros: bool,
 ) -> Result<()> {
-    if memory.read_exact_at(buffer, start).is_err() {
+    if !memory(start, buffer) {
         return put_single_pages(writer, memory, start, buffer);
     }
     let is_zero = |page: &[u8]| over_zeros && page == &ZEROS[..page.len()];
@@ -345,12 +399,12 @@ fn put_pages(
 /// Writes pages one by one where some cannot be read: those are guard pages.
 fn put_single_pages(
     writer: &mut CheckpointWriter,
-    memory: &File,
+    memory: &Reading<'_>,
     start: u64,
     buffer: &mut [u8],
 ) -> Result<()> {
     for (page, bytes) in (start..).step_by(PAGE).zip(buffer.chunks_mut(PAGE)) {
-        if memory.read_exact_at(bytes, page).is_ok() {
+        if memory(page, bytes) {
             writer.put(PieceName { kind: kind::MEMORY, which: 0, value: page }, bytes)?;
         } else {
             writer.put(

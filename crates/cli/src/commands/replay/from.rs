@@ -42,20 +42,22 @@ impl FromStr for Place {
     }
 }
 
-/// Opens the image that `place` names. `process` restricts the choice to that process.
+/// Opens the image that `place` names, and those that belong together with it. `process` restricts
+/// the choice to that process.
 pub fn open(
     recording: &Recording,
     place: &Place,
     process: Option<&str>,
-) -> Result<CheckpointReader> {
+) -> Result<Vec<CheckpointReader>> {
     let pid = process.map(|name| target_of(recording, Some(name))).transpose()?.map(|one| one.pid);
     let places = recordings::checkpoints(recording);
-    let is_meant = |one: &Summary| one.is_image() && pid.is_none_or(|pid| one.pid == pid);
-    let images: Vec<(KeptCheckpoint, Summary)> = list_kept(recording, &places)?
+    let all: Vec<Image> = list_kept(recording, &places)?
         .into_iter()
         .filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
-        .filter(|(_, summary)| is_meant(summary))
+        .filter(|(_, summary)| summary.is_image())
         .collect();
+    let mut images = all.clone();
+    images.retain(|image| pid.is_none_or(|pid| image.1.pid == pid) && !lacks_others(image, &all));
     if images.is_empty() {
         return Err(Failure::new("the recording has no images of the process")
             .attempt("retake record --image-every 10s"));
@@ -71,9 +73,17 @@ pub fn open(
         Place::Last => last(u64::MAX),
     };
     let Some((kept, summary)) = found else {
+        if let Place::Number(number) = *place
+            && all.iter().any(|image| image.0.number == number && lacks_others(image, &all))
+        {
+            let why = "images of processes that share memory with it are missing";
+            return Err(Failure::new(why).attempt("another one of retake checkpoint --list"));
+        }
         return Err(Failure::new("there is no such image").attempt("retake checkpoint --list"));
     };
-    if let Some(pid) = stranger(recording, summary)? {
+    let together = together(summary, &all);
+    let summaries: Vec<&Summary> = together.iter().map(|(_, summary)| summary).collect();
+    if let Some(pid) = stranger(recording, &summaries)? {
         return Err(Failure::new(format!(
             "process {pid} takes turns with process {} after image {}, and replay from there does \
              not make it",
@@ -81,20 +91,38 @@ pub fn open(
         ))
         .attempt("retake replay, without --from"));
     }
+    let others = match together.len() - 1 {
+        0 => String::new(),
+        count => format!(" and {} that share memory with it", text::count(count as u64)),
+    };
     retake_kernel::tell!(
-        "retake: begins at image {}: process {}, {} after recording began",
+        "retake: begins at image {}: process {}{others}, {} after recording began",
         kept.number,
         summary.pid,
         text::duration(summary.after_ms)
     );
-    Ok(places.open(kept)?)
+    together.iter().map(|(kept, _)| Ok(places.open(kept)?)).collect()
+}
+
+type Image = (KeptCheckpoint, Summary);
+
+/// The image, and those of the processes that share memory with it, the first process first.
+fn together(summary: &Summary, all: &[Image]) -> Vec<Image> {
+    let belongs =
+        |one: &Summary| one == summary || one.group.is_some() && one.group == summary.group;
+    let mut found: Vec<Image> = all.iter().filter(|(_, one)| belongs(one)).cloned().collect();
+    found.sort_by_key(|(_, one)| one.program);
+    found
+}
+
+/// Whether some images that belong together with this one are missing. A recorder may be killed
+/// while it writes them.
+fn lacks_others((_, summary): &Image, all: &[Image]) -> bool {
+    summary.group.is_some_and(|group| together(summary, all).len() < group.count as usize)
 }
 
 /// The first image of the first process whose beginning is left out; otherwise of the first one.
-fn first<'a>(
-    recording: &Recording,
-    images: &'a [(KeptCheckpoint, Summary)],
-) -> Option<&'a (KeptCheckpoint, Summary)> {
+fn first<'a>(recording: &Recording, images: &'a [Image]) -> Option<&'a Image> {
     let begins_late = |stream: u32| {
         recording.streams().any(|one| one.info.id.0 == stream && one.left_out.bytes > 0)
     };
