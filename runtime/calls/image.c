@@ -240,14 +240,32 @@ enum { GROUP_TAKEN, GROUP_NOT_YET, GROUP_NEVER };
  * thread holds their baton. */
 static u32 group_is_taken(struct context *context)
 {
-	if (HEADER->group_images == HEADER->images_wanted)
+	struct header *header = HEADER;
+	if (header->group_images == header->images_wanted)
 		return GROUP_NEVER;
-	i64 answer = request(context, REQUEST_GROUP, 0, 0, 0);
-	if (answer == GROUP_NOT_YET && ++HEADER->group_tries < MOST_GROUP_TRIES)
+	u32 is_last = ++header->group_tries == MOST_GROUP_TRIES;
+	i64 answer = request(context, REQUEST_GROUP, is_last, 0, 0);
+	if (answer == GROUP_NOT_YET && !is_last)
 		return GROUP_NOT_YET;
-	HEADER->group_tries = 0;
-	HEADER->group_images = HEADER->images_wanted;
-	return answer == 0 ? GROUP_TAKEN : GROUP_NEVER;
+	header->group_tries = 0;
+	header->group_images = header->images_wanted;
+	return answer == GROUP_TAKEN ? GROUP_TAKEN : GROUP_NEVER;
+}
+
+static u32 is_in_group(const struct context *context)
+{
+	return shares_memory(context->process->domain) && has_partners(context);
+}
+
+void image_take_first(struct context *context)
+{
+	u64 nap[2] = {0, 1000000};
+	u32 group = is_in_group(context) ? GROUP_NOT_YET : GROUP_TAKEN;
+	/* The others are on their way to where they wait for their turn. */
+	while (group == GROUP_NOT_YET && (group = group_is_taken(context)) == GROUP_NOT_YET)
+		sys2(NR_nanosleep, nap, NULL);
+	if (group == GROUP_TAKEN)
+		image_take(context);
 }
 
 void image_at_call(struct context *context)
@@ -260,7 +278,7 @@ void image_at_call(struct context *context)
 	u32 is_possible = !is_refused(context);
 	if (is_possible && !is_at_rest(context))
 		return; /* try at the next call */
-	if (is_possible && shares_memory(process->domain) && has_partners(context)) {
+	if (is_possible && is_in_group(context)) {
 		u32 group = group_is_taken(context);
 		if (group == GROUP_NOT_YET)
 			return;

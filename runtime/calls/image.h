@@ -3,8 +3,9 @@
 #define RETAKE_CALLS_IMAGE_H
 #include "base/image.h"
 
-/* Takes an image. All other threads are at rest. */
-void image_take(struct context *context);
+/* Takes the image from which the recording of a program begins that ran already. The supervisor is
+ * told if that is impossible. */
+void image_take_first(struct context *context);
 void image_at_call(struct context *context);
 /* Turns the memory of a copy of a recorded process, or what is restored from it, into what a replay
  * needs. `turn`: the one that the thread that took the image holds. */

@@ -61,6 +61,15 @@ static void expect_anything(struct process *process)
 	process->untold = MADE_AT_RUN_TIME;
 }
 
+/* The first thread of another process has the baton of all that share memory. */
+static void join_others(struct context *context)
+{
+	context->slot->ties |= TIE_MEMORY;
+	context->domain = context->process->domain = &HEADER->shared_domain;
+	image_keep_registers(context);
+	context->goes_on = GOES_ON_TURN;
+}
+
 static i64 begin_process(struct slot *slot, u64 thread_count)
 {
 	populate_text();
@@ -91,11 +100,13 @@ static i64 begin_process(struct slot *slot, u64 thread_count)
 	signals_take_over(context);
 	trap_instructions();
 	arm_interception(context);
-	if (shares)
+	context->goes_on = GOES_ON_CODE;
+	if (shares == SHARES_AS_OTHERS)
+		join_others(context);
+	else if (shares)
 		shared_join(context);
 	else if (thread_count > 1)
 		baton_create(context);
-	context->goes_on = GOES_ON_CODE;
 	return 0;
 }
 
@@ -119,11 +130,12 @@ static i64 begin_thread(struct slot *slot, u64 region)
 	return 0;
 }
 
-/* The first thread has the baton, if there is one. It makes the image from which replay begins. */
+/* The first thread of the first process has the baton, if there is one. It makes the image from
+ * which replay begins. */
 static void go_on(struct context *context)
 {
 	if (context->goes_on == GOES_ON_CODE)
-		image_take(context);
+		image_take_first(context);
 	else
 		baton_begin(context);
 	set_kernel_mask(context, context->sigmask);

@@ -27,6 +27,7 @@ static struct shared *shared;
 static volatile long *kinds[3];
 static volatile long *own;
 static const char *name;
+static char brief_name[40];
 
 /* Takes the words of all processes, and its own, one step further. */
 static void step(long seed)
@@ -54,7 +55,7 @@ static volatile long *map(int file, long bytes)
 /* A file in memory that mostly no process has mapped. */
 static void look_briefly(void)
 {
-	int file = shm_open("/retake-test-sharers", O_RDWR, 0600);
+	int file = shm_open(brief_name, O_RDWR, 0600);
 	volatile long *at = map(file, 4096);
 	close(file);
 	at[0]++;
@@ -149,9 +150,10 @@ static int start(void (*run)(void))
 static void make_shared(void)
 {
 	pthread_mutexattr_t attributes;
+	snprintf(brief_name, sizeof brief_name, "/retake-test-%d", getpid());
 	int file = open("shared", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	int nameless = memfd_create("nameless", 0);
-	int brief = shm_open("/retake-test-sharers", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int brief = shm_open(brief_name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	int segment = shmget(IPC_PRIVATE, 4096, 0600);
 	if (ftruncate(file, 4096) || ftruncate(nameless, 4096) || ftruncate(brief, 4096))
 		exit(9);
@@ -188,11 +190,11 @@ int main(void)
 	kill(waits, SIGUSR1);
 	while (wait(NULL) > 0)
 		;
-	int brief = shm_open("/retake-test-sharers", O_RDWR, 0600);
+	int brief = shm_open(brief_name, O_RDWR, 0600);
 	unsigned long hash = hash_of(map(brief, 4096), 512) + hash_of(shared->words, WORDS);
 	for (int i = 0; i < 3; i++)
 		hash = hash * 31 + hash_of(kinds[i], 512);
-	shm_unlink("/retake-test-sharers");
+	shm_unlink(brief_name);
 	printf("all end: %d, %lx\n", shared->ended, hash);
 	return 7;
 }

@@ -285,6 +285,17 @@ fn a_running_program_with_shared_memory_is_recorded_and_let_go() {
     is_recorded_and_let_go(&place, compiled(&place, "shares"), 6, " ends: 0 wrong");
 }
 
+/// One of them waits for a signal all the time, and one makes children.
+#[test]
+fn running_processes_that_share_memory_are_recorded_together() {
+    let place = Place::new("attach-sharers");
+    let printed = is_recorded_and_let_go(&place, compiled(&place, "sharers"), 7, "all end: 3, ");
+    let ends = printed.lines().filter(|line| line.contains(" ends: ")).count();
+    assert_eq!(ends, 3, "{printed}");
+    let processes = place.run(&["ps", "--json", "for-10ms"]).stdout;
+    assert!(processes.matches("\"pid\":").count() >= 4, "{processes}");
+}
+
 /// Its children execute programs all the time.
 #[test]
 fn a_running_shell_is_recorded_and_let_go() {
@@ -373,9 +384,4 @@ fn what_cannot_be_attached_to_is_named() {
     rustix::process::kill_process(recorder.pid(), rustix::process::Signal::INT).unwrap();
     assert_eq!(recorder.wait(LIMIT).code(), Some(0));
     place.run_badly(&["record", "-p", &pid.to_string(), "true"], 125, &["cannot be used with"]);
-    drop(program);
-    let mut shares = compiled(&place, "shares");
-    shares.arg("with a child");
-    let (_program, pid) = start(&place, shares);
-    refused(pid, "shares writable memory with it: ");
 }

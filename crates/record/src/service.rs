@@ -8,7 +8,7 @@ use retake_kernel::shared::Slot;
 use retake_kernel::tracee::Attached;
 use retake_kernel::{futex, memory, process, shared};
 use retake_patch::Placement;
-use retake_snapshot::image::SharedMemory;
+use retake_snapshot::image::{ImageError, SharedMemory};
 use retake_supervisor::worker::{Stop, Worker};
 use std::collections::BTreeSet;
 use std::io;
@@ -186,8 +186,10 @@ fn read_sharers(recorder: &Recorder, slot: &Slot) -> i64 {
             *lock(&recorder.sharers) = Some(all);
             0
         }
-        Ok(None) => NOT_YET,
-        Err(error) => {
+        Ok(None) if slot.request.arguments[0].load(Relaxed) == 0 => NOT_YET,
+        other => {
+            let restless = "a process that shares memory does not come to rest";
+            let error = other.err().unwrap_or(ImageError::Refused(restless.to_owned()));
             images::count_refused(recorder, &error);
             NEVER
         }

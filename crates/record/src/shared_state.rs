@@ -195,12 +195,13 @@ impl Recorder {
 
     /// Takes a ready slot for the first process.
     pub fn claim_root(&self, pid: i32) -> usize {
-        self.claim(pid, pid)
+        self.claim(pid, pid, None)
     }
 
     /// Takes a ready slot for a thread that no recorded one has made. The first is the first thread
-    /// of the first process.
-    pub fn claim(&self, pid: i32, tid: i32) -> usize {
+    /// of the first process. `parent`: the stream of its process's first thread, if that is
+    /// another.
+    pub fn claim(&self, pid: i32, tid: i32, parent: Option<u32>) -> usize {
         let header = self.header();
         let top = header.ready_top.load(Acquire);
         let index = top as u32 as usize - 1;
@@ -210,7 +211,7 @@ impl Recorder {
             .store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
         let stream = header.next_stream.fetch_add(1, Relaxed);
         slot.stream.store(stream, Relaxed);
-        slot.parent_stream.store(if stream == 0 { NO_PARENT } else { 0 }, Relaxed);
+        slot.parent_stream.store(parent.unwrap_or(NO_PARENT), Relaxed);
         slot.pid.store(pid as u32, Relaxed);
         slot.tid.store(tid as u32, Relaxed);
         slot.ties.store(0, Relaxed);

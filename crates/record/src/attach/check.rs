@@ -6,6 +6,7 @@ use retake_kernel::maps::{self, Mapping};
 use retake_kernel::process;
 use retake_kernel::shared::{Header, RUNTIME_END, RUNTIME_TEXT};
 use retake_snapshot::image::SharedMemory;
+use std::collections::BTreeSet;
 use std::io;
 
 const CODE_OF_64_BITS: u64 = 0x33;
@@ -23,7 +24,8 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     else {
         return Err(io::Error::other(format!("there is no process {pid}")).into());
     };
-    if let Some(tracer) = process::tracer(pid) {
+    let is_other = |tracer: &i32| *tracer != std::process::id() as i32;
+    if let Some(tracer) = process::tracer(pid).filter(is_other) {
         return Err(RecordError::Traced { pid: tracer, name: process::name(tracer) });
     }
     match state {
@@ -52,11 +54,45 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     if let Some(device) = mappings.iter().find(|one| is_device(one)) {
         refused(format!("it maps a device: {}", device.name))?;
     }
-    if let Some((other, name)) = sharer(pid, &mappings) {
-        let of = process::name(other);
-        refused(format!("process {other} ({of}) shares writable memory with it: {name}"))?;
-    }
     Ok(())
+}
+
+/// The process, and all that share writable memory with it or with those. Those that we may not
+/// look at belong to other users.
+///
+/// # Errors
+/// One of them cannot be recorded, or another process traces it.
+pub(super) fn group(pid: i32) -> Result<Vec<i32>, RecordError> {
+    process(pid)?;
+    let shared_by = |pid: i32| -> Option<BTreeSet<(u64, u64)>> {
+        let all = maps::of_process(pid).ok()?;
+        Some(shared_memory(&all).map(|one| (one.device, one.inode)).collect())
+    };
+    let mut known = shared_by(pid).unwrap_or_default();
+    let mut found = vec![pid];
+    if known.is_empty() {
+        return Ok(found);
+    }
+    let others = process::all().into_iter().filter(|other| *other != pid);
+    let mut others: Vec<(i32, BTreeSet<(u64, u64)>)> =
+        others.filter_map(|other| Some((other, shared_by(other)?))).collect();
+    loop {
+        let (sharing, rest): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, shared)| !shared.is_disjoint(&known));
+        if sharing.is_empty() {
+            break;
+        }
+        others = rest;
+        for (other, shared) in sharing {
+            match self::process(other) {
+                Err(_) if process::is_gone(other) => continue,
+                checked => checked?,
+            }
+            found.push(other);
+            known.extend(shared);
+        }
+    }
+    Ok(found)
 }
 
 /// The mappings by which the process may share writable memory with others.
@@ -70,25 +106,6 @@ fn is_device(mapping: &Mapping) -> bool {
     mapping.shared
         && mapping.name.starts_with("/dev/")
         && !MEMORY.iter().any(|name| mapping.name.starts_with(name))
-}
-
-/// Another process that can write to the shared memory of this one, and the memory's name. Those
-/// that we may not look at belong to other users.
-fn sharer(pid: i32, mappings: &[Mapping]) -> Option<(i32, String)> {
-    let shared: Vec<&Mapping> = shared_memory(mappings).collect();
-    if shared.is_empty() {
-        return None;
-    }
-    process::all().into_iter().filter(|other| *other != pid).find_map(|other| {
-        let all = maps::of_process(other).ok()?;
-        let found = shared.iter().find(|one| {
-            let is_same = |it: &Mapping| {
-                it.shared && it.writable && (it.device, it.inode) == (one.device, one.inode)
-            };
-            all.iter().any(is_same)
-        })?;
-        Some((other, found.name.clone()))
-    })
 }
 
 /// A descriptor that the kernel works on beside the program.
@@ -107,12 +124,12 @@ fn status_field(pid: i32, name: &str) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Checks its threads when they are stopped.
+/// Checks the threads of all processes of a group when they are stopped.
 ///
 /// # Errors
-/// It cannot be recorded.
-pub(super) fn stopped(frozen: &Frozen, header: &Header) -> io::Result<()> {
-    for thread in &frozen.threads {
+/// They cannot be recorded.
+pub(super) fn stopped(group: &[&Frozen], header: &Header) -> io::Result<()> {
+    for thread in group.iter().flat_map(|frozen| &frozen.threads) {
         if thread.registers.cs != CODE_OF_64_BITS {
             refused("it executes code of 32 bits")?;
         }
@@ -120,5 +137,6 @@ pub(super) fn stopped(frozen: &Frozen, header: &Header) -> io::Result<()> {
             refused("it uses %gs")?;
         }
     }
-    SharedMemory::of(&[frozen.pid], header, &[]).map(drop).or_else(refused)
+    let processes: Vec<i32> = group.iter().map(|frozen| frozen.pid).collect();
+    SharedMemory::check(&processes, header).or_else(refused)
 }

@@ -18,6 +18,7 @@ use retake_kernel::shared::{
     FORCE_PLACES, HEADER_ADDRESS, Header, REGION_CONTEXT, REGION_STRIDE, REGIONS,
 };
 use retake_kernel::{memory, process, shared};
+use retake_model::table::number;
 use retake_snapshot::in_runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -55,6 +56,7 @@ pub(super) fn detach(recorder: &Recorder, before: &Before) -> io::Result<Vec<Str
     let mut staying = Vec::new();
     // A thread that is in the runtime may make a process before it leaves.
     while !frozen.is_empty() {
+        let mut leaving = Vec::new();
         for process in frozen {
             let pid = process.pid;
             if has_own_images(&maps::of_process(pid)?) {
@@ -63,8 +65,9 @@ pub(super) fn detach(recorder: &Recorder, before: &Before) -> io::Result<Vec<Str
                 continue;
             }
             recorder.let_go(pid);
-            Leaving::new(process)?.all(recorder, before)?;
+            leaving.push(Leaving::new(process)?);
         }
+        leave(recorder, before, leaving)?;
         frozen = stop_all(recorder, &mut known)?;
     }
     Ok(staying)
@@ -183,6 +186,35 @@ struct Leaving {
     stopped: Vec<(i32, Stop)>,
 }
 
+/// Lets all threads of these processes leave. A thread of one may wait for a turn that a thread of
+/// another has.
+fn leave(recorder: &Recorder, before: &Before, mut all: Vec<Leaving>) -> io::Result<()> {
+    let since = Instant::now();
+    let mut was_told = false;
+    loop {
+        for one in &mut all {
+            for (tid, stop) in std::mem::take(&mut one.stopped) {
+                one.look_at(tid, stop, recorder)?;
+            }
+        }
+        let (gone, rest): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| one.others().is_empty());
+        gone.into_iter().try_for_each(|one| one.end(recorder, before))?;
+        let Some(first) = rest.first() else { return Ok(()) };
+        if !was_told && since.elapsed() > LONGEST_WAY {
+            was_told = true;
+            retake_kernel::tell!(
+                "retake: waiting until {} threads of process {} can go on unrecorded",
+                first.others().len(),
+                first.pid
+            );
+        }
+        all = rest;
+        std::thread::sleep(NAP);
+        all.iter_mut().try_for_each(Leaving::stop)?;
+    }
+}
+
 /// How a thread goes on.
 struct Left {
     registers: Registers,
@@ -205,42 +237,18 @@ impl Leaving {
         let pid = frozen.pid;
         let stopped = frozen.threads.iter().map(|thread| (thread.tid, Stop::Interrupted)).collect();
         frozen.forget();
-        let vdso = super::vdso(&maps::of_process(pid)?)?;
+        let vdso = inject::vdso_of(&maps::of_process(pid)?)?;
         Ok(Self { pid, vdso, left: BTreeMap::new(), stopped })
     }
 
-    fn all(mut self, recorder: &Recorder, before: &Before) -> io::Result<()> {
-        let since = Instant::now();
-        let mut was_told = false;
-        loop {
-            for (tid, stop) in std::mem::take(&mut self.stopped) {
-                self.look_at(tid, stop, recorder)?;
-            }
-            let others: Vec<i32> =
-                process::threads(self.pid).filter(|tid| !self.left.contains_key(tid)).collect();
-            if others.is_empty() {
-                break;
-            }
-            if !was_told && since.elapsed() > LONGEST_WAY {
-                was_told = true;
-                retake_kernel::tell!(
-                    "retake: waiting until {} threads of process {} can go on unrecorded",
-                    others.len(),
-                    self.pid
-                );
-            }
-            std::thread::sleep(NAP);
-            self.stop(&others)?;
-        }
-        if self.left.is_empty() {
-            return Ok(()); // it has ended
-        }
-        self.end(recorder, before)
+    /// The threads that have not left.
+    fn others(&self) -> Vec<i32> {
+        process::threads(self.pid).filter(|tid| !self.left.contains_key(tid)).collect()
     }
 
     /// Stops threads that run.
-    fn stop(&mut self, tids: &[i32]) -> io::Result<()> {
-        for &tid in tids {
+    fn stop(&mut self) -> io::Result<()> {
+        for tid in self.others() {
             // A thread that was made meanwhile is not ours yet.
             let _ = ptrace::seize_gently(tid);
             if ptrace::interrupt(tid).is_err() {
@@ -313,7 +321,8 @@ impl Leaving {
         Ok(None)
     }
 
-    /// All threads have left: takes the runtime out of the process, and lets it go on.
+    /// All threads have left: takes the runtime out of the process, and lets it go on. It may have
+    /// ended before.
     fn end(self, recorder: &Recorder, before: &Before) -> io::Result<()> {
         let Some((&last, of_last)) = self.left.iter().next() else { return Ok(()) };
         inject::step(last, of_last.region, [ATTACH_END, 0, of_last.region])?;
@@ -345,8 +354,10 @@ fn in_code(pid: i32, registers: &Registers, context: &Context, rest: Rest) -> Op
     if rest == Rest::ForTurn {
         return Some(in_program(own));
     }
-    let is_own_call =
-        registers.orig_rax == own.rax && (registers.rdi, registers.rsi) == (own.rdi, own.rsi);
+    // The runtime gives sigsuspend another mask.
+    let is_first_own =
+        registers.rdi == own.rdi || registers.orig_rax == u64::from(number::RT_SIGSUSPEND);
+    let is_own_call = registers.orig_rax == own.rax && registers.rsi == own.rsi && is_first_own;
     let waits_in_call = freeze::is_made_again(registers) && (rest == Rest::AtExec || is_own_call);
     let own = before_call(own);
     let is_call = || memory::read_vec(pid, own.rip, CALL.len()).is_ok_and(|bytes| bytes == CALL);

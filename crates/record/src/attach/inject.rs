@@ -1,13 +1,12 @@
 //! Brings the runtime into a process whose threads are all stopped.
 
-use super::check;
 use super::freeze::{Frozen, Thread};
 use crate::shared_state::Recorder;
 use retake_contract::header::{
     ATTACH_END, ATTACH_GO, ATTACH_KEPT_BACK, ATTACH_LEAVE, ATTACH_PROCESS, ATTACH_THREAD,
 };
 use retake_kernel::context;
-use retake_kernel::maps;
+use retake_kernel::maps::Mapping;
 use retake_kernel::memory;
 use retake_kernel::ptrace::{self, Sequences};
 use retake_kernel::shared::{
@@ -43,7 +42,14 @@ pub(super) struct KeptBack {
     pub advice: i32,
 }
 
-/// Maps the runtime, and lets each thread prepare itself.
+/// Where the vDSO is.
+pub(super) fn vdso_of(mappings: &[Mapping]) -> io::Result<Range<u64>> {
+    let found = mappings.iter().find(|mapping| mapping.name == "[vdso]");
+    let range = found.map(|mapping| mapping.start..mapping.end);
+    range.ok_or_else(|| io::Error::other("the program has no vDSO"))
+}
+
+/// Maps the runtime, and lets each thread prepare itself. `shares`: `SHARES_*`.
 ///
 /// # Errors
 /// The kernel refuses memory, or the process is gone.
@@ -51,6 +57,7 @@ pub(super) fn prepare(
     recorder: &Recorder,
     frozen: &Frozen,
     slots: &Slots,
+    shares: u64,
     vdso: u64,
     kept_back: &[KeptBack],
 ) -> io::Result<()> {
@@ -59,7 +66,7 @@ pub(super) fn prepare(
     }
     map_runtime(recorder, frozen.pid, vdso)?;
     let mut prepared = 0;
-    let result = prepare_threads(recorder, frozen, slots, vdso, &mut prepared)
+    let result = prepare_threads(recorder, frozen, slots, shares, vdso, &mut prepared)
         .and_then(|()| kept_back.iter().try_for_each(|one| tell_kept_back(frozen.pid, one)));
     if result.is_err() {
         // The process is as before, if it still lives.
@@ -69,7 +76,12 @@ pub(super) fn prepare(
 }
 
 /// Takes the runtime out of the process again. So many threads have prepared themselves.
-fn undo(recorder: &Recorder, frozen: &Frozen, prepared: u64, vdso: u64) -> io::Result<()> {
+pub(super) fn undo(
+    recorder: &Recorder,
+    frozen: &Frozen,
+    prepared: u64,
+    vdso: u64,
+) -> io::Result<()> {
     for (region, thread) in (0..prepared).zip(&frozen.threads) {
         step(thread.tid, region, [ATTACH_LEAVE, 0, region])?;
     }
@@ -113,15 +125,15 @@ fn prepare_threads(
     recorder: &Recorder,
     frozen: &Frozen,
     slots: &Slots,
+    shares: u64,
     vdso: u64,
     prepared: &mut u64,
 ) -> io::Result<()> {
     frozen.threads.iter().try_for_each(end_sequences)?;
     let header = recorder.header();
-    let shares = check::shared_memory(&maps::of_process(frozen.pid)?).next().is_some();
     let arguments = &header.slots[slots[0]].request.arguments;
     arguments[0].store(vdso, Relaxed);
-    arguments[1].store(u64::from(shares), Relaxed);
+    arguments[1].store(shares, Relaxed);
     for (region, (thread, &slot)) in (0..).zip(frozen.threads.iter().zip(slots)) {
         header.slots[slot].carried.altered_mask.store(thread.mask, Relaxed);
         let (step, argument) = match region {

@@ -1,15 +1,15 @@
 //! Recording a program that runs already.
 //!
-//! All its threads are stopped for a moment. The runtime comes into the process, and each thread
-//! prepares itself (runtime/entry/attach.c). The first thread then makes an image of the process,
-//! from which replay begins, and all go on.
+//! All its threads are stopped for a moment, and those of all processes that share memory with it.
+//! The runtime comes into each process, and each thread prepares itself (runtime/entry/attach.c).
+//! The first thread then makes an image, from which replay begins, and all go on.
 
+mod begin;
 mod check;
 mod detach;
 mod freeze;
 mod inject;
 
-use crate::exec_event::{ExecEvent, stamped, start_event};
 use crate::helpers::Helpers;
 use crate::images::{self, Images, When};
 use crate::rescue::{self, Ward};
@@ -17,18 +17,11 @@ use crate::rings::Plan;
 use crate::shared_state::Recorder;
 use crate::{Deadline, Ended, RecordError, Request, Space, file_table, finish};
 use detach::Before;
-use freeze::Frozen;
-use inject::KeptBack;
 use retake_kernel::alive::Alive;
-use retake_kernel::maps::{self, Mapping};
-use retake_kernel::{process, resource, shared, signals};
-use retake_patch::Placement;
+use retake_kernel::{process, shared, signals};
 use retake_recording::{Checkpoints, Exit, RecordingWriter, Store};
 use retake_supervisor::Session;
-use std::fs::File;
 use std::io;
-use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
@@ -55,7 +48,7 @@ pub fn attach(
     store: Store,
 ) -> Result<Ended, RecordError> {
     let started = Instant::now();
-    check::process(target.pid)?;
+    check::group(target.pid)?;
     let writer = Arc::new(writer);
     let places = Checkpoints::of_writer(&writer)?;
     let directory = writer.directory().to_path_buf();
@@ -83,7 +76,7 @@ pub fn attach(
     let _alive = Alive::begin(&recorder.header().supervisor_alive);
     let images = Images::start(&recorder, images, outbox);
     let helpers = Helpers::start(&recorder, None, Some(images));
-    let followed = begin(&recorder, target.pid)
+    let followed = begin::begin(&recorder, target.pid)
         .and_then(|before| follow(&recorder, target, &before))
         .map_err(RecordError::System);
     let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };
@@ -95,113 +88,6 @@ pub fn attach(
     });
     guardian.wait();
     Ok(Ended { status: finished?, timed_out: false })
-}
-
-/// Begins to record all threads of a process.
-fn begin(recorder: &Recorder, pid: i32) -> io::Result<Before> {
-    let user = process::effective_user(pid)?;
-    recorder.session.give_to(user);
-    recorder.files.give_to(user);
-    let mappings = maps::of_process(pid)?;
-    let vdso = vdso(&mappings)?;
-    let files = store_text(recorder, pid, &mappings);
-    // This takes long, and few programs have any.
-    let keeps_back = !kept_back(pid)?.is_empty();
-    let frozen = Frozen::stop(pid, &vdso)?;
-    check::stopped(&frozen, recorder.header())?;
-    let kept_back = if keeps_back { kept_back(pid)? } else { Vec::new() };
-    while recorder.slot_count() < frozen.threads.len() + SPARE_SLOTS {
-        recorder.add_pool()?;
-    }
-    recorder.pools.give_all_to(user);
-    let slots: inject::Slots =
-        frozen.threads.iter().map(|thread| recorder.claim(pid, thread.tid)).collect();
-    crate::console::describe_of(pid, recorder.header(), &recorder.header().slots[slots[0]]);
-    append_first_events(recorder, &frozen, slots[0], &mappings, &files)?;
-    inject::prepare(recorder, &frozen, &slots, vdso.start, &kept_back)?;
-    let before = frozen.threads.iter().map(|one| (one.tid, one.sequences)).collect();
-    inject::let_go(frozen)?;
-    Ok(before)
-}
-
-/// Where the vDSO is.
-fn vdso(mappings: &[Mapping]) -> io::Result<Range<u64>> {
-    let found = mappings.iter().find(|mapping| mapping.name == "[vdso]");
-    let range = found.map(|mapping| mapping.start..mapping.end);
-    range.ok_or_else(|| io::Error::other("the program has no vDSO"))
-}
-
-/// Returns the memory that a process keeps from its children.
-fn kept_back(pid: i32) -> io::Result<Vec<KeptBack>> {
-    let natures = maps::natures(pid)?;
-    let advised = |one: &Mapping| {
-        let nature = natures.get(&one.start)?;
-        let kinds = [
-            (nature.missing_in_copies, libc::MADV_DONTFORK),
-            (nature.wiped_in_copies, libc::MADV_WIPEONFORK),
-        ];
-        let kinds = kinds.into_iter().filter(|(is_kept, _)| *is_kept);
-        Some(
-            kinds
-                .map(|(_, advice)| KeptBack { range: one.start..one.end, advice })
-                .collect::<Vec<_>>(),
-        )
-    };
-    Ok(maps::of_process(pid)?.iter().filter_map(advised).flatten().collect())
-}
-
-/// Slots besides those of the threads that there are.
-const SPARE_SLOTS: usize = 4;
-
-/// The place in the header's list of the file that a mapping shows, if it is there.
-type Stored = Vec<Option<usize>>;
-
-/// Stores the files with code that the process has mapped, and those that it has mapped shared. An
-/// image has no copy of what is stored, and a debugger reads symbols from it.
-fn store_text(recorder: &Recorder, pid: i32, mappings: &[Mapping]) -> Stored {
-    let has_code = |mapping: &Mapping| {
-        mappings.iter().any(|other| other.executable && other.inode == mapping.inode)
-    };
-    let index = |mapping: &Mapping| {
-        if mapping.inode == 0 || !(mapping.shared || has_code(mapping)) {
-            return None;
-        }
-        let file = File::open(format!("/proc/{pid}/root{}", mapping.name)).ok()?;
-        if file.metadata().ok()?.ino() != mapping.inode {
-            return None;
-        }
-        recorder.files.index_of(&recorder.session, &file, Placement::After).ok()
-    };
-    mappings.iter().map(index).collect()
-}
-
-/// Writes the events with which the first stream of every recording begins.
-fn append_first_events(
-    recorder: &Recorder,
-    frozen: &Frozen,
-    slot: usize,
-    mappings: &[Mapping],
-    files: &Stored,
-) -> io::Result<()> {
-    let (header, pid) = (recorder.header(), frozen.pid);
-    let shared_slot = &header.slots[slot];
-    let registers = libc::user_regs_struct { rsp: 0, ..frozen.threads[0].registers };
-    let mut exec = ExecEvent::new(
-        &registers,
-        crate::exec::break_start(pid).unwrap_or(0),
-        resource::stack_limit(pid),
-        shared_slot,
-    );
-    for (mapping, index) in mappings.iter().zip(files) {
-        if let Some(index) = index {
-            exec.add_file(header, mapping, *index);
-        }
-    }
-    recorder.first_exec();
-    let mut bytes = stamped(start_event(pid), header, shared_slot);
-    bytes.extend(stamped(exec.encode(), header, shared_slot));
-    shared_slot.event_count.store(2, Relaxed);
-    Ok(recorder.append_in_ring(slot, &bytes)?)
 }
 
 /// Waits until the program has ended, or is let go. Returns its wait status if it has

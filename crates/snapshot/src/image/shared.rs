@@ -15,6 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The most that is read: the program stands still meanwhile.
@@ -33,7 +34,7 @@ const OF_BIRTH: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What processes have mapped shared and can write to.
 #[derive(Debug, Clone, Default)]
-pub struct SharedMemory(Vec<SharedFile>);
+pub struct SharedMemory(Arc<[SharedFile]>);
 
 #[derive(Debug, Clone)]
 struct SharedFile {
@@ -45,6 +46,20 @@ struct SharedFile {
     parts: Vec<(u64, Vec<u8>)>,
     /// How many bytes were read.
     read: u64,
+}
+
+impl SharedFile {
+    fn is_shown_by(&self, mapping: &Mapping) -> bool {
+        self.device == mapping.device && self.inode == mapping.inode
+    }
+}
+
+/// A piece of a shared file in the memory of a process.
+struct Piece {
+    pid: i32,
+    /// What is added to an offset in the file to get its address.
+    shift: u64,
+    offsets: Range<u64>,
 }
 
 /// A part of memory of a process that shows a shared file.
@@ -65,36 +80,36 @@ impl SharedMemory {
         header: &Header,
         changed: &[((u64, u64), PathBuf)],
     ) -> Result<Self> {
-        let mut shared = Vec::new();
-        for &pid in processes {
-            let all = maps::of_process(pid)?.into_iter();
-            let is_shared = |one: &Mapping| one.shared && !in_runtime(one.start);
-            shared.extend(all.filter(is_shared).map(|mapping| View { pid, mapping }));
+        let (mut files, mut pieces) = (Vec::new(), Vec::new());
+        for (index, (file, places)) in mapped_files(processes, header)?.into_iter().enumerate() {
+            files.push(file);
+            pieces.extend(places.into_iter().map(|piece| (index, piece)));
         }
-        let mut files = Self::default();
-        for view in shared.iter().filter(|one| one.mapping.writable) {
-            if files.find(&view.mapping).is_none() {
-                let room = MOST_BYTES - files.bytes();
-                files.0.push(file_of(&view.mapping, &shared, header, room)?);
-            }
+        let read = |(index, piece): (usize, Piece)| Ok((index, piece.read()?));
+        for part in parallel::map(pieces, read) {
+            let (index, parts) = part.map_err(ImageError::System)?;
+            files[index].parts.extend(parts);
         }
         for (identity, path) in changed {
-            let is_known = files.0.iter().any(|file| file.saved.identity() == Some(*identity));
-            let room = MOST_BYTES - files.bytes();
+            let is_known = files.iter().any(|file| file.saved.identity() == Some(*identity));
+            let room = MOST_BYTES - bytes_of(&files);
             if !is_known && let Some(file) = unmapped_file(*identity, path, room) {
-                files.0.push(file);
+                files.push(file);
             }
         }
-        Ok(files)
+        Ok(Self(files.into()))
     }
 
-    fn bytes(&self) -> u64 {
-        self.0.iter().map(|file| file.read).sum()
+    /// Checks whether it can be read.
+    ///
+    /// # Errors
+    /// As of [`SharedMemory::of`].
+    pub fn check(processes: &[i32], header: &Header) -> Result<()> {
+        mapped_files(processes, header).map(drop)
     }
 
     fn find(&self, mapping: &Mapping) -> Option<usize> {
-        let is_it = |one: &SharedFile| one.device == mapping.device && one.inode == mapping.inode;
-        self.0.iter().position(is_it).filter(|_| mapping.shared)
+        self.0.iter().position(|file| file.is_shown_by(mapping)).filter(|_| mapping.shared)
     }
 
     /// What a mapping of it shows.
@@ -113,8 +128,36 @@ impl SharedMemory {
     }
 }
 
+/// The files that these processes have mapped shared and can write to, without their contents, and
+/// where those are.
+fn mapped_files(processes: &[i32], header: &Header) -> Result<Vec<(SharedFile, Vec<Piece>)>> {
+    let mut views = Vec::new();
+    for &pid in processes {
+        let all = maps::of_process(pid)?.into_iter();
+        let is_shared = |one: &Mapping| one.shared && !in_runtime(one.start);
+        views.extend(all.filter(is_shared).map(|mapping| View { pid, mapping }));
+    }
+    let mut files: Vec<(SharedFile, Vec<Piece>)> = Vec::new();
+    for view in views.iter().filter(|one| one.mapping.writable) {
+        if !files.iter().any(|(file, _)| file.is_shown_by(&view.mapping)) {
+            let room = MOST_BYTES - files.iter().map(|(file, _)| file.read).sum::<u64>();
+            files.push(file_of(&view.mapping, &views, header, room)?);
+        }
+    }
+    Ok(files)
+}
+
+fn bytes_of(files: &[SharedFile]) -> u64 {
+    files.iter().map(|file| file.read).sum()
+}
+
 /// `room`: how many bytes may be read.
-fn file_of(mapping: &Mapping, shared: &[View], header: &Header, room: u64) -> Result<SharedFile> {
+fn file_of(
+    mapping: &Mapping,
+    shared: &[View],
+    header: &Header,
+    room: u64,
+) -> Result<(SharedFile, Vec<Piece>)> {
     let mut views: Vec<(Range<u64>, &View)> = shared
         .iter()
         .filter(|one| is_same_file(&one.mapping, mapping))
@@ -122,7 +165,7 @@ fn file_of(mapping: &Mapping, shared: &[View], header: &Header, room: u64) -> Re
         .collect();
     views.sort_unstable_by_key(|(range, _)| (range.start, range.end));
     let end = views.iter().map(|(range, _)| range.end).max().unwrap_or(0);
-    let (identity, bytes) = identify(mapping, shared, header, end)?;
+    let (identity, bytes) = identify(mapping, shared, header, end);
     let mut pieces = Vec::new();
     let mut known = 0;
     for (range, view) in views {
@@ -135,21 +178,21 @@ fn file_of(mapping: &Mapping, shared: &[View], header: &Header, room: u64) -> Re
                 return refused(mapping, "shared, and too large to be read in passing");
             }
             let shift = view.mapping.start.wrapping_sub(range.start);
-            pieces.extend(pieces_of(from..to).map(|offsets| (view.pid, shift, offsets)));
+            pieces.extend(pieces_of(view.pid, shift, from..to));
         }
         known = known.max(range.end);
     }
     if known < bytes {
         return refused(mapping, "only a part of a shared file");
     }
-    let read = |(pid, shift, offsets): (i32, u64, Range<u64>)| {
-        read_parts(&memory::of_process(pid)?, shift, offsets)
+    let file = SharedFile {
+        device: mapping.device,
+        inode: mapping.inode,
+        saved: ScratchFile::named(identity, bytes),
+        parts: Vec::new(),
+        read: known.min(bytes),
     };
-    let parts = parallel::map(pieces, read).into_iter().collect::<io::Result<Vec<_>>>()?;
-    let parts = parts.into_iter().flatten().collect();
-    let saved = ScratchFile::named(identity, bytes);
-    let (device, inode) = (mapping.device, mapping.inode);
-    Ok(SharedFile { device, inode, saved, parts, read: known.min(bytes) })
+    Ok((file, pieces))
 }
 
 /// A file that nobody has mapped; `None` if it is gone or too large.
@@ -174,12 +217,18 @@ fn offsets(mapping: &Mapping) -> Range<u64> {
     mapping.offset..mapping.offset + (mapping.end - mapping.start)
 }
 
-/// The pieces in which offsets are read.
-fn pieces_of(offsets: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    offsets
-        .clone()
-        .step_by(PIECE_BYTES)
-        .map(move |start| start..offsets.end.min(start + PIECE_BYTES as u64))
+/// The pieces in which a process's view of a file is read.
+fn pieces_of(pid: i32, shift: u64, offsets: Range<u64>) -> impl Iterator<Item = Piece> {
+    offsets.clone().step_by(PIECE_BYTES).map(move |start| {
+        let end = offsets.end.min(start + PIECE_BYTES as u64);
+        Piece { pid, shift, offsets: start..end }
+    })
+}
+
+impl Piece {
+    fn read(&self) -> io::Result<Vec<(u64, Vec<u8>)>> {
+        read_parts(&memory::of_process(self.pid)?, self.shift, self.offsets.clone())
+    }
 }
 
 /// Reads what is at these offsets, except for zeros. `shift` is added to them.
@@ -199,30 +248,31 @@ fn read_parts(from: &File, shift: u64, offsets: Range<u64>) -> io::Result<Vec<(u
 type Identified = ((u64, u64), u64);
 
 /// `end`: the end of what is mapped of the file.
-fn identify(mapping: &Mapping, views: &[View], header: &Header, end: u64) -> Result<Identified> {
+fn identify(mapping: &Mapping, views: &[View], header: &Header, end: u64) -> Identified {
     if mapping.name == ANONYMOUS {
-        return Ok(((mapping.device, mapping.inode), end));
+        return ((mapping.device, mapping.inode), end);
     }
     if mapping.name.starts_with(SEGMENT_NAME) {
-        return Ok(((SEGMENT_DEVICE, mapping.inode), end));
+        return ((SEGMENT_DEVICE, mapping.inode), end);
     }
     let path = Path::new(&mapping.name);
     let by_name = || identify_path(mapping.inode, path, AtFlags::SYMLINK_NOFOLLOW);
     let found = by_name().or_else(|| by_descriptor(mapping, views));
-    let noted = || Some((noted(mapping, header)?, end));
-    found.or_else(noted).map_or_else(|| refused(mapping, "a shared file without a name"), Ok)
+    found.unwrap_or_else(|| (noted(mapping, header), end))
 }
 
 /// The numbers of a file that has neither a name nor a descriptor any more, as the runtime noted
-/// them when it was mapped. Nobody can map more of it.
-fn noted(mapping: &Mapping, header: &Header) -> Option<(u64, u64)> {
+/// them when it was mapped. If it did not, no process can map it again.
+fn noted(mapping: &Mapping, header: &Header) -> (u64, u64) {
     const DEVICE: u64 = 0xffff_ffff;
-    let all = header.shared_files()?.iter();
-    let mut found = all
-        .map(|file| (file.device.load(Relaxed), file.inode.load(Relaxed)))
-        .filter(|(device, inode)| (device & DEVICE, *inode) == (mapping.device, mapping.inode));
-    // Two of them had the same inode one after the other.
-    found.next().filter(|_| found.next().is_none())
+    let here = (mapping.device, mapping.inode);
+    let mut found = header
+        .shared_files()
+        .unwrap_or_default()
+        .iter()
+        .map(|file| (file.device.load(Relaxed), file.inode.load(Relaxed)));
+    // The one that was noted last: inodes are used again.
+    found.rfind(|(device, inode)| (device & DEVICE, *inode) == here).unwrap_or(here)
 }
 
 /// A file without a name, as memfd_create makes it, can be known by a descriptor.
