@@ -181,6 +181,9 @@ fn answer(recorder: &Arc<Recorder>, index: usize) {
 fn read_sharers(recorder: &Recorder, slot: &Slot) -> i64 {
     const NOT_YET: i64 = 1;
     const NEVER: i64 = -1;
+    if recorder.images.is_none() {
+        return NEVER; // the recorder was killed
+    }
     match sharers::read(recorder, slot.pid.load(Relaxed)) {
         Ok(Some(all)) => {
             *lock(&recorder.sharers) = Some(all);

@@ -17,7 +17,17 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A process that is about to be recorded.
+/// A process that is about to be stopped.
+struct Running {
+    pid: i32,
+    vdso: Range<u64>,
+    mappings: Vec<Mapping>,
+    files: Stored,
+    /// Whether it keeps memory from its children.
+    keeps_back: bool,
+}
+
+/// A stopped process that is about to be recorded.
 struct Newcomer {
     pid: i32,
     vdso: Range<u64>,
@@ -44,10 +54,19 @@ pub(super) fn begin(recorder: &Recorder, target: i32) -> io::Result<Before> {
             break;
         }
         give_to_users(recorder, &new)?;
+        // A child that has ended meanwhile needs nothing.
+        let is_gone = |pid: i32| pid != target && process::is_gone(pid);
+        let mut running = Vec::new();
         for pid in new {
-            match Newcomer::stop(recorder, pid) {
-                // A child that has ended meanwhile needs nothing.
-                Err(_) if pid != target && process::is_gone(pid) => {}
+            match Running::look(recorder, pid) {
+                Err(_) if is_gone(pid) => {}
+                looked => running.push(looked?),
+            }
+        }
+        for one in running {
+            let pid = one.pid;
+            match one.stop() {
+                Err(_) if is_gone(pid) => {}
                 newcomer => newcomers.push(newcomer?),
             }
         }
@@ -121,19 +140,27 @@ fn prepare_all(recorder: &Recorder, newcomers: &[Newcomer]) -> io::Result<()> {
     Ok(())
 }
 
-impl Newcomer {
-    /// Stops all its threads.
-    fn stop(recorder: &Recorder, pid: i32) -> io::Result<Self> {
+impl Running {
+    /// Does what takes long while the process still runs.
+    fn look(recorder: &Recorder, pid: i32) -> io::Result<Self> {
         let mappings = maps::of_process(pid)?;
         let vdso = inject::vdso_of(&mappings)?;
         let files = store_text(recorder, pid, &mappings);
         // This takes long, and few programs have any.
         let keeps_back = !kept_back(pid)?.is_empty();
-        let frozen = Frozen::stop(pid, &vdso)?;
-        let kept_back = if keeps_back { kept_back(pid)? } else { Vec::new() };
-        Ok(Self { pid, vdso, mappings, files, kept_back, frozen, slots: Vec::new() })
+        Ok(Self { pid, vdso, mappings, files, keeps_back })
     }
 
+    /// Stops all its threads.
+    fn stop(self) -> io::Result<Newcomer> {
+        let Self { pid, vdso, mappings, files, keeps_back } = self;
+        let frozen = Frozen::stop(pid, &vdso)?;
+        let kept_back = if keeps_back { kept_back(pid)? } else { Vec::new() };
+        Ok(Newcomer { pid, vdso, mappings, files, kept_back, frozen, slots: Vec::new() })
+    }
+}
+
+impl Newcomer {
     /// Takes slots for its threads, and begins the stream of its first thread.
     fn claim(&mut self, recorder: &Recorder) -> io::Result<()> {
         let mut first = None;
