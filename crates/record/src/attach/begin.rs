@@ -21,8 +21,6 @@ use std::sync::atomic::Ordering::Relaxed;
 struct Running {
     pid: i32,
     vdso: Range<u64>,
-    mappings: Vec<Mapping>,
-    files: Stored,
     /// Whether it keeps memory from its children.
     keeps_back: bool,
 }
@@ -65,7 +63,7 @@ pub(super) fn begin(recorder: &Recorder, target: i32) -> io::Result<Before> {
         }
         for one in running {
             let pid = one.pid;
-            match one.stop() {
+            match one.stop(recorder) {
                 Err(_) if is_gone(pid) => {}
                 newcomer => newcomers.push(newcomer?),
             }
@@ -145,16 +143,19 @@ impl Running {
     fn look(recorder: &Recorder, pid: i32) -> io::Result<Self> {
         let mappings = maps::of_process(pid)?;
         let vdso = inject::vdso_of(&mappings)?;
-        let files = store_text(recorder, pid, &mappings);
+        store_text(recorder, pid, &mappings);
         // This takes long, and few programs have any.
         let keeps_back = !kept_back(pid)?.is_empty();
-        Ok(Self { pid, vdso, mappings, files, keeps_back })
+        Ok(Self { pid, vdso, keeps_back })
     }
 
     /// Stops all its threads.
-    fn stop(self) -> io::Result<Newcomer> {
-        let Self { pid, vdso, mappings, files, keeps_back } = self;
+    fn stop(self, recorder: &Recorder) -> io::Result<Newcomer> {
+        let Self { pid, vdso, keeps_back } = self;
         let frozen = Frozen::stop(pid, &vdso)?;
+        // It may have mapped more meanwhile.
+        let mappings = maps::of_process(pid)?;
+        let files = store_text(recorder, pid, &mappings);
         let kept_back = if keeps_back { kept_back(pid)? } else { Vec::new() };
         Ok(Newcomer { pid, vdso, mappings, files, kept_back, frozen, slots: Vec::new() })
     }
