@@ -294,6 +294,11 @@ fn running_processes_that_share_memory_are_recorded_together() {
     assert_eq!(ends, 3, "{printed}");
     let processes = place.run(&["ps", "--json", "for-10ms"]).stdout;
     assert!(processes.matches("\"pid\":").count() >= 4, "{processes}");
+    // Each of them can be debugged, with the others beside it.
+    let stacks = place.run_within(&["backtrace", "for-100ms"], LIMIT).stdout;
+    for function in ["main", "that_waits", "with_thread", "with_children"] {
+        assert!(stacks.contains(&format!("{function} ()")), "{stacks}");
+    }
 }
 
 /// Its children execute programs all the time.

@@ -43,7 +43,8 @@ fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
 /// The recording cannot be read.
 pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
     if target.begins_late {
-        let is_alone = has_shared_image(recording, target)?
+        let is_alone = !has_company(recording, target)
+            && has_shared_image(recording, target)?
             && !maps_to_share(recording, target)?
             && is_seen_by_nobody(recording, target)?;
         return Ok(Wanted { is_alone, ..Wanted::first_program() });
@@ -54,6 +55,16 @@ pub(crate) fn wanted(recording: &Recording, target: &Target) -> Result<Wanted> {
         path: target.path.clone(),
         is_alone: is_alone(recording, target)?,
     })
+}
+
+/// Whether recording began in other processes, too: those that share memory with it.
+fn has_company(recording: &Recording, target: &Target) -> bool {
+    let is_other = |one: &StreamSummary| {
+        one.info.kind != StreamKind::Supervisor
+            && one.info.parent.is_none()
+            && one.info.pid != target.pid
+    };
+    recording.streams().any(|one| is_other(&one))
 }
 
 /// Whether the image at which the process begins has shared memory: then its turns are among all

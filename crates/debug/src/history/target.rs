@@ -74,15 +74,16 @@ impl Target {
 
     /// Finds out whether it begins late.
     fn placed(mut self, recording: &Recording) -> Result<Self> {
-        let was_running = recording.metadata().attached && self.is_first_program(recording);
+        let was_running = recording.metadata().attached && self.has_no_maker(recording);
         self.begins_late =
             was_running || self.first_event < recording.stream(self.stream)?.first_kept_event();
         Ok(self)
     }
 
-    fn is_first_program(&self, recording: &Recording) -> bool {
-        let is_first = |one: &StreamSummary| one.info.id.0 == 0 && one.info.pid == self.pid;
-        self.program == 0 && recording.streams().any(|one| is_first(&one))
+    /// Whether no recorded process has made it.
+    fn has_no_maker(&self, recording: &Recording) -> bool {
+        let is_it = |one: &StreamSummary| one.info.id == self.stream && one.info.parent.is_none();
+        self.program == 0 && recording.streams().any(|one| is_it(&one))
     }
 
     fn of_program(

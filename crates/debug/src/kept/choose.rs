@@ -2,7 +2,7 @@
 
 use super::past::Twin;
 use super::printed;
-use super::{Kept, SMALL_BYTES, Summary, mark, of_stream, of_target};
+use super::{Kept, SMALL_BYTES, Summary, list, mark, of_stream, of_target};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
@@ -16,6 +16,7 @@ use crate::stretch::Past;
 use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
 use retake_snapshot::image::{Surroundings, restore, summary};
+use retake_snapshot::{Process, remote};
 use std::time::Duration;
 
 /// The cost of using a kept checkpoint, as a duration of replay: this much for reading it and for
@@ -34,6 +35,13 @@ pub(super) fn arrival(replay: &Replay, destination: Destination) -> Option<Strin
         Destination::End | Destination::Crash => Destination::End.to_string(),
         Destination::Time(_) | Destination::Begin | Destination::Checkpoint(_) => return None,
     })
+}
+
+/// A process that shares memory with the debugged one, and runs beside it.
+struct Other {
+    kept: KeptCheckpoint,
+    program: (u32, u64),
+    process: Process,
 }
 
 impl Kept {
@@ -236,11 +244,47 @@ impl Kept {
         Ok(false)
     }
 
+    /// Makes processes for those that share memory with that of an image. They are still copies of
+    /// this one.
+    fn others(&self, replay: &Replay, summary: &Summary) -> Result<Vec<Other>> {
+        if summary.group.is_none() {
+            return Ok(Vec::new());
+        }
+        let all = list(&replay.history.recording, &self.places)?.into_iter();
+        let read = all.filter_map(|(kept, summary)| Some((kept, summary.ok()?)));
+        read.filter(|(_, one)| one.group == summary.group && one.pid != summary.pid)
+            .map(|(kept, one)| {
+                let process = Process::of_stopped(remote::fork(replay.inferior.process.pid)?)?;
+                Ok(Other { kept, program: one.program, process })
+            })
+            .collect()
+    }
+
+    fn restore_other(&self, replay: &Replay, other: &mut Other) -> Result<()> {
+        let Some(running) = &replay.running else { return Ok(()) };
+        let mut reader = self.places.open(&other.kept)?;
+        summary::read(&mut reader)?;
+        let around = Surroundings {
+            header: running.header(),
+            scratch: running.scratch().to_owned(),
+            recording: &replay.history.recording,
+            other: &mut |_, _| Ok(true), // the output of the debugged process is enough
+        };
+        restore(&mut reader, &mut other.process, around)?;
+        Ok(())
+    }
+
     /// Restores a kept process. Returns whether it is at the very place that the checkpoint names.
     fn restore(&self, replay: &mut Replay, kept: &KeptCheckpoint) -> Result<bool> {
-        let Some(running) = &replay.running else { return Ok(false) };
         let mut reader = self.places.open(kept)?;
         let summary = summary::read(&mut reader)?;
+        // The first of them has the memory that all share.
+        let (mut earlier, mut later): (Vec<_>, Vec<_>) = self
+            .others(replay, &summary)?
+            .into_iter()
+            .partition(|other| other.program < summary.program);
+        earlier.iter_mut().try_for_each(|other| self.restore_other(replay, other))?;
+        let Some(running) = &replay.running else { return Ok(false) };
         let console = &mut replay.console;
         let around = Surroundings {
             header: running.header(),
@@ -250,6 +294,11 @@ impl Kept {
         };
         let inferior = &mut replay.inferior;
         let announced = restore(&mut reader, &mut inferior.process, around)?;
+        later.iter_mut().try_for_each(|other| self.restore_other(replay, other))?;
+        for mut other in earlier.into_iter().chain(later) {
+            other.process.let_all_go()?;
+        }
+        let inferior = &mut replay.inferior;
         inferior.current = inferior.process.pid;
         let is_told = !matches!(summary.fate, Fate::Dying(_));
         inferior.ending = Ending { fate: summary.fate, is_told };
@@ -259,7 +308,10 @@ impl Kept {
         let here = Place::here(&replay.inferior, None)?;
         // A process from an image is in the runtime if the program had been in the runtime.
         let is_there = summary.is_image() || here.address() == summary.address;
-        Ok(is_there && (here.thread, here.mark) == (summary.thread, mark(&summary)))
+        // In a group, the turn may be that of another process.
+        let turn = if summary.group.is_some() { here.mark.turn } else { summary.turn };
+        let there = Mark { turn, events: summary.events };
+        Ok(is_there && (here.thread, here.mark) == (summary.thread, there))
     }
 
     /// Fills in what is known about the stretches before and after a kept checkpoint, which has
