@@ -58,8 +58,8 @@ int main(void)
 	char *guarded = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mprotect(guarded + 4096, 4096, PROT_READ | PROT_WRITE);
 	char *shown = private_file();
-	char *code = mmap(
-		NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(code, "\x48\x8d\x04\x3f\xc3", 5); /* lea (%rdi,%rdi), %rax; ret */
 	fesetround(FE_DOWNWARD);
 	unsigned long sum = 0, rounds = 0;

@@ -44,7 +44,7 @@ int main(int count, char **arguments)
 			value = value * 1.0000001 + 0.1;
 		clock_gettime(CLOCK_MONOTONIC, &time);
 		backwards += time.tv_sec < before.tv_sec ||
-			     (time.tv_sec == before.tv_sec && time.tv_nsec < before.tv_nsec);
+			(time.tv_sec == before.tv_sec && time.tv_nsec < before.tv_nsec);
 		before = time;
 		if (round % 100 == 0) {
 			printf("round %d %f\n", round, value);
@@ -52,8 +52,7 @@ int main(int count, char **arguments)
 		}
 	}
 	sigaltstack(NULL, &now);
-	printf("wrong %ld, backwards %ld, outside %ld, all blocked %d, stack %d\n", wrong,
-		backwards, outside, ticks > 10 && blocked == ticks,
-		now.ss_sp == stack && !now.ss_flags);
+	printf("wrong %ld, backwards %ld, outside %ld, all blocked %d, stack %d\n", wrong, backwards,
+		outside, ticks > 10 && blocked == ticks, now.ss_sp == stack && !now.ss_flags);
 	return 7;
 }
