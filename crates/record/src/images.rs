@@ -161,10 +161,9 @@ impl Writer {
         all.sort_by_key(|one| one.program);
         let group = Group { number: sharers.number, count: all.len() as u32 };
         let mut written = Vec::new();
-        for (index, one) in all.into_iter().enumerate() {
-            let ProcessImage { image, here, program } = one;
-            let image = if index == 0 { image } else { image.without_shared() };
-            match self.write_one(&ProcessImage { image, here, program }, made_ns, Some(group)) {
+        all[1..].iter_mut().for_each(|one| one.image.leave_out_shared());
+        for one in all {
+            match self.write_one(&one, made_ns, Some(group)) {
                 Ok(kept) => written.push(kept),
                 Err(error) => {
                     written.iter().for_each(|kept| drop(self.plan.places.remove(kept)));

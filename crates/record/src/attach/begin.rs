@@ -51,7 +51,6 @@ pub(super) fn begin(recorder: &Recorder, target: i32) -> io::Result<Before> {
         if new.is_empty() {
             break;
         }
-        give_to_users(recorder, &new)?;
         // A child that has ended meanwhile needs nothing.
         let is_gone = |pid: i32| pid != target && process::is_gone(pid);
         let mut running = Vec::new();
@@ -75,7 +74,7 @@ pub(super) fn begin(recorder: &Recorder, target: i32) -> io::Result<Before> {
     while recorder.slot_count() < count + SPARE_SLOTS {
         recorder.add_pool()?;
     }
-    give_to_users(recorder, &newcomers.iter().map(|one| one.pid).collect::<Vec<_>>())?;
+    give_to_users(recorder, &newcomers)?;
     newcomers.iter_mut().try_for_each(|one| one.claim(recorder))?;
     prepare_all(recorder, &newcomers)?;
     if newcomers.len() > 1 {
@@ -93,14 +92,9 @@ pub(super) fn begin(recorder: &Recorder, target: i32) -> io::Result<Before> {
 }
 
 /// Lets these processes attach the memory that all have in common. Root may attach all memory.
-fn give_to_users(recorder: &Recorder, processes: &[i32]) -> io::Result<()> {
-    let mut users = BTreeSet::new();
-    for &pid in processes {
-        match process::effective_user(pid) {
-            Err(_) if process::is_gone(pid) => {}
-            user => drop(users.insert(user?)),
-        }
-    }
+fn give_to_users(recorder: &Recorder, newcomers: &[Newcomer]) -> io::Result<()> {
+    let users = newcomers.iter().map(|one| process::effective_user(one.pid));
+    let users: BTreeSet<u32> = users.collect::<io::Result<_>>()?;
     let user = users.last().copied().unwrap_or(0);
     if users.iter().any(|other| *other != user && *other != 0) {
         return Err(io::Error::other("processes of several users share memory"));

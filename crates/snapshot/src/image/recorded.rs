@@ -17,6 +17,7 @@ use retake_kernel::shared::{
 };
 use retake_kernel::{maps, memory, process};
 use retake_recording::Place;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -78,12 +79,15 @@ pub fn image(
     known: &Known<'_>,
     program: (u32, u64),
 ) -> Result<ProcessImage> {
-    let found = wait_until_ready(pid)?;
+    let memory = memory::of_process(pid)?;
+    let found = wait_until_ready(pid, &memory)?;
     let taker = &found[0];
-    let shares_turns = word(pid, taker.address + context::DOMAIN)? == address_of_shared_domain();
-    let (turn, console) = (taker.context.turn, word(pid, taker.address + context::IMAGE_CONSOLE)?);
+    let shares_turns =
+        word(&memory, taker.address + context::DOMAIN)? == address_of_shared_domain();
+    let (turn, console) =
+        (taker.context.turn, word(&memory, taker.address + context::IMAGE_CONSOLE)?);
     let here = whereabouts(&found, turn, console, shares_turns);
-    let image = with_threads(pid, header, known, &found, &here)?;
+    let image = with_threads(pid, &memory, header, known, &found, &here)?;
     Ok(ProcessImage { image, here, program })
 }
 
@@ -97,28 +101,23 @@ pub fn image_of_sharer(
     header: &Header,
     known: &Known<'_>,
 ) -> Result<Option<ProcessImage>> {
-    let all = memory::of_process(pid)?;
-    let at = |address: u64| -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        all.read_exact_at(&mut bytes, address)?;
-        Ok(u64::from_le_bytes(bytes))
-    };
-    let seen = |field: u64| at(RUNTIME_DATA + PROCESS_SEEN + field);
+    let memory = memory::of_process(pid)?;
+    let seen = |field: u64| word(&memory, RUNTIME_DATA + PROCESS_SEEN + field);
     if seen(seen::HIDES_MEMORY)? as u32 != 0 || seen(seen::PACKET_RINGS_SHOWN)? as u32 != 0 {
         let why = format!("process {pid} has memory that other processes do not get");
         return Err(ImageError::Refused(why));
     }
     let is_ending = seen(seen::ALONE)? as u32 != 0 || seen(seen::CLOSING)? as u32 != 0;
-    let is_ours = at(RUNTIME_DATA + PROCESS_DOMAIN)? == address_of_shared_domain();
+    let is_ours = word(&memory, RUNTIME_DATA + PROCESS_DOMAIN)? == address_of_shared_domain();
     if is_ending || !is_ours {
         return Ok(None);
     }
-    let Some(mut found) = threads_at_rest(pid, header)? else { return Ok(None) };
+    let Some(mut found) = threads_at_rest(pid, &memory, header)? else { return Ok(None) };
     found.sort_by_key(|one| (one.context.tid != one.context.pid, one.stream));
     let turn = header.shared_domain.turn.load(Relaxed);
     let here = whereabouts(&found, turn, header.console_sequence.load(Relaxed), true);
     let changes: Vec<(u64, Vec<u8>)> = found.iter().enumerate().flat_map(as_noted).collect();
-    let image = with_threads(pid, header, known, &found, &here)?.spool(&changes)?;
+    let image = with_threads(pid, &memory, header, known, &found, &here)?.spool(&changes)?;
     let program = (seen(seen::PROGRAM_STREAM)? as u32, seen(seen::PROGRAM_EVENTS)?);
     Ok(Some(ProcessImage { image, here, program }))
 }
@@ -135,12 +134,12 @@ fn as_noted((index, one): (usize, &Found)) -> [(u64, Vec<u8>); 2] {
 
 /// The threads of a process that goes on; `None` if one is not where it could go on from an image.
 /// The same rules as in `is_in_the_way` in runtime/calls/image.c.
-fn threads_at_rest(pid: i32, header: &Header) -> Result<Option<Vec<Found>>> {
+fn threads_at_rest(pid: i32, memory: &File, header: &Header) -> Result<Option<Vec<Found>>> {
     let mut found = Vec::new();
-    for (address, _) in contexts(pid)? {
-        let half = |field: u64| Ok::<u32, io::Error>(word(pid, address + field)? as u32);
-        let Some(index) = slot_at(word(pid, address + context::SLOT)?) else { continue };
-        if word(pid, address + context::SELF)? != address {
+    for (address, _) in contexts(pid, memory)? {
+        let half = |field: u64| Ok::<u32, io::Error>(word(memory, address + field)? as u32);
+        let Some(index) = slot_at(word(memory, address + context::SLOT)?) else { continue };
+        if word(memory, address + context::SELF)? != address {
             continue;
         }
         let slot = &header.slots[index];
@@ -181,12 +180,14 @@ fn threads_at_rest(pid: i32, header: &Header) -> Result<Option<Vec<Found>>> {
 
 fn with_threads(
     pid: i32,
+    memory: &File,
     header: &Header,
     known: &Known<'_>,
     found: &[Found],
     here: &Whereabouts,
 ) -> Result<Image> {
-    let threads = found.iter().map(|one| recorded(pid, header, one)).collect::<Result<Vec<_>>>()?;
+    let threads =
+        found.iter().map(|one| recorded(memory, header, one)).collect::<Result<Vec<_>>>()?;
     let turns = here.shares_turns.then(|| here.turn.saturating_sub(1));
     let threads = Threads::recorded(threads.into_iter(), turns);
     Image::with(pid, &threads, header, &Files::Recorded(known))
@@ -208,10 +209,10 @@ fn whereabouts(found: &[Found], turn: u64, console: u64, shares_turns: bool) -> 
 }
 
 /// Waits for the copy. Returns the threads of the image; the one that took it comes first.
-fn wait_until_ready(pid: i32) -> Result<Vec<Found>> {
+fn wait_until_ready(pid: i32, memory: &File) -> Result<Vec<Found>> {
     let since = Instant::now();
     let taker = loop {
-        let all = contexts(pid)?;
+        let all = contexts(pid, memory)?;
         if let Some(taker) = all.iter().find(|(_, state)| *state == IN_IMAGE_READY) {
             break *taker;
         }
@@ -221,15 +222,16 @@ fn wait_until_ready(pid: i32) -> Result<Vec<Found>> {
         }
         std::thread::sleep(NAP);
     };
-    let others = contexts(pid)?.into_iter().filter(|one| one.0 != taker.0 && one.1 != IN_IMAGE_NOT);
+    let others =
+        contexts(pid, memory)?.into_iter().filter(|one| one.0 != taker.0 && one.1 != IN_IMAGE_NOT);
     let read = |(address, _): (u64, u32)| {
         let context = Context::read(pid, address)?;
         Ok(Found {
             address,
             context,
-            stream: word(pid, address + context::IMAGE_STREAM)? as u32,
-            filter: word(pid, address + context::IMAGE_FILTER)? as u32,
-            log_offset: word(pid, address + context::LOG_OFFSET)?,
+            stream: word(memory, address + context::IMAGE_STREAM)? as u32,
+            filter: word(memory, address + context::IMAGE_FILTER)? as u32,
+            log_offset: word(memory, address + context::LOG_OFFSET)?,
             has_turn: context.turn != 0,
         })
     };
@@ -237,25 +239,25 @@ fn wait_until_ready(pid: i32) -> Result<Vec<Found>> {
 }
 
 /// The address of the context in each region, and whether the thread is in the image.
-fn contexts(pid: i32) -> Result<Vec<(u64, u32)>> {
+fn contexts(pid: i32, memory: &File) -> Result<Vec<(u64, u32)>> {
     let mappings = maps::of_process(pid)?.into_iter();
     let regions = mappings
         .filter(|one| one.start >= REGIONS && one.end <= FORCE_PLACES && one.inode == 0)
         .flat_map(|one| (one.start..one.end).step_by(REGION_STRIDE as usize));
     let state = |region: u64| {
         let address = region + REGION_CONTEXT;
-        Ok((address, word(pid, address + context::IN_IMAGE)? as u32))
+        Ok((address, word(memory, address + context::IN_IMAGE)? as u32))
     };
     regions.map(state).collect()
 }
 
-fn word(pid: i32, address: u64) -> io::Result<u64> {
+fn word(memory: &File, address: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
-    memory::peek(pid, address, &mut bytes)?;
+    memory.read_exact_at(&mut bytes, address)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn recorded(pid: i32, header: &Header, one: &Found) -> Result<Recorded> {
+fn recorded(memory: &File, header: &Header, one: &Found) -> Result<Recorded> {
     let Found { address, context, stream, filter, has_turn, .. } = one;
     let bytes = header.extended_bytes.load(Relaxed) as usize;
     let index = slot_at(context.slot)
@@ -264,12 +266,13 @@ fn recorded(pid: i32, header: &Header, one: &Found) -> Result<Recorded> {
         return Err(ImageError::Refused(format!("{bytes} bytes of registers have no room")));
     }
     let area = address - REGION_CONTEXT + REGION_EXTENDED;
-    let mut extended = memory::peek_vec(pid, area, bytes)?;
+    let mut extended = vec![0; bytes];
+    memory.read_exact_at(&mut extended, area)?;
     extended[COMPACTED..COMPACTED + 8].fill(0);
     Ok(Recorded {
         context: *address,
-        stack_top: word(pid, address + context::STACK_TOP)?,
-        thread_base: word(pid, address + context::THREAD_BASE)?,
+        stack_top: word(memory, address + context::STACK_TOP)?,
+        thread_base: word(memory, address + context::THREAD_BASE)?,
         extended,
         slot: SlotState {
             index,

@@ -150,11 +150,9 @@ impl Image {
     }
 
     /// Leaves out what it shares: the image of another process has that.
-    #[must_use]
-    pub fn without_shared(mut self) -> Self {
+    pub fn leave_out_shared(&mut self) {
         self.scratch = Scratch::Elsewhere;
         self.description.scratch_is_elsewhere = true;
-        self
     }
 
     /// The bytes of memory that are written.
