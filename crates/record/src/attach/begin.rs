@@ -45,9 +45,8 @@ pub(super) fn begin(recorder: &Recorder, target: i32) -> io::Result<Before> {
     let mut newcomers: Vec<Newcomer> = Vec::new();
     // What runs still may make more of them.
     loop {
-        let group = check::group(target).map_err(io::Error::other)?;
         let is_new = |pid: &i32| newcomers.iter().all(|known| known.pid != *pid);
-        let new: Vec<i32> = group.into_iter().filter(is_new).collect();
+        let new: Vec<i32> = check::group(target).into_iter().filter(is_new).collect();
         if new.is_empty() {
             break;
         }
@@ -135,6 +134,7 @@ fn prepare_all(recorder: &Recorder, newcomers: &[Newcomer]) -> io::Result<()> {
 impl Running {
     /// Does what takes long while the process still runs.
     fn look(recorder: &Recorder, pid: i32) -> io::Result<Self> {
+        check::process(pid).map_err(io::Error::other)?;
         let mappings = maps::of_process(pid)?;
         let vdso = inject::vdso_of(&mappings)?;
         store_text(recorder, pid, &mappings);

@@ -24,8 +24,7 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     else {
         return Err(io::Error::other(format!("there is no process {pid}")).into());
     };
-    let is_other = |tracer: &i32| *tracer != std::process::id() as i32;
-    if let Some(tracer) = process::tracer(pid).filter(is_other) {
+    if let Some(tracer) = process::tracer(pid) {
         return Err(RecordError::Traced { pid: tracer, name: process::name(tracer) });
     }
     match state {
@@ -59,11 +58,7 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
 
 /// The process, and all that share writable memory with it or with those. Those that we may not
 /// look at belong to other users.
-///
-/// # Errors
-/// One of them cannot be recorded, or another process traces it.
-pub(super) fn group(pid: i32) -> Result<Vec<i32>, RecordError> {
-    process(pid)?;
+pub(super) fn group(pid: i32) -> Vec<i32> {
     let shared_by = |pid: i32| -> Option<BTreeSet<(u64, u64)>> {
         let all = maps::of_process(pid).ok()?;
         Some(shared_memory(&all).map(|one| (one.device, one.inode)).collect())
@@ -71,7 +66,7 @@ pub(super) fn group(pid: i32) -> Result<Vec<i32>, RecordError> {
     let mut known = shared_by(pid).unwrap_or_default();
     let mut found = vec![pid];
     if known.is_empty() {
-        return Ok(found);
+        return found;
     }
     let others = process::all().into_iter().filter(|other| *other != pid);
     let mut others: Vec<(i32, BTreeSet<(u64, u64)>)> =
@@ -84,15 +79,11 @@ pub(super) fn group(pid: i32) -> Result<Vec<i32>, RecordError> {
         }
         others = rest;
         for (other, shared) in sharing {
-            match self::process(other) {
-                Err(_) if process::is_gone(other) => continue,
-                checked => checked?,
-            }
             found.push(other);
             known.extend(shared);
         }
     }
-    Ok(found)
+    found
 }
 
 /// The mappings by which the process may share writable memory with others.

@@ -48,7 +48,7 @@ pub fn attach(
     store: Store,
 ) -> Result<Ended, RecordError> {
     let started = Instant::now();
-    check::group(target.pid)?;
+    check::process(target.pid)?;
     let writer = Arc::new(writer);
     let places = Checkpoints::of_writer(&writer)?;
     let directory = writer.directory().to_path_buf();
