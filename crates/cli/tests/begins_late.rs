@@ -11,6 +11,7 @@ use cli_support::debugging::{gdb, in_order, no_process_is_left};
 use cli_support::started::{Started, wait_until};
 use cli_support::{Place, Ran, compile_program, has_dropped_image};
 use retake_testing::needs;
+use serde_json::Value;
 
 /// The time limit of these programs, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -111,6 +112,47 @@ fn what_a_killed_recorder_left_begins_at_an_image() {
     assert!(ran.status == Some(7) || ran.signal == Some(9), "{ran:?}");
     assert!(ran.stdout.contains("round ") && printed.contains(&ran.stdout), "{ran:?}");
     assert!(ran.stderr.contains("retake: begins at image "), "{ran:?}");
+    no_process_is_left(&place);
+}
+
+/// A tree in which some processes share memory and others do not begins at their images. Processes
+/// without images that began in between can be debugged, too.
+#[test]
+fn a_whole_tree_begins_at_images_of_different_times() {
+    needs!("gdb");
+    let place = Place::new("late-tree");
+    for program in ["sharers", "runs_on"] {
+        let source = format!("images/{program}");
+        compile_program(&source, &["-O1", "-g", "-pthread"], &place.work(program));
+    }
+    let script = "echo begins; ./sharers & all=$!; ./runs_on & wait $!; echo ran $?; \
+                  wait $all; echo all $?; exit 9";
+    let arguments = ["record", "-o", "made", "--check=full", "--keep-last", "1s"];
+    let arguments = [&arguments[..], &["--", "bash", "-c", script]].concat();
+    let printed = place.work("printed");
+    let output = File::create(&printed).unwrap();
+    let mut recorder = Started::new(place.command(&arguments).stdout(output));
+    wait_until("images", LIMIT, || has_dropped_image(&place.work("made/checkpoints"), 8));
+    File::create(place.work("enough")).unwrap();
+    assert_eq!(recorder.wait(LIMIT).code(), Some(9));
+    let printed = fs::read_to_string(printed).unwrap();
+    assert!(printed.contains("all 7") && printed.contains("all end: 3, "), "{printed}");
+
+    let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
+    assert_eq!(ran.status, Some(9), "{ran:?}");
+    assert!(ran.stderr.contains("others at their images"), "{ran:?}");
+    assert!(ran.stdout.len() < printed.len(), "{ran:?}");
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0] == "begins" && lines.contains(&"ran 7"), "{ran:?}");
+    let mut all = printed.lines();
+    assert!(lines.iter().all(|line| all.any(|one| one == *line)), "{printed}\n{ran:?}");
+    // The last process began after all images, or nearly.
+    let processes: Value =
+        serde_json::from_str(&place.run(&["ps", "--json", "made"]).stdout).unwrap();
+    let processes = processes.as_array().unwrap().iter();
+    let last = processes.max_by_key(|one| one["stream"].as_u64()).unwrap()["pid"].to_string();
+    let text = gdb(&place, &["-p", &last, "made"], &["when", "bt 1"]);
+    in_order(&text, &["after recording began", "#0 "]);
     no_process_is_left(&place);
 }
 

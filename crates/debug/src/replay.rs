@@ -5,7 +5,7 @@ use crate::checkpoint::Checkpoint;
 use crate::console::Console;
 use crate::error::{DebugError, Result};
 use crate::executed::Executed;
-use crate::history::alone::wanted;
+use crate::history::alone::{wanted, wanted_first};
 use crate::history::one_core::keep_on_one_core;
 use crate::history::{Consumed, History};
 use crate::inferior::{Ending, GiveUp, Inferior, Stop};
@@ -90,6 +90,22 @@ impl Replay {
         self.inferior.process.let_all_go()?;
         let inferior = hold(running, &history)?;
         self.enter(history, inferior);
+        Ok(())
+    }
+
+    /// The process is an image of a process that makes the debugged one, or one of its makers. Goes
+    /// on until the debugged process is there and has executed nothing yet. `others` are processes
+    /// that share memory with the image's.
+    ///
+    /// # Errors
+    /// As [`Replay::start`].
+    pub fn follow_makers(&mut self, mut others: Vec<Process>) -> Result<()> {
+        let (history, Some(running)) = (&self.history, &self.running) else { return Ok(()) };
+        running.want(wanted(&history.recording, &history.target)?);
+        self.inferior.process.let_all_go()?;
+        others.iter_mut().try_for_each(Process::let_all_go)?;
+        self.inferior = hold(running, history)?;
+        self.program = Program::of_new(&self.inferior, &history.path);
         Ok(())
     }
 
@@ -315,7 +331,7 @@ impl Replay {
 fn begin(history: &History, output: File, folder: &Path) -> Result<(Running, Inferior)> {
     let request = Request { quiet: false, check_off: true };
     let purpose = Purpose {
-        wanted: Some(wanted(&history.recording, &history.target)?),
+        wanted: Some(wanted_first(&history.recording, &history.target)?),
         output: Some(output),
         ..Purpose::default()
     };

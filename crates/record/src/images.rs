@@ -140,38 +140,41 @@ impl Writer {
         let made_ns = copy.made_ns.saturating_sub(self.plan.began_ns);
         match copy.sharers.take() {
             Some(sharers) => self.write_group(taken, sharers, made_ns),
-            None => self.write_alone(taken, made_ns).map(|()| 1),
+            None => self.write_all(vec![taken], made_ns, None),
         }
     }
 
-    fn write_alone(&self, taken: ProcessImage, made_ns: u64) -> Result<()> {
-        let kept = self.write_one(&taken, made_ns, None)?;
-        // What shares memory is kept as a whole: others that share memory later take turns with it.
-        if let Some(keeper) = self.recorder.keeper.as_ref().filter(|_| !taken.here.shares_turns) {
-            let (program, streams) = (taken.program, taken.here.streams);
-            keeper.has_image(Beginning { program, made_ns, kept, streams });
-        }
-        Ok(())
-    }
-
-    /// The image of the process that began first has the memory that all share. If one cannot be
-    /// written, all are removed again: none is of use without the others.
+    /// The image of the process that began first has the memory that all share.
     fn write_group(&self, taken: ProcessImage, sharers: Sharers, made_ns: u64) -> Result<u64> {
         let mut all: Vec<ProcessImage> = [taken].into_iter().chain(sharers.images).collect();
         all.sort_by_key(|one| one.program);
         let group = Group { number: sharers.number, count: all.len() as u32 };
-        let mut written = Vec::new();
         all[1..].iter_mut().for_each(|one| one.image.leave_out_shared());
+        self.write_all(all, made_ns, Some(group))
+    }
+
+    /// Writes images that were made at the same time. If one cannot be written, all are removed
+    /// again: none is of use without the others.
+    fn write_all(&self, all: Vec<ProcessImage>, made_ns: u64, group: Option<Group>) -> Result<u64> {
+        let mut written: Vec<Beginning> = Vec::new();
         for one in all {
-            match self.write_one(&one, made_ns, Some(group)) {
-                Ok(kept) => written.push(kept),
+            match self.write_one(&one, made_ns, group) {
+                Ok(kept) => {
+                    let (program, shares_turns) = (one.program, one.here.shares_turns);
+                    let streams = one.here.streams;
+                    written.push(Beginning { program, made_ns, kept, streams, shares_turns });
+                }
                 Err(error) => {
-                    written.iter().for_each(|kept| drop(self.plan.places.remove(kept)));
+                    written.iter().for_each(|one| drop(self.plan.places.remove(&one.kept)));
                     return Err(error);
                 }
             }
         }
-        Ok(group.count.into())
+        let count = written.len() as u64;
+        if let Some(keeper) = &self.recorder.keeper {
+            keeper.has_images(written);
+        }
+        Ok(count)
     }
 
     fn write_one(

@@ -156,10 +156,10 @@ impl Keeper {
         self.lock().streams.insert(info.id.0, kept);
     }
 
-    /// Notes an image at which replay can begin.
-    pub fn has_image(&self, image: Beginning) {
+    /// Notes images at which replay can begin, made at the same time.
+    pub fn has_images(&self, images: Vec<Beginning>) {
         let mut state = self.lock();
-        state.beginnings.add(image);
+        state.beginnings.add(images);
         state.has_news = true;
         if let KeepLast::Bytes(limit) = self.limit {
             let needless = state.beginnings.take_beyond(limit / 2);

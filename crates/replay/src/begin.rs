@@ -1,6 +1,6 @@
-//! Replays that begin at an image of a recorded process, or at those of all processes that share
-//! memory. The first process is restored from its image before it executes anything, and so are
-//! copies of it for the others. Then they run by themselves.
+//! Replays that begin at images of recorded processes. The first process is restored from its
+//! image before it executes anything, and so are copies of it for the others. Then they run by
+//! themselves.
 
 use crate::{Held, Outcome, Purpose, ReplayError, Request, Running, Status, Wanted, finish_or_end};
 use retake_kernel::shared::OPTION_DEBUG;
@@ -8,28 +8,39 @@ use retake_recording::{CheckpointReader, Recording};
 use retake_snapshot::image::{ImageError, Surroundings, restore, summary};
 use retake_snapshot::{Process, remote};
 use std::path::Path;
-use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::sync::atomic::Ordering::AcqRel;
 
-/// Replays processes from their images to the end, with the processes that they make from there on.
-/// Replay ends as the first one ends. Its image has the memory that all share.
+/// Where replay begins.
+pub struct Begin {
+    /// The image of each process that begins at one, those of processes that began first first.
+    /// Where processes share memory, the first of them has that memory in its image.
+    pub images: Vec<CheckpointReader>,
+    /// Whether the first process of the recording begins at its start.
+    pub has_start: bool,
+}
+
+/// Replays processes from where they begin to the end, with the processes that they make from there
+/// on. Replay ends as the first one ends.
 ///
 /// # Errors
 /// As [`crate::replay`]; `Image` if a process cannot be restored.
 pub fn replay_from(
     recording: &Recording,
-    images: &mut [CheckpointReader],
+    mut begin: Begin,
     request: Request,
     folder: &Path,
     observe: &mut dyn FnMut(&Status),
 ) -> Result<Outcome, ReplayError> {
-    let mut console = None;
-    for image in images.iter_mut() {
-        console = summary::read(image)?.console;
+    let mut console = Vec::new();
+    for image in &mut begin.images {
+        console.extend(summary::read(image)?.console);
     }
+    let printed = console.iter().min().filter(|_| !begin.has_start);
+    let console = (printed.copied().unwrap_or(0), console.into_iter().max().unwrap_or(0));
     let purpose = Purpose { wanted: Some(Wanted::first_program()), ..Purpose::default() };
     let running = Running::start(recording.clone(), request, purpose, folder)?;
     let begun = match running.wait_for_wanted() {
-        Some(held) => begin(&running, held, recording, images, console),
+        Some(held) => let_begin(&running, held, recording, begin, console),
         None => Err(ReplayError::Empty),
     };
     if let Err(error) = begun {
@@ -41,21 +52,74 @@ pub fn replay_from(
     Ok(outcome)
 }
 
-fn begin(
+/// `console`: the first number on the console that is printed, and the one from which on all are.
+fn let_begin(
     running: &Running,
     held: Held,
     recording: &Recording,
-    images: &mut [CheckpointReader],
-    console: Option<u64>,
+    Begin { mut images, has_start }: Begin,
+    console: (u64, u64),
 ) -> Result<(), ReplayError> {
-    let header = running.header();
-    let mut processes = vec![Process::attach(held.pid)?];
-    for _ in 1..images.len() {
-        processes.push(Process::of_stopped(remote::fork(held.pid)?)?);
+    let mut first = Process::attach(held.pid)?;
+    let mut others = if has_start {
+        restore_beside(running, recording, &first, &mut images)?
+    } else {
+        restore_all(running, recording, &mut first, &mut images)?
+    };
+    running.begin_console(console);
+    // Processes that they make from here on are replayed, too.
+    running.header().options.fetch_and(!OPTION_DEBUG, AcqRel);
+    first.let_all_go()?;
+    others.iter_mut().try_for_each(Process::let_all_go)?;
+    if has_start {
+        running.release(held);
     }
-    for (image, process) in images.iter_mut().zip(&mut processes) {
+    Ok(())
+}
+
+/// Restores the first image in a process that has executed nothing, and the other ones in copies of
+/// it. The images' summaries have been read. Returns the copies. All are stopped.
+///
+/// # Errors
+/// `Image` if a process cannot be restored.
+pub fn restore_all(
+    running: &Running,
+    recording: &Recording,
+    first: &mut Process,
+    images: &mut [CheckpointReader],
+) -> Result<Vec<Process>, ReplayError> {
+    let Some((image, rest)) = images.split_first_mut() else { return Ok(Vec::new()) };
+    let mut copies = copies(first, rest.len())?;
+    restore_in(running, recording, [image], [first])?;
+    restore_in(running, recording, rest, &mut copies)?;
+    Ok(copies)
+}
+
+fn restore_beside(
+    running: &Running,
+    recording: &Recording,
+    first: &Process,
+    images: &mut [CheckpointReader],
+) -> Result<Vec<Process>, ReplayError> {
+    let mut copies = copies(first, images.len())?;
+    restore_in(running, recording, images, &mut copies)?;
+    Ok(copies)
+}
+
+fn copies(of: &Process, count: usize) -> Result<Vec<Process>, ReplayError> {
+    let copy = || Ok(Process::of_stopped(remote::fork(of.pid)?)?);
+    std::iter::repeat_with(copy).take(count).collect()
+}
+
+fn restore_in<'a>(
+    running: &Running,
+    recording: &Recording,
+    images: impl IntoIterator<Item = &'a mut CheckpointReader>,
+    processes: impl IntoIterator<Item = &'a mut Process>,
+) -> Result<(), ReplayError> {
+    for (image, process) in images.into_iter().zip(processes) {
         let around = Surroundings {
-            header,
+            header: running.header(),
             scratch: running.scratch().to_owned(),
             recording,
             other: &mut |_, _| Ok(true), // only a debugger uses these
@@ -65,11 +129,5 @@ fn begin(
             error => ReplayError::Image(error.to_string()),
         })?;
     }
-    if let Some(console) = console {
-        header.console_printed.store(console, Release);
-    }
-    // Processes that they make from here on are replayed, too.
-    header.options.fetch_and(!OPTION_DEBUG, AcqRel);
-    processes.iter_mut().try_for_each(Process::let_all_go)?;
     Ok(())
 }

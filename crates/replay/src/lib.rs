@@ -26,7 +26,7 @@ mod wanted;
 mod warden;
 mod windows;
 
-pub use begin::replay_from;
+pub use begin::{Begin, replay_from, restore_all};
 pub use copies::CopySlots;
 pub use report::Report;
 pub use running::{Purpose, Running};

@@ -239,6 +239,12 @@ impl Running {
         self.service.slots_for_copy(threads)
     }
 
+    /// Lets processes print from the first of these console numbers on. Before the other one, some
+    /// are missing.
+    pub(crate) fn begin_console(&self, (first, whole_from): (u64, u64)) {
+        self.windows.begin_console(first, whole_from);
+    }
+
     /// Lets the wanted process run on.
     pub fn release(&self, held: Held) {
         self.windows.answer(&self.header().slots[held.slot], (0, 0));

@@ -9,7 +9,7 @@ use crate::{Onlooker, Stage, Standing};
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
 use retake_model::Dropped;
-use retake_recording::{ContentId, Recording, StreamId, sparse};
+use retake_recording::{ContentId, Recording, StreamId, StreamSummary, sparse};
 use retake_supervisor::Session;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// How long no thread may move before a number on the console counts as lost.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
+/// The same where numbers are known to be missing: a process printed them before its image.
+const PATIENCE_BEFORE_IMAGES: Duration = Duration::from_millis(20);
 
 /// With this many streams open, the streams of ended threads are closed. That happens again when
 /// twice as many are open as are left then.
@@ -48,12 +50,16 @@ pub(crate) struct Windows {
     shared_files: Mutex<()>,
     /// The onlooker, if there is one.
     onlooker: Option<Arc<dyn Onlooker>>,
+    /// The console number from which on none is missing because a process begins at an image.
+    console_whole_from: AtomicU64,
     /// The console number that all threads wait for, and since when.
     stuck_since: Mutex<Option<(u64, Instant)>>,
     total_bytes: u64,
     done_bytes: AtomicU64,
     /// The parts left out of the recording.
     dropped: Dropped,
+    /// The streams whose beginnings are left out.
+    late: HashSet<u64>,
 }
 
 impl Windows {
@@ -65,7 +71,10 @@ impl Windows {
         onlooker: Option<Arc<dyn Onlooker>>,
         dropped: Dropped,
     ) -> Self {
-        if !dropped.is_nothing() {
+        let is_late = |one: &StreamSummary| one.left_out.bytes > 0;
+        let late: HashSet<u64> =
+            recording.streams().filter(is_late).map(|one| one.info.id.0.into()).collect();
+        if !dropped.is_nothing() || !late.is_empty() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }
         if recording.is_cut_off() {
@@ -85,13 +94,14 @@ impl Windows {
             staging: Mutex::default(),
             shared_files: Mutex::default(),
             onlooker,
+            console_whole_from: AtomicU64::new(0),
             stuck_since: Mutex::default(),
             total_bytes,
             done_bytes: AtomicU64::new(0),
             dropped,
+            late,
         };
-        let first = this.console_behind(0);
-        this.session.header().console_printed.store(first, Release);
+        this.begin_console(0, 0);
         this
     }
 
@@ -127,9 +137,17 @@ impl Windows {
         self.scratch.join(digits(&[device, inode]))
     }
 
-    /// Whether a process is left out of this replay because it was left out of the recording.
+    /// Whether its parent does not make a process, because its beginning is not in the recording.
     pub fn lacks(&self, stream: u64) -> bool {
-        self.dropped.streams.contains(stream)
+        self.late.contains(&stream) || self.dropped.streams.contains(stream)
+    }
+
+    /// Lets processes print from the console number `first` on. Up to `whole_from`, some numbers
+    /// are missing.
+    pub fn begin_console(&self, first: u64, whole_from: u64) {
+        let first = self.console_behind(first);
+        self.console_whole_from.store(whole_from, Relaxed);
+        self.session.header().console_printed.store(first, Release);
     }
 
     /// Returns the first console number from `number` on that does not belong to a dropped process.
@@ -318,7 +336,11 @@ impl Windows {
             *since = stuck.then(|| (printed, Instant::now()));
             return;
         }
-        if since.is_some_and(|(_, when)| when.elapsed() > PATIENCE)
+        let patience = match printed < self.console_whole_from.load(Relaxed) {
+            true => PATIENCE_BEFORE_IMAGES,
+            false => PATIENCE,
+        };
+        if since.is_some_and(|(_, when)| when.elapsed() > patience)
             && header.console_printed.load(Acquire) == printed
         {
             let next = if self.recording.is_cut_off() {

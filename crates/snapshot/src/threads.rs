@@ -3,7 +3,7 @@
 
 use crate::process::Process;
 use crate::remote;
-use crate::slots::{SlotState, address_of_slot, slot_of};
+use crate::slots::{self, SlotState, address_of_slot, slot_of};
 use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers};
 use retake_kernel::shared::{
@@ -261,49 +261,33 @@ impl Threads {
         self.all.iter().find(is_dead).map(|_| "one of its threads does not live")
     }
 
-    /// Whether the contexts in memory name the threads' slots.
-    pub fn own_their_slots(&self, process: &Process) -> bool {
-        self.all.iter().all(|thread| {
-            let slot =
-                Context::read(process.pid, thread.registers.gs_base).map(|context| context.slot);
-            slot.is_ok_and(|slot| slot == address_of_slot(thread.slot.index))
-        })
+    /// Tells the threads their slots. Returns false if the contexts in memory do not name the
+    /// `former` ones.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn move_to_slots(&self, process: &Process, former: &[usize]) -> io::Result<bool> {
+        for (thread, &former) in self.all.iter().zip(former) {
+            let context = thread.registers.gs_base;
+            let known = Context::read(process.pid, context).map(|context| context.slot);
+            if !known.is_ok_and(|known| known == address_of_slot(former)) {
+                return Ok(false);
+            }
+            let slot = address_of_slot(thread.slot.index).to_le_bytes();
+            process.memory.write(context + context::SLOT, &slot)?;
+        }
+        Ok(true)
     }
 
-    /// Claims the threads' former slots for the process `pid`. Returns false if another process
-    /// here has one of them.
-    pub fn claim_slots(&self, header: &Header, pid: i32) -> bool {
-        let most = self.all.iter().map(|thread| thread.slot.index + 1).max().unwrap_or(0) as u32;
-        if most as usize > header.slot_limit() {
-            return false;
+    /// Claims slots for the threads in the process `pid`: their former ones, or others if another
+    /// process has these. Returns the former ones; `None` if there is no room.
+    pub fn claim_slots(&mut self, header: &Header, pid: i32) -> Option<Vec<usize>> {
+        let former: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
+        let claimed = slots::claim(header, &former, pid)?;
+        for (thread, index) in self.all.iter_mut().zip(claimed) {
+            thread.slot.index = index;
         }
-        let before = header.slots_used.fetch_max(most, AcqRel);
-        for index in before..most {
-            // These slots were never used. Others may take those that are not ours.
-            shared::push_ready(header, index as usize);
-        }
-        let indices: Vec<usize> = self.all.iter().map(|thread| thread.slot.index).collect();
-        shared::withdraw_ready(header, &indices);
-        for &index in &indices {
-            let slot = &header.slots[index];
-            let is_taken =
-                matches!(slot.state.load(Acquire), shared::SLOT_CLAIMED | shared::SLOT_LIVE)
-                    && slot.pid.load(Relaxed) as i32 != pid;
-            if is_taken {
-                return false;
-            }
-            // A thread in search of a slot may take one whose thread has ended. The claim keeps it
-            // from taking this one.
-            slot.pid.store(pid as u32, Relaxed);
-            slot.state.store(shared::SLOT_CLAIMED, Release);
-            slot.request.kind.store(0, Relaxed);
-            slot.request.reply.store(1, Relaxed);
-            slot.console.waiting.store(0, Relaxed);
-            slot.affinity.home.store(0, Relaxed);
-            slot.affinity.core_count.store(0, Relaxed);
-            slot.exec_pending.store(0, Relaxed);
-        }
-        true
+        Some(former)
     }
 
     /// Counts the threads as waiting at the gates of the header. The header counts waiting threads,
@@ -452,47 +436,5 @@ mod tests {
         for text in ["0g", "\u{fc}"] {
             assert!(digits::deserialize(&serde_json::json!(text)).is_err(), "{text}");
         }
-    }
-
-    /// The slots that are ready, the last one first.
-    fn ready(header: &Header) -> Vec<usize> {
-        let mut next = header.ready_top.load(Relaxed) as u32;
-        let mut all = Vec::new();
-        while let Some(index) = (next as usize).checked_sub(1) {
-            all.push(index);
-            next = header.slots[index].next_ready.load(Relaxed);
-        }
-        all
-    }
-
-    #[test]
-    fn slots_are_claimed_below_the_limit_and_not_from_others() {
-        let shared = shared::HeaderSegment::create(shared::MODE_REPLAY, 0).unwrap();
-        let header = shared.get();
-        let of = |indices: &[usize]| Threads {
-            all: indices.iter().map(|&index| thread(index)).collect(),
-            turns: SharedTurns(None),
-        };
-        header.slot_limit.store(8, Relaxed);
-        assert!(!of(&[1, 8]).claim_slots(header, 70), "beyond the limit");
-        assert_eq!((header.slots_used.load(Relaxed), ready(header)), (0, vec![]));
-
-        assert!(of(&[1, 4]).claim_slots(header, 70));
-        assert_eq!(header.slots_used.load(Relaxed), 5);
-        let mut others = ready(header);
-        others.sort_unstable();
-        assert_eq!(others, [0, 2, 3], "slots that were never used are for others");
-        for index in [1, 4] {
-            let slot = &header.slots[index];
-            assert_eq!(
-                (slot.pid.load(Relaxed), slot.state.load(Relaxed)),
-                (70, shared::SLOT_CLAIMED)
-            );
-        }
-
-        assert!(!of(&[4]).claim_slots(header, 71), "another process has it");
-        assert!(of(&[7]).claim_slots(header, 71), "the last one below the limit");
-        assert_eq!(header.slots_used.load(Relaxed), 8);
-        assert!(of(&[1, 4]).claim_slots(header, 70), "its own");
     }
 }

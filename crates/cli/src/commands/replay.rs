@@ -147,9 +147,7 @@ pub fn run(options: &Options) -> Result<()> {
         };
         let folder = scratch.path();
         match images {
-            Some(mut all) => {
-                retake_replay::replay_from(&recording, &mut all, request, folder, observe)
-            }
+            Some(begin) => retake_replay::replay_from(&recording, begin, request, folder, observe),
             None => retake_replay::replay(recording, request, folder, observe),
         }
     };

@@ -36,8 +36,15 @@ fn is_alone(recording: &Recording, target: &Target) -> Result<bool> {
     Ok(maps_to_share(recording, target)? && is_seen_by_nobody(recording, target)?)
 }
 
-/// The process that a replay is to hold for us. An image turns the first one into any other. An
-/// image may have shared memory, too.
+/// The process that a replay is to hold first. An image turns the first one into any other.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(crate) fn wanted_first(recording: &Recording, target: &Target) -> Result<Wanted> {
+    if target.is_made_late { Ok(Wanted::first_program()) } else { wanted(recording, target) }
+}
+
+/// The process that a replay is to hold for us. An image may have shared memory, too.
 ///
 /// # Errors
 /// The recording cannot be read.

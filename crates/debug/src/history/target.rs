@@ -22,6 +22,9 @@ pub struct Target {
     pub path: Vec<u32>,
     /// Whether what it did before an image is left out. Then it begins at that image.
     pub begins_late: bool,
+    /// Whether what a process on its path did before an image is left out, but not its own
+    /// beginning. Then replay begins at an image of that process.
+    pub is_made_late: bool,
     /// The number of the debugged program among those that the process executed, from 0.
     pub program: usize,
     /// All programs that the process executed, in order.
@@ -74,16 +77,13 @@ impl Target {
 
     /// Finds out whether it begins late.
     fn placed(mut self, recording: &Recording) -> Result<Self> {
-        let was_running = recording.metadata().attached && self.has_no_maker(recording);
+        let was_running = self.program == 0 && was_running(recording, self.stream.0);
         self.begins_late =
             was_running || self.first_event < recording.stream(self.stream)?.first_kept_event();
+        self.is_made_late = !self.begins_late
+            && recording.begins_late()
+            && self.path.iter().any(|&stream| is_late(recording, stream));
         Ok(self)
-    }
-
-    /// Whether no recorded process has made it.
-    fn has_no_maker(&self, recording: &Recording) -> bool {
-        let is_it = |one: &StreamSummary| one.info.id == self.stream && one.info.parent.is_none();
-        self.program == 0 && recording.streams().any(|one| is_it(&one))
     }
 
     fn of_program(
@@ -100,6 +100,7 @@ impl Target {
             exec_call,
             path: path_to(streams, stream),
             begins_late: false,
+            is_made_late: false,
             program,
             programs,
         }
@@ -117,6 +118,18 @@ impl Target {
     pub fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
         if self.is_replaced() { Ok(None) } else { Crash::find(recording, Some(self.pid)) }
     }
+}
+
+/// Whether what the process with this stream did before an image is left out.
+pub(crate) fn is_late(recording: &Recording, stream: u32) -> bool {
+    let is_cut = |one: &StreamSummary| one.info.id.0 == stream && one.left_out.bytes > 0;
+    was_running(recording, stream) || recording.streams().any(|one| is_cut(&one))
+}
+
+/// Whether no recorded process has made the process with this stream, because it ran before.
+fn was_running(recording: &Recording, stream: u32) -> bool {
+    let is_it = |one: &StreamSummary| one.info.id.0 == stream && one.info.parent.is_none();
+    recording.metadata().attached && recording.streams().any(|one| is_it(&one))
 }
 
 fn is_process(stream: &StreamSummary) -> bool {

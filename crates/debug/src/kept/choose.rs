@@ -2,12 +2,12 @@
 
 use super::past::Twin;
 use super::printed;
-use super::{Kept, SMALL_BYTES, Summary, list, mark, of_stream, of_target};
+use super::{Kept, SMALL_BYTES, Summary, begin, mark, of_stream, of_target};
 use crate::checkpoint::{Checkpoint, ran_to};
 use crate::destination::Destination;
 use crate::error::{DebugError, Result};
 use crate::history::History;
-use crate::history::strangers::stranger;
+use crate::history::strangers::{Begun, stranger};
 use crate::inferior::{Ending, Fate, Stop};
 use crate::place::{Mark, Place};
 use crate::program::Program;
@@ -57,8 +57,9 @@ impl Kept {
             all.retain(|(_, one)| one.group.is_none());
             all.retain(|(_, one)| {
                 let is_sought = one.shares_turns && replay.is_alone() && !has_no_stranger;
+                let begun = Begun { images: &[one], has_start: false };
                 has_no_stranger |=
-                    is_sought && matches!(stranger(&history.recording, &[one]), Ok(None));
+                    is_sought && matches!(stranger(&history.recording, &begun), Ok(None));
                 !one.shares_turns || has_no_stranger
             });
             all
@@ -100,8 +101,11 @@ impl Kept {
     /// # Errors
     /// There is no image, or it cannot be restored.
     pub fn begin_late(&self, replay: &mut Replay) -> Result<()> {
+        if replay.history.target.is_made_late && self.begins_at_makers(replay)? {
+            return Ok(());
+        }
         let History { recording, target, .. } = &replay.history;
-        if !target.begins_late {
+        if !(target.begins_late || target.is_made_late) {
             return Ok(());
         }
         let images = of_stream(recording, &self.places, target.stream);
@@ -109,15 +113,34 @@ impl Kept {
             images.into_iter().filter(|one| one.1.is_image()).min_by_key(|one| mark(&one.1));
         let Some((kept, _)) = first else {
             return Err(DebugError::NoPlace(format!(
-                "process {} has no image, and --keep-last left out its beginning",
+                "process {} has no image, and --keep-last left out how it began",
                 target.pid
             )));
         };
+        replay.history.target.begins_late = true;
         if self.restore(replay, &kept)? {
             replay.program = Program::of_new(&replay.inferior, &replay.history.path);
             return Ok(());
         }
         Err(DebugError::NoPlace(format!("image {} is not where it should be", kept.number)))
+    }
+
+    /// Replays the makers of the process from the last image from which they make it. Returns false
+    /// if there is none.
+    fn begins_at_makers(&self, replay: &mut Replay) -> Result<bool> {
+        let History { recording, target, .. } = &replay.history;
+        let found = begin::before_process(recording, &self.places, target.stream)?;
+        let (Some(found), Some(running)) = (found, &replay.running) else { return Ok(false) };
+        let mut images = Vec::new();
+        for (kept, _) in &found {
+            let mut image = self.places.open(kept)?;
+            summary::read(&mut image)?;
+            images.push(image);
+        }
+        let first = &mut replay.inferior.process;
+        let others = retake_replay::restore_all(running, recording, first, &mut images)?;
+        replay.follow_makers(others)?;
+        Ok(true)
     }
 
     /// Goes directly to a place if a checkpoint was kept exactly there. Returns the stop at the
@@ -250,9 +273,10 @@ impl Kept {
         if summary.group.is_none() {
             return Ok(Vec::new());
         }
-        let all = list(&replay.history.recording, &self.places)?.into_iter();
-        let read = all.filter_map(|(kept, summary)| Some((kept, summary.ok()?)));
-        read.filter(|(_, one)| one.group == summary.group && one.pid != summary.pid)
+        let all =
+            begin::together(summary, &begin::images(&replay.history.recording, &self.places)?);
+        all.into_iter()
+            .filter(|(_, one)| one.pid != summary.pid)
             .map(|(kept, one)| {
                 let process = Process::of_stopped(remote::fork(replay.inferior.process.pid)?)?;
                 Ok(Other { kept, program: one.program, process })

@@ -2,6 +2,7 @@
 //!
 //! * `printed`: the output of the program up to a checkpoint.
 //! * `choose`: choosing the checkpoint to start from for a place.
+//! * `begin`: where replay begins if the beginning is left out.
 //! * `past`: what is known about the ways between checkpoints.
 //! * `leave`: the checkpoints that a session leaves if it took long to get somewhere.
 //!
@@ -9,6 +10,7 @@
 //! turned into the kept one. The first checkpoint of the time line is the program's start, so that
 //! the user can go back to everything before the kept checkpoint.
 
+pub(crate) mod begin;
 mod choose;
 mod leave;
 mod past;

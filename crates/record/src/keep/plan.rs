@@ -15,7 +15,7 @@ use retake_recording::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The stream of the first process.
-const ROOT: u32 = 0;
+pub(super) const ROOT: u32 = 0;
 
 /// A stream of the recording.
 #[derive(Debug, Default, Clone)]
@@ -56,6 +56,8 @@ pub(super) struct Plan {
     pub from: BTreeMap<u32, Place>,
     /// Where replay of a process begins, if not at its start, by the stream of its first thread.
     pub begin: BTreeMap<u32, Begin>,
+    /// When the images of processes that share memory were made, if these begin at images.
+    pub shared_ns: Option<u64>,
     /// Roughly the bytes of the file that this frees.
     pub saved_bytes: u64,
 }

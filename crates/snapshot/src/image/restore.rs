@@ -72,8 +72,7 @@ struct Maker<'a> {
 /// checkpoint. After an error the process is unusable.
 ///
 /// # Errors
-/// The checkpoint is damaged, the machine refuses something, or another process has a slot that is
-/// needed.
+/// The checkpoint is damaged, the machine refuses something, or there is no room for the threads.
 pub fn restore<'a>(
     reader: &mut CheckpointReader,
     process: &'a mut Process,
@@ -84,11 +83,9 @@ pub fn restore<'a>(
         return Err(reader.bad(fault).into());
     }
     let announced = description.announced;
-    if !description.threads.claim_slots(around.header, process.pid) {
-        return Err(reader
-            .bad("another process of this replay has the slots of its threads")
-            .into());
-    }
+    let Some(former_slots) = description.threads.claim_slots(around.header, process.pid) else {
+        return Err(reader.bad("there is no room for its threads").into());
+    };
     let Some(filters) = description.filters.put_into(around.header, &description.threads.filters())
     else {
         return Err(reader.bad("there is no room for its filters of system calls").into());
@@ -97,7 +94,7 @@ pub fn restore<'a>(
     let mut maker = Maker { process, around, description, opened: None };
     maker.clear()?;
     maker.fill(reader)?;
-    if !maker.description.threads.own_their_slots(maker.process) {
+    if !maker.description.threads.move_to_slots(maker.process, &former_slots)? {
         return Err(reader.bad("its threads do not know their places").into());
     }
     maker.convert().map_err(|why| reader.bad(&why.to_string()))?;

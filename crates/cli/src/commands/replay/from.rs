@@ -3,8 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use retake_debug::{Destination, Summary, list_kept, stranger};
-use retake_recording::{CheckpointReader, KeptCheckpoint, Recording};
+use retake_debug::{Beginning, Destination, Image, beginning, images, lacks_others, together};
+use retake_recording::{Checkpoints, Recording};
+use retake_replay::Begin;
 
 use crate::commands::debug::target_of;
 use crate::failure::{Failure, Result};
@@ -42,25 +43,61 @@ impl FromStr for Place {
     }
 }
 
-/// Opens the image that `place` names, and those that belong together with it. `process` restricts
-/// the choice to that process.
-pub fn open(
+/// Opens the images where replay begins: the one that `place` names, and those that belong together
+/// with it. `process` restricts the choice to that process. Without it, the first place of a
+/// recording that begins late is where all processes begin.
+pub fn open(recording: &Recording, place: &Place, process: Option<&str>) -> Result<Begin> {
+    let places = recordings::checkpoints(recording);
+    let is_of_all = matches!(place, Place::First) && process.is_none() && recording.begins_late();
+    let found = match is_of_all {
+        true => beginning(recording, &places)?.ok_or_else(no_images)?,
+        false => named(recording, place, process, &places)?,
+    };
+    let (kept, summary) = &found.images[0];
+    if let Some(pid) = found.stranger(recording)? {
+        return Err(Failure::new(format!(
+            "process {pid} takes turns with process {} after image {}, and replay from there does \
+             not make it",
+            summary.pid, kept.number
+        ))
+        .attempt("retake replay, without --from"));
+    }
+    let others = match (found.images.len() - 1, is_of_all) {
+        (0, _) => String::new(),
+        (count, true) => format!(" and {} others at their images", text::count(count as u64)),
+        (count, false) => format!(" and {} that share memory with it", text::count(count as u64)),
+    };
+    retake_kernel::tell!(
+        "retake: begins at image {}: process {}{others}, {} after recording began",
+        kept.number,
+        summary.pid,
+        text::duration(summary.after_ms)
+    );
+    let images = found.images.iter().map(|(kept, _)| places.open(kept));
+    Ok(Begin {
+        images: images.collect::<retake_recording::Result<_>>()?,
+        has_start: found.has_start,
+    })
+}
+
+fn no_images() -> Failure {
+    Failure::new("the recording has no images of the process")
+        .attempt("retake record --image-every 10s")
+}
+
+/// Finds an image that a user names, and those that belong together with it.
+fn named(
     recording: &Recording,
     place: &Place,
     process: Option<&str>,
-) -> Result<Vec<CheckpointReader>> {
+    places: &Checkpoints,
+) -> Result<Beginning> {
     let pid = process.map(|name| target_of(recording, Some(name))).transpose()?.map(|one| one.pid);
-    let places = recordings::checkpoints(recording);
-    let all: Vec<Image> = list_kept(recording, &places)?
-        .into_iter()
-        .filter_map(|(kept, summary)| Some((kept, summary.ok()?)))
-        .filter(|(_, summary)| summary.is_image())
-        .collect();
+    let all = images(recording, places)?;
     let mut images = all.clone();
     images.retain(|image| pid.is_none_or(|pid| image.1.pid == pid) && !lacks_others(image, &all));
     if images.is_empty() {
-        return Err(Failure::new("the recording has no images of the process")
-            .attempt("retake record --image-every 10s"));
+        return Err(no_images());
     }
     let last = |most: u64| {
         let before = images.iter().filter(|(_, one)| one.after_ms <= most);
@@ -72,7 +109,7 @@ pub fn open(
         Place::Time(time) => last(time.as_millis() as u64),
         Place::Last => last(u64::MAX),
     };
-    let Some((kept, summary)) = found else {
+    let Some((_, summary)) = found else {
         if let Place::Number(number) = *place
             && all.iter().any(|image| image.0.number == number && lacks_others(image, &all))
         {
@@ -81,44 +118,7 @@ pub fn open(
         }
         return Err(Failure::new("there is no such image").attempt("retake checkpoint --list"));
     };
-    let together = together(summary, &all);
-    let summaries: Vec<&Summary> = together.iter().map(|(_, summary)| summary).collect();
-    if let Some(pid) = stranger(recording, &summaries)? {
-        return Err(Failure::new(format!(
-            "process {pid} takes turns with process {} after image {}, and replay from there does \
-             not make it",
-            summary.pid, kept.number
-        ))
-        .attempt("retake replay, without --from"));
-    }
-    let others = match together.len() - 1 {
-        0 => String::new(),
-        count => format!(" and {} that share memory with it", text::count(count as u64)),
-    };
-    retake_kernel::tell!(
-        "retake: begins at image {}: process {}{others}, {} after recording began",
-        kept.number,
-        summary.pid,
-        text::duration(summary.after_ms)
-    );
-    together.iter().map(|(kept, _)| Ok(places.open(kept)?)).collect()
-}
-
-type Image = (KeptCheckpoint, Summary);
-
-/// The image, and those of the processes that share memory with it, the first process first.
-fn together(summary: &Summary, all: &[Image]) -> Vec<Image> {
-    let belongs =
-        |one: &Summary| one == summary || one.group.is_some() && one.group == summary.group;
-    let mut found: Vec<Image> = all.iter().filter(|(_, one)| belongs(one)).cloned().collect();
-    found.sort_by_key(|(_, one)| one.program);
-    found
-}
-
-/// Whether some images that belong together with this one are missing. A recorder may be killed
-/// while it writes them.
-fn lacks_others((_, summary): &Image, all: &[Image]) -> bool {
-    summary.group.is_some_and(|group| together(summary, all).len() < group.count as usize)
+    Ok(Beginning { images: together(summary, &all), has_start: false })
 }
 
 /// The first image of the first process whose beginning is left out; otherwise of the first one.
