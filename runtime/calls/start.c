@@ -4,10 +4,12 @@
 #include "base/futex.h"
 #include "base/interception.h"
 #include "base/leave.h"
+#include "base/stamp.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/trace_clock.h"
 #include "base/user.h"
+#include "calls/copied.h"
 #include "calls/namespace.h"
 #include "calls/thread_memory.h"
 #include "gen/numbers.h"
@@ -27,6 +29,7 @@ struct start_body {
 void log_start(struct context *context, u64 how)
 {
 	struct slot *slot = context->slot;
+	u32 parent = context->pid;
 	context->pid = (u32)sys0(NR_getpid);
 	context->tid = (u32)sys0(NR_gettid);
 	slot->started_ns = now_ns();
@@ -42,7 +45,12 @@ void log_start(struct context *context, u64 how)
 	if (traces())
 		body = (struct start_body){slot->pid, slot->tid, how, trace_clock(&processor)};
 	__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
-	ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
+	if (how == START_FORK && logs() && copied_beside_others(context, parent))
+		copied_log(context, parent,
+			(struct event){0, EVENT_START, 0, 0, slot->parent_stream}, &body,
+			sizeof body);
+	else
+		ring_event(context, EVENT_START, 0, 0, slot->parent_stream, &body, sizeof body);
 }
 
 void begin_stream(struct context *context, u64 how)
@@ -73,6 +81,8 @@ void begin_stream(struct context *context, u64 how)
 	const struct start_body *body = (const struct start_body *)(event + 1);
 	if (event->size < sizeof *event + sizeof *body)
 		diverge(context, WHY_CORRUPT, event->size, 0);
+	if (how == START_FORK)
+		copied_restore(context, (const u8 *)(body + 1), body_end(event));
 	context->pid = slot->recorded_pid = body->pid;
 	context->tid = slot->recorded_tid = body->tid;
 	if (how == START_THREAD)

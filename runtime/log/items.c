@@ -13,6 +13,7 @@
 #define EFAULT 14
 /* The limit for one output or array of vectors, after a call that failed half way. */
 #define FAULTED_BYTES 0x10000UL
+#define BEGUN_BYTES 0x100000UL
 /* The limit for one list: two lists must fit the space for inputs. */
 #define MAX_STRINGS 150u
 /* Our own flag: the command holds the byte count. */
@@ -314,8 +315,8 @@ void visit_inputs(struct sink *sink, const struct call_row *row, const u64 *argu
 	}
 }
 
-/* ---- outputs of a call that failed with EFAULT: the kernel writes from the beginning and stops at
- * the first fault ---- */
+/* ---- outputs of a call that failed with EFAULT, or has not returned yet: the kernel writes from
+ * the beginning and stops at the first fault ---- */
 
 static u32 readable(u64 address)
 {
@@ -337,10 +338,9 @@ static u32 readable_part(struct sink *sink, u32 argument, u64 address, u64 bytes
 	return end == address + bytes;
 }
 
-static void readable_vectors(struct sink *sink, u32 argument, u64 array, u64 count)
+static void readable_vectors(struct sink *sink, u32 argument, u64 array, u64 count, u64 limit)
 {
 	struct vector vector;
-	u64 limit = FAULTED_BYTES;
 	for (u64 i = 0; i < count && i < MAX_VECTORS && limit; i++) {
 		if (copy_user(&vector, (const void *)(array + i * sizeof vector), sizeof vector))
 			return;
@@ -351,7 +351,9 @@ static void readable_vectors(struct sink *sink, u32 argument, u64 array, u64 cou
 	}
 }
 
-static void visit_faulted(struct sink *sink, const struct call_row *row, const u64 *arguments)
+/* `limit`: the most bytes of each output. */
+static void visit_written(
+	struct sink *sink, const struct call_row *row, const u64 *arguments, u64 limit)
 {
 	struct message message;
 	for (u32 i = 0; i < row->outputs_end; i++) {
@@ -362,20 +364,20 @@ static void visit_faulted(struct sink *sink, const struct call_row *row, const u
 		switch (rule->shape) {
 		case SHAPE_PLAIN:
 			readable_part(sink, i, arguments[i],
-				minimum(plain_bytes(sink, i, rule, arguments, FAULTED_BYTES),
-					FAULTED_BYTES));
+				minimum(plain_bytes(sink, i, rule, arguments, (i64)limit), limit));
 			break;
 		case SHAPE_IOVEC:
-			readable_vectors(sink, i, arguments[i], arguments[rule->length_argument]);
+			readable_vectors(
+				sink, i, arguments[i], arguments[rule->length_argument], limit);
 			break;
 		case SHAPE_MSGHDR:
 			if (copy_user(&message, (const void *)arguments[i], sizeof message))
 				break;
 			readable_part(sink, i, arguments[i], sizeof message);
-			readable_vectors(sink, i, message.vectors, message.vector_count);
+			readable_vectors(sink, i, message.vectors, message.vector_count, limit);
 			readable_part(sink, i, message.name, minimum(message.name_bytes, 128));
-			readable_part(sink, i, message.control,
-				minimum(message.control_bytes, FAULTED_BYTES));
+			readable_part(
+				sink, i, message.control, minimum(message.control_bytes, limit));
 			break;
 		}
 	}
@@ -430,7 +432,7 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 {
 	sink->largest = LARGEST_MOVE;
 	if (UNLIKELY(result == -EFAULT) && logs()) {
-		visit_faulted(sink, row, arguments);
+		visit_written(sink, row, arguments, FAULTED_BYTES);
 		return;
 	}
 	for (u32 i = 0; i < row->outputs_end; i++) {
@@ -440,4 +442,10 @@ void visit_outputs(struct sink *sink, const struct call_row *row, const u64 *arg
 			continue;
 		visit_output(sink, i, rule, arguments, result);
 	}
+}
+
+void visit_begun(struct sink *sink, const struct call_row *row, const u64 *arguments)
+{
+	sink->largest = LARGEST_MOVE;
+	visit_written(sink, row, arguments, BEGUN_BYTES);
 }

@@ -89,29 +89,38 @@ static u32 write_forced(u64 address, const u8 *data, u64 count)
 	return written == (i64)count;
 }
 
+const struct item *item_at(struct context *context, const u8 *at, const u8 *end)
+{
+	const struct item *item = (const struct item *)at;
+	const u8 *data = at + sizeof *item;
+	if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
+		diverge(context, WHY_CORRUPT, 0, (u64)(end - at));
+	return item;
+}
+
+void item_restore(struct context *context, const struct item *item)
+{
+	const u8 *data = (const u8 *)(item + 1);
+	u64 address = item->address, bytes = item->inline_bytes;
+	if (UNLIKELY(address < RUNTIME_END && address + bytes > RUNTIME_TEXT))
+		diverge(context, WHY_CORRUPT, address, 0);
+	if (UNLIKELY(copy_user((void *)address, data, bytes)) &&
+		!same_bytes(address, data, bytes) && !write_forced(address, data, bytes))
+		diverge(context, WHY_MEMORY, address, bytes);
+}
+
 /* Copies the recorded outputs to where the kernel had put them. Their addresses were verified with
  * the inputs. */
 void call_finish_answered(struct call *call)
 {
 	const u8 *at = call->position, *end = body_end(call->event);
 	while (at < end) {
-		const struct item *item = (const struct item *)at;
-		const u8 *data = at + sizeof *item;
-		if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
-			diverge(call->context, WHY_CORRUPT, item->inline_bytes, (u64)(end - at));
-		if (item->direction == ITEM_OUTPUT) {
-			if (UNLIKELY(item->address < RUNTIME_END &&
-				     item->address + item->inline_bytes > RUNTIME_TEXT))
-				diverge(call->context, WHY_CORRUPT, item->address, 0);
-			if (UNLIKELY(copy_user((void *)item->address, data, item->inline_bytes)) &&
-				!same_bytes(item->address, data, item->inline_bytes) &&
-				!write_forced(item->address, data, item->inline_bytes))
-				diverge(call->context, WHY_MEMORY, item->address,
-					item->inline_bytes);
-		}
+		const struct item *item = item_at(call->context, at, end);
+		if (item->direction == ITEM_OUTPUT)
+			item_restore(call->context, item);
 		if (item->direction == ITEM_REFERENCE)
 			referred_read(call->context, item);
-		at = data + ALIGN8(item->inline_bytes);
+		at = (const u8 *)(item + 1) + ALIGN8(item->inline_bytes);
 	}
 }
 
