@@ -1,0 +1,281 @@
+//! The threads of an interpreter, their frames, and the variables of a frame.
+
+use crate::layout::{FrameFields, IS_ENTRY, Layout, Newest, OWNED_BY_C, PythonError, Version};
+use crate::lines;
+use crate::memory::{Memory, Reader};
+use crate::object::{Kind, Objects};
+use serde::{Deserialize, Serialize};
+
+const MOST_INTERPRETERS: usize = 64;
+const MOST_THREADS: usize = 4096;
+const MOST_FRAMES: usize = 2048;
+/// The most frames whose variables are shown. Values take most of the time.
+const MOST_WITH_VALUES: usize = 256;
+const MOST_VARIABLES: u64 = 256;
+/// The most variables of a module that are shown.
+const MOST_OF_MODULE: usize = 48;
+/// What a module's variables refer to, mostly: nobody wants to see these as values.
+const PARTS: [&str; 5] = ["module", "function", "builtin_function_or_method", "type", "_Feature"];
+
+/// The state of Python in a process.
+pub struct Interpreter<'a> {
+    reader: Reader<'a>,
+    runtime: u64,
+    layout: Layout,
+}
+
+/// A thread that runs Python.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// The thread pointer, by which the C library numbers threads.
+    pub pointer: u64,
+    /// Its entries to the interpreter, the innermost first.
+    pub entries: Vec<Entry>,
+}
+
+/// The frames that one native call evaluates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// An address in the native frame of that call, if the version has one there.
+    pub stack: Option<u64>,
+    /// The frames, the innermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// A call of a function, or a module or class body that is executed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The function's name. Since 3.11 it has the names of classes before it.
+    pub function: String,
+    /// The path of the script, as Python knows it.
+    pub file: String,
+    /// The line, if the instruction belongs to one.
+    pub line: Option<i32>,
+    /// The arguments.
+    pub arguments: Vec<Variable>,
+    /// The other variables.
+    pub locals: Vec<Variable>,
+    /// Where the frame keeps its place in the function. This changes with every instruction.
+    pub place: u64,
+}
+
+/// A variable and its value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value as Python shows it, cut where it is long.
+    pub value: String,
+}
+
+impl<'a> Interpreter<'a> {
+    /// The interpreter of a version whose symbol `_PyRuntime` has this address.
+    ///
+    /// # Errors
+    /// The layout of this interpreter is not known.
+    pub fn new(
+        memory: &'a dyn Memory,
+        runtime: u64,
+        version: Version,
+    ) -> Result<Self, PythonError> {
+        let reader = Reader(memory);
+        Ok(Self { reader, runtime, layout: Layout::of(reader, runtime, version)? })
+    }
+
+    fn objects(&self) -> Objects<'_> {
+        Objects { reader: self.reader, layout: &self.layout }
+    }
+
+    /// The threads that execute Python code. A thread in several interpreters is listed once for
+    /// each, the newest first.
+    pub fn threads(&self) -> Vec<Thread> {
+        let mut threads = Vec::new();
+        let mut interpreter = self.reader.pointer(self.runtime, self.layout.interpreters);
+        for _ in 0..MOST_INTERPRETERS {
+            let Some(here) = interpreter else { break };
+            let mut thread = self.reader.pointer(here, self.layout.threads);
+            while let Some(at) = thread.filter(|_| threads.len() < MOST_THREADS) {
+                threads.extend(self.thread(at));
+                thread = self.reader.pointer(at, self.layout.next_thread);
+            }
+            interpreter = self.reader.pointer(here, self.layout.next_interpreter);
+        }
+        threads.retain(|thread| !thread.entries.is_empty());
+        threads
+    }
+
+    fn thread(&self, thread: u64) -> Option<Thread> {
+        let pointer = self.reader.pointer(thread, self.layout.thread_pointer)?;
+        let reader = self.reader;
+        let (newest, stacks) = match self.layout.newest {
+            Newest::Object { at, entries } => {
+                let stacks = entries.map_or_else(Vec::new, |(first, next)| {
+                    self.chain(reader.pointer(thread, first), next)
+                });
+                (reader.pointer(thread, at), stacks)
+            }
+            Newest::Entry { at, frame, next } => {
+                let entry = reader.pointer(thread, at);
+                (entry.and_then(|entry| reader.pointer(entry, frame)), self.chain(entry, next))
+            }
+            Newest::Shims { at, frame } => {
+                let entry = reader.pointer(thread, at);
+                (entry.and_then(|entry| reader.pointer(entry, frame)), Vec::new())
+            }
+            Newest::Frame { at } => (reader.pointer(thread, at), Vec::new()),
+        };
+        let mut entries = self.entries(newest);
+        // At the beginning of a call there may be one more than there are frames.
+        for (entry, stack) in entries.iter_mut().rev().zip(stacks.iter().rev()) {
+            entry.stack = Some(*stack);
+        }
+        entries.retain(|entry| !entry.frames.is_empty());
+        Some(Thread { pointer, entries })
+    }
+
+    /// The addresses in a list of entries. The last one belongs to the thread, not to a call.
+    fn chain(&self, first: Option<u64>, next: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut entry = first;
+        while let Some(at) = entry.filter(|_| found.len() <= MOST_FRAMES) {
+            found.push(at);
+            entry = self.reader.pointer(at, next);
+        }
+        found.pop();
+        found
+    }
+
+    /// The frames from the newest one, by entries.
+    fn entries(&self, newest: Option<u64>) -> Vec<Entry> {
+        let FrameFields { owner, previous, .. } = self.layout.frame;
+        let (mut entries, mut entry) = (Vec::new(), Entry::default());
+        let mut frame = newest;
+        for count in 0..MOST_FRAMES {
+            let Some(at) = frame else { break };
+            let is_shim =
+                self.layout.version.0 >= 12 && self.reader.byte(at, owner) == Some(OWNED_BY_C);
+            let is_last = match self.layout.version.0 {
+                ..=10 => true,
+                11 => self.reader.byte(at, IS_ENTRY).is_none_or(|is_entry| is_entry != 0),
+                _ => is_shim,
+            };
+            if is_shim {
+                entry.stack = Some(at);
+            } else {
+                entry.frames.extend(self.frame(at, count < MOST_WITH_VALUES));
+            }
+            if is_last {
+                entries.push(std::mem::take(&mut entry));
+            }
+            frame = self.reader.pointer(at, previous);
+        }
+        entries.push(entry);
+        if entries.last().is_some_and(|entry| entry.frames.is_empty()) {
+            entries.pop();
+        }
+        entries
+    }
+
+    fn frame(&self, frame: u64, with_values: bool) -> Option<Frame> {
+        let (fields, code_fields) = (self.layout.frame, self.layout.code);
+        let code = self.reader.pointer(frame, fields.code)?;
+        let name = |at| self.objects().name(self.reader.pointer(code, at)?);
+        let mut described = Frame {
+            function: name(code_fields.name)?,
+            file: name(code_fields.file)?,
+            line: self.line(frame, code),
+            place: frame.wrapping_add(fields.instruction),
+            ..Frame::default()
+        };
+        if with_values {
+            self.add_variables(frame, code, &mut described);
+        }
+        Some(described)
+    }
+
+    fn line(&self, frame: u64, code: u64) -> Option<i32> {
+        let (version, fields) = (self.layout.version, self.layout.code);
+        let at = self.layout.frame.instruction;
+        let offset = match version.0 {
+            ..=10 => {
+                let index = i64::from(self.reader.half(frame, at)? as i32);
+                if version.0 == 10 { index * 2 } else { index }
+            }
+            _ => {
+                let first = code.checked_add(fields.instructions)?;
+                self.reader.word(frame, at)?.wrapping_sub(first) as i64
+            }
+        };
+        let first = self.reader.half(code, fields.first_line)? as i32;
+        let table = self.objects().bytes(self.reader.pointer(code, fields.lines)?, 1 << 20)?;
+        lines::line(version, &table.items, first, offset)
+    }
+
+    fn add_variables(&self, frame: u64, code: u64, described: &mut Frame) {
+        const HAS_SLOTS: u32 = 1;
+        let flags = self.reader.half(code, self.layout.code.flags).unwrap_or_default();
+        if flags & HAS_SLOTS == 0 {
+            described.locals = self.module_variables(frame).unwrap_or_default();
+            return;
+        }
+        let arguments = self.count_of_arguments(code, flags).unwrap_or_default();
+        let names = self.names(code);
+        let start = frame.wrapping_add(self.layout.frame.variables);
+        let slots = self.reader.words(start, names.len() as u64).unwrap_or_default();
+        for (index, (name, slot)) in names.iter().zip(slots).enumerate() {
+            let value = self.value(slot);
+            let Some((name, value)) = name.clone().zip(value) else { continue };
+            let variable = Variable { name, value: self.objects().shown(value) };
+            let is_argument = (index as u64) < arguments;
+            let list = if is_argument { &mut described.arguments } else { &mut described.locals };
+            list.push(variable);
+        }
+    }
+
+    /// How many of a function's variables are arguments.
+    fn count_of_arguments(&self, code: u64, flags: u32) -> Option<u64> {
+        const HAS_MORE: u32 = 4;
+        const HAS_MORE_BY_NAME: u32 = 8;
+        let fields = self.layout.code;
+        let by_place = u64::from(self.reader.half(code, fields.arguments)?);
+        let by_name = u64::from(self.reader.half(code, fields.keyword_arguments)?);
+        let more = u64::from(flags & HAS_MORE != 0) + u64::from(flags & HAS_MORE_BY_NAME != 0);
+        Some(by_place + by_name + more)
+    }
+
+    /// The names of the variables of a function, in the order of their slots.
+    fn names(&self, code: u64) -> Vec<Option<String>> {
+        let tuples = self.layout.code.names.into_iter().filter(|at| *at != 0);
+        let names = tuples.filter_map(|at| {
+            let tuple = self.reader.pointer(code, at)?;
+            Some(self.objects().tuple(tuple, MOST_VARIABLES)?.items)
+        });
+        names.flatten().map(|name| self.objects().name(name)).collect()
+    }
+
+    /// What a variable has. Variables that functions share have a cell with the value.
+    fn value(&self, slot: u64) -> Option<u64> {
+        const VALUE: u64 = 16;
+        if slot == 0 {
+            return None;
+        }
+        match self.objects().kind(slot) {
+            Some((Kind::Other, name)) if name == "cell" => self.reader.pointer(slot, VALUE),
+            _ => Some(slot),
+        }
+    }
+
+    /// The variables of a module or of a class body, without what is imported and defined.
+    fn module_variables(&self, frame: u64) -> Option<Vec<Variable>> {
+        let objects = self.objects();
+        let names = self.reader.pointer(frame, self.layout.frame.names)?;
+        let entries = objects.dictionary(names, usize::MAX)?.items.into_iter();
+        let variables = entries.filter_map(|(name, value)| {
+            let name = objects.name(name).filter(|name| !name.starts_with("__"))?;
+            let (kind, of) = objects.kind(value)?;
+            let is_part = kind == Kind::Type || PARTS.contains(&of.as_str());
+            (!is_part).then(|| Variable { name, value: objects.shown(value) })
+        });
+        Some(variables.take(MOST_OF_MODULE).collect())
+    }
+}
