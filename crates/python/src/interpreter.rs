@@ -50,13 +50,15 @@ pub struct Frame {
     /// The path of the script, as Python knows it.
     pub file: String,
     /// The line, if the instruction belongs to one.
-    pub line: Option<i32>,
+    pub line: Option<u32>,
     /// The arguments.
     pub arguments: Vec<Variable>,
     /// The other variables.
     pub locals: Vec<Variable>,
     /// Where the frame keeps its place in the function. This changes with every instruction.
     pub place: u64,
+    /// The size of that, in bytes.
+    pub place_bytes: u64,
 }
 
 /// A variable and its value.
@@ -185,6 +187,7 @@ impl<'a> Interpreter<'a> {
             file: name(code_fields.file)?,
             line: self.line(frame, code),
             place: frame.wrapping_add(fields.instruction),
+            place_bytes: if self.layout.version.0 <= 10 { 4 } else { 8 },
             ..Frame::default()
         };
         if with_values {
@@ -193,7 +196,7 @@ impl<'a> Interpreter<'a> {
         Some(described)
     }
 
-    fn line(&self, frame: u64, code: u64) -> Option<i32> {
+    fn line(&self, frame: u64, code: u64) -> Option<u32> {
         let (version, fields) = (self.layout.version, self.layout.code);
         let at = self.layout.frame.instruction;
         let offset = match version.0 {
@@ -208,7 +211,7 @@ impl<'a> Interpreter<'a> {
         };
         let first = self.reader.half(code, fields.first_line)? as i32;
         let table = self.objects().bytes(self.reader.pointer(code, fields.lines)?, 1 << 20)?;
-        lines::line(version, &table.items, first, offset)
+        lines::line(version, &table.items, first, offset)?.try_into().ok()
     }
 
     fn add_variables(&self, frame: u64, code: u64, described: &mut Frame) {

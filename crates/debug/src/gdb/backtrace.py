@@ -40,7 +40,7 @@ def variables(frame):
     return arguments, local
 
 
-def describe(frame, with_values):
+def describe(frame, with_values, interleaving):
     place = frame.find_sal()
     arguments, local = variables(frame) if with_values else ([], [])
     return {
@@ -53,17 +53,19 @@ def describe(frame, with_values):
         "arguments": arguments,
         "locals": local,
         "own": is_own(frame),
+        "python": interleaving.of(frame),
     }
 
 
 def frames(limit, with_values):
     """The frames of the selected thread, and whether there are more."""
     found, has_own = [], False
+    interleaving = Interleaving(gdb.selected_thread().ptid[1])
     try:
         frame = gdb.newest_frame()
         # Include a frame of the user's own code, if there is one.
         while frame is not None and (len(found) < limit or not has_own and len(found) < MOST_FRAMES_TO_OWN):
-            found.append(describe(frame, with_values))
+            found.append(describe(frame, with_values, interleaving))
             has_own = has_own or found[-1]["own"]
             frame = frame.older()
     except gdb.error:

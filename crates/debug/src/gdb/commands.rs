@@ -33,6 +33,7 @@ stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
 waits                 what the threads wait for, as JSON
+python THREAD         the frames of a thread in Python, as JSON: those that one native call evaluates together, the innermost first
 deadlocks JSON        the same in words; the JSON is that of `waits`, with what the debugger has added
 reverse-continue      when the program is to run the next time, it runs back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
@@ -141,6 +142,7 @@ impl Remote {
             "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
             "waits" => self.waits()?,
+            "python" => self.python(argument),
             "deadlocks" => self.deadlocks(argument),
             "hash" => format!("{:016x}", hash_of_state(self.session.inferior())?),
             "followed" => self.session.travel.timeline.followed(),
@@ -222,6 +224,16 @@ impl Remote {
     fn waits(&self) -> Result<String> {
         let waits = waits::of_replay(self.session.replay())?;
         Ok(serde_json::to_string_pretty(&waits).expect("keys are strings"))
+    }
+
+    fn python(&self, thread: &str) -> String {
+        let Ok(thread) = thread.parse() else {
+            return format!("error: {thread:?} is not the number of a thread");
+        };
+        match self.session.scripts().entries(thread) {
+            Ok(entries) => serde_json::to_string(&entries).expect("keys are strings"),
+            Err(error) => format!("error: {error}"),
+        }
     }
 
     fn deadlocks(&self, waits: &str) -> String {

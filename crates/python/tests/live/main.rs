@@ -27,7 +27,7 @@ struct Program {
 }
 
 /// A frame as faulthandler tells it: file, line, function.
-type Told = (String, i32, String);
+type Told = (String, u32, String);
 
 impl Program {
     fn start(python: &str) -> Self {
