@@ -75,6 +75,21 @@ class Interleaving:
         return found
 
 
+def python_stack(number):
+    """As JSON, the frames of a thread in Python, with the levels of the native frames that evaluate them."""
+    selected, found = gdb.selected_thread(), []
+    for thread in gdb.selected_inferior().threads():
+        if thread.num == number:
+            thread.switch()
+            interleaving = Interleaving(thread.ptid[1])
+            native = gdb.newest_frame() if interleaving.entries else None
+            while native is not None and interleaving.entries:
+                found += [dict(one, level=native.level()) for one in interleaving.of(native)]
+                native = older_frame(native)
+    selected.switch()
+    return json.dumps(found)
+
+
 def older_frame(frame):
     try:
         return frame.older()
@@ -141,12 +156,15 @@ class Named:
 class PythonFrame(FrameDecorator):
     """A native frame shown as a frame of Python that it evaluates."""
 
-    def __init__(self, base, frame):
+    # What stands where gdb prints a number. It prints none for the second of several frames at one native frame.
+    INDENT = "    "
+
+    def __init__(self, base, frame, is_first):
         super().__init__(base)
-        self.frame = frame
+        self.frame, self.is_first = frame, is_first
 
     def function(self):
-        return self.frame["function"]
+        return ("" if self.is_first else self.INDENT) + self.frame["function"]
 
     def address(self):
         return None
@@ -188,8 +206,8 @@ class PythonFilter:
             found = interleaving.of(decorated.inferior_frame())
             if not found:
                 yield decorated if decorated.inferior_frame().name() else NamelessFrame(decorated)
-            for frame in found:
-                yield PythonFrame(decorated, frame)
+            for at, frame in enumerate(found):
+                yield PythonFrame(decorated, frame, at == 0)
 
 
 gdb.frame_filters[PythonFilter.name] = PythonFilter()

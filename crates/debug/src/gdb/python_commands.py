@@ -161,9 +161,9 @@ class PyStep(gdb.Command):
             if sum(watch.hit_count for watch in watches) == before:
                 return text
             now = [one for one in python_frames(tid) if one["place"] == frame["place"]]
-            if self.is_out or not now or now[0]["function"] != frame["function"]:
+            if not now or now[0]["function"] != frame["function"]:
                 return None
-            if now[0]["line"] not in (None, frame["line"]):
+            if not self.is_out and now[0]["line"] not in (None, frame["line"]):
                 return None
         return "stopped after %d instructions in this line" % MOST_INSTRUCTIONS
 

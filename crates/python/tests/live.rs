@@ -31,7 +31,7 @@ type Told = (String, u32, String);
 
 impl Program {
     fn start(python: &str) -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/moments.py");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/python/moments.py");
         let mut child = Command::new(python)
             .arg(script)
             .stdin(Stdio::piped())

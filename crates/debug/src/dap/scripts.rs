@@ -1,0 +1,58 @@
+//! Frames of Python in the stack of a thread. They replace the native frames that evaluate them.
+
+use super::debugger::Debugger;
+use retake_python::{Frame, Variable};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A frame of Python, and the level of the native frame that evaluates it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Script {
+    pub level: i64,
+    #[serde(flatten)]
+    pub frame: Frame,
+}
+
+impl Script {
+    /// The frame as a client gets it.
+    pub fn told(&self, id: usize) -> Value {
+        let Frame { function, file, line, .. } = &self.frame;
+        let mut told = json!({
+            "id": id,
+            "name": function,
+            "line": line.unwrap_or_default(),
+            "column": 0,
+        });
+        if file.starts_with('<') {
+            told["presentationHint"] = "subtle".into();
+        } else {
+            told["source"] = json!({"name": file.rsplit('/').next(), "path": file});
+        }
+        told
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Variable> {
+        self.frame.arguments.iter().chain(&self.frame.locals)
+    }
+
+    /// The variables as a client gets them.
+    pub fn variables(&self) -> Vec<Value> {
+        self.all()
+            .map(|one| {
+                json!({"name": one.name, "value": one.value, "evaluateName": one.name,
+                    "variablesReference": 0})
+            })
+            .collect()
+    }
+
+    /// The value of a variable.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.all().find(|one| one.name == name).map(|one| one.value.as_str())
+    }
+}
+
+/// The frames of Python of a thread, the innermost first; none if it does not run Python.
+pub(super) fn of_thread(debugger: &mut Debugger, thread: i64) -> Vec<Script> {
+    let told = debugger.console(&format!("python print(python_stack({thread}))"));
+    told.ok().and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
+}
