@@ -72,7 +72,7 @@ async def gather():
 
 
 def values(count, text="ab\u00e9\u20ac", *, ratio=0.1):
-    none, yes, data, items = None, True, b"\x00a", [1, (2,), {"k": [3]}]
+    none, yes, data, items = None, True, b"\x00a\xff", [1, (2,), {"k": [3]}]
     large, negative, wide, table = 1 << 100, -5, "\U0001f600'", {1: "one", "two": 2.0}
 
     def inner():

@@ -1,11 +1,15 @@
-//! Frames of Python in the debugger and in backtraces. The programs are in `tests/python`.
+//! Frames of Python in the debugger and in backtraces.
 
 mod cli_support;
 
-use cli_support::debugging::{gdb, in_order};
+use cli_support::debugging::{compile, gdb, in_order};
 use cli_support::{Place, source_file};
 use retake_testing::needs;
 use std::process::Stdio;
+
+/// A program that tells its own stacks, and one that crashes in a generator.
+const MOMENTS: &str = "python/moments.py";
+const ACCOUNT: &str = "../examples/account.py";
 
 /// A frame as Python itself tells it: file, line, function.
 type Told = (String, String, String);
@@ -13,7 +17,7 @@ type Told = (String, String, String);
 /// Records one of the programs. Returns what it printed, or nothing if this version of Python is
 /// not known.
 fn record(place: &Place, script: &str) -> Option<String> {
-    let script = source_file(&format!("python/{script}"));
+    let script = source_file(script);
     let known = "import ctypes, sys; sys.exit(not (3, 8) <= sys.version_info < (3, 14))";
     if !place.command_of("python3", &["-c", known]).status().unwrap().success() {
         return None;
@@ -37,7 +41,7 @@ fn moments(printed: &str) -> Vec<Vec<Vec<Told>>> {
 fn stacks(text: &str, mark: &str, frame: fn(&str) -> Option<Told>) -> Vec<Vec<Told>> {
     let mut stacks: Vec<Vec<Told>> = Vec::new();
     for line in text.lines() {
-        if line.contains(mark) {
+        if line.contains(mark) && !line.starts_with('#') {
             stacks.push(Vec::new());
         } else if let (Some(frame), Some(stack)) = (frame(line), stacks.last_mut()) {
             stack.push(frame);
@@ -69,7 +73,7 @@ fn shown(line: &str) -> Option<Told> {
 fn frames_are_those_that_python_tells_forwards_and_backwards() {
     needs!("gdb", "python3");
     let place = Place::new("debug-python");
-    let Some(printed) = record(&place, "moments.py") else { return };
+    let Some(printed) = record(&place, MOMENTS) else { return };
     let moments = moments(&printed);
     let dump = place.run(&["dump", "--call", "write"]).stdout;
     let events: Vec<&str> = dump
@@ -101,7 +105,7 @@ fn frames_are_those_that_python_tells_forwards_and_backwards() {
 fn frames_stand_between_native_ones() {
     needs!("gdb", "python3");
     let place = Place::new("debug-python-between");
-    if record(&place, "account.py").is_none() {
+    if record(&place, ACCOUNT).is_none() {
         return;
     }
     let text = gdb(&place, &["--at", "end"], &["bt", "bt -full"]);
@@ -139,7 +143,7 @@ fn frames_stand_between_native_ones() {
 fn lines_of_python_can_be_stepped_both_ways() {
     needs!("gdb", "python3");
     let place = Place::new("debug-python-steps");
-    if record(&place, "account.py").is_none() {
+    if record(&place, ACCOUNT).is_none() {
         return;
     }
     let commands = [
@@ -169,6 +173,35 @@ fn lines_of_python_can_be_stepped_both_ways() {
         "withdraw has no variable nothing here",
     ];
     in_order(&text, &parts);
+}
+
+/// A program that looks like a Python whose frames are not known, and crashes.
+const UNKNOWN: &str = "
+unsigned long _PyRuntime[1000];
+const unsigned Py_Version = VERSION;
+int main(void)
+{
+	__builtin_trap();
+}
+";
+
+#[test]
+fn unknown_versions_of_python_are_refused() {
+    needs!("gdb");
+    let place = Place::new("debug-python-unknown");
+    let cases = [
+        ("0x030e00f0", "the frames of Python 3.14 are not known, only those of 3.8 to 3.13"),
+        ("0x030d00f0", "does not describe itself as Python 3.13 does"),
+    ];
+    for (version, reason) in cases {
+        let define = format!("-DVERSION={version}");
+        let program = compile(&place, "unknown", UNKNOWN, &["-rdynamic", &define]);
+        place.run(&["record", &program]);
+        let text = place.run(&["backtrace"]).stdout;
+        in_order(&text, &["main () at ", "no frames of Python: ", reason]);
+        let text = gdb(&place, &["--at", "end"], &["bt", "py-bt"]);
+        in_order(&text, &["(no frames of Python: ", reason, "main () at ", reason]);
+    }
 }
 
 #[test]

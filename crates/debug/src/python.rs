@@ -70,9 +70,7 @@ impl Scripts<'_> {
             return Ok(Vec::new());
         };
         let Some((runtime, version)) = self.interpreter() else { return Ok(Vec::new()) };
-        let threads = Interpreter::new(self, runtime, version)?.threads();
-        let its = threads.into_iter().filter(|one| one.pointer == registers.fs_base);
-        Ok(its.flat_map(|one| one.entries).collect())
+        Ok(Interpreter::new(self, runtime, version)?.entries(registers.fs_base))
     }
 
     /// The address of the interpreter's state, and its version.

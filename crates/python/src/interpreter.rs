@@ -5,13 +5,14 @@ use crate::lines;
 use crate::memory::{Memory, Reader};
 use crate::object::{Kind, Objects};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
-const MOST_INTERPRETERS: usize = 64;
+const MOST_INTERPRETERS: usize = 4;
 const MOST_THREADS: usize = 4096;
 const MOST_FRAMES: usize = 2048;
 /// The most frames whose variables are shown. Values take most of the time.
 const MOST_WITH_VALUES: usize = 256;
-const MOST_VARIABLES: u64 = 256;
+const MOST_VARIABLES: u64 = 128;
 /// The most variables of a module that are shown.
 const MOST_OF_MODULE: usize = 48;
 /// What a module's variables refer to, mostly: nobody wants to see these as values.
@@ -22,15 +23,6 @@ pub struct Interpreter<'a> {
     reader: Reader<'a>,
     runtime: u64,
     layout: Layout,
-}
-
-/// A thread that runs Python.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
-    /// The thread pointer, by which the C library numbers threads.
-    pub pointer: u64,
-    /// Its entries to the interpreter, the innermost first.
-    pub entries: Vec<Entry>,
 }
 
 /// The frames that one native call evaluates.
@@ -88,37 +80,51 @@ impl<'a> Interpreter<'a> {
         Objects { reader: self.reader, layout: &self.layout }
     }
 
-    /// The threads that execute Python code. A thread in several interpreters is listed once for
-    /// each, the newest first.
-    pub fn threads(&self) -> Vec<Thread> {
-        let mut threads = Vec::new();
-        let mut interpreter = self.reader.pointer(self.runtime, self.layout.interpreters);
-        for _ in 0..MOST_INTERPRETERS {
-            let Some(here) = interpreter else { break };
-            let mut thread = self.reader.pointer(here, self.layout.threads);
-            while let Some(at) = thread.filter(|_| threads.len() < MOST_THREADS) {
-                threads.extend(self.thread(at));
-                thread = self.reader.pointer(at, self.layout.next_thread);
-            }
-            interpreter = self.reader.pointer(here, self.layout.next_interpreter);
-        }
-        threads.retain(|thread| !thread.entries.is_empty());
-        threads
+    /// The entries to the interpreter of the thread with this thread pointer, the innermost first.
+    /// Those of several interpreters follow each other, the newest interpreter first.
+    pub fn entries(&self, pointer: u64) -> Vec<Entry> {
+        let states = self
+            .threads()
+            .into_iter()
+            .filter(|state| self.reader.word(*state, self.layout.thread_pointer) == Some(pointer));
+        states.take(MOST_INTERPRETERS).flat_map(|state| self.entries_of(state)).collect()
     }
 
-    fn thread(&self, thread: u64) -> Option<Thread> {
-        let pointer = self.reader.pointer(thread, self.layout.thread_pointer)?;
+    /// The states of all threads.
+    fn threads(&self) -> Vec<u64> {
+        let (reader, layout) = (self.reader, &self.layout);
+        let first = reader.pointer(self.runtime, layout.interpreters);
+        let interpreters = self.chain(first, layout.next_interpreter, MOST_INTERPRETERS);
+        let threads = interpreters.into_iter().flat_map(|interpreter| {
+            let first = reader.pointer(interpreter, layout.threads);
+            self.chain(first, layout.next_thread, MOST_THREADS)
+        });
+        threads.take(MOST_THREADS).collect()
+    }
+
+    /// The addresses in a list, until it ends or comes back to one of them.
+    fn chain(&self, first: Option<u64>, next: u64, most: usize) -> Vec<u64> {
+        let (mut found, mut known) = (Vec::new(), HashSet::new());
+        let mut here = first;
+        while let Some(at) = here.filter(|at| found.len() < most && known.insert(*at)) {
+            found.push(at);
+            here = self.reader.pointer(at, next);
+        }
+        found
+    }
+
+    fn entries_of(&self, thread: u64) -> Vec<Entry> {
         let reader = self.reader;
         let (newest, stacks) = match self.layout.newest {
             Newest::Object { at, entries } => {
                 let stacks = entries.map_or_else(Vec::new, |(first, next)| {
-                    self.chain(reader.pointer(thread, first), next)
+                    self.stacks(reader.pointer(thread, first), next)
                 });
                 (reader.pointer(thread, at), stacks)
             }
             Newest::Entry { at, frame, next } => {
                 let entry = reader.pointer(thread, at);
-                (entry.and_then(|entry| reader.pointer(entry, frame)), self.chain(entry, next))
+                (entry.and_then(|entry| reader.pointer(entry, frame)), self.stacks(entry, next))
             }
             Newest::Shims { at, frame } => {
                 let entry = reader.pointer(thread, at);
@@ -126,34 +132,28 @@ impl<'a> Interpreter<'a> {
             }
             Newest::Frame { at } => (reader.pointer(thread, at), Vec::new()),
         };
-        let mut entries = self.entries(newest);
+        let mut entries = self.by_entries(newest);
         // At the beginning of a call there may be one more than there are frames.
         for (entry, stack) in entries.iter_mut().rev().zip(stacks.iter().rev()) {
             entry.stack = Some(*stack);
         }
         entries.retain(|entry| !entry.frames.is_empty());
-        Some(Thread { pointer, entries })
+        entries
     }
 
     /// The addresses in a list of entries. The last one belongs to the thread, not to a call.
-    fn chain(&self, first: Option<u64>, next: u64) -> Vec<u64> {
-        let mut found = Vec::new();
-        let mut entry = first;
-        while let Some(at) = entry.filter(|_| found.len() <= MOST_FRAMES) {
-            found.push(at);
-            entry = self.reader.pointer(at, next);
-        }
+    fn stacks(&self, first: Option<u64>, next: u64) -> Vec<u64> {
+        let mut found = self.chain(first, next, MOST_FRAMES);
         found.pop();
         found
     }
 
     /// The frames from the newest one, by entries.
-    fn entries(&self, newest: Option<u64>) -> Vec<Entry> {
+    fn by_entries(&self, newest: Option<u64>) -> Vec<Entry> {
         let FrameFields { owner, previous, .. } = self.layout.frame;
         let (mut entries, mut entry) = (Vec::new(), Entry::default());
-        let mut frame = newest;
-        for count in 0..MOST_FRAMES {
-            let Some(at) = frame else { break };
+        let frames = self.chain(newest, previous, MOST_FRAMES);
+        for (count, at) in frames.into_iter().enumerate() {
             let is_shim =
                 self.layout.version.0 >= 12 && self.reader.byte(at, owner) == Some(OWNED_BY_C);
             let is_last = match self.layout.version.0 {
@@ -169,7 +169,6 @@ impl<'a> Interpreter<'a> {
             if is_last {
                 entries.push(std::mem::take(&mut entry));
             }
-            frame = self.reader.pointer(at, previous);
         }
         entries.push(entry);
         if entries.last().is_some_and(|entry| entry.frames.is_empty()) {
@@ -280,5 +279,65 @@ impl<'a> Interpreter<'a> {
             (!is_part).then(|| Variable { name, value: objects.shown(value) })
         });
         Some(variables.take(MOST_OF_MODULE).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NEWEST, OLDEST};
+    use proptest::prelude::*;
+
+    const START: u64 = 0x10000;
+
+    /// Memory that repeats a few words everywhere.
+    struct Repeated(Vec<u64>);
+
+    impl Memory for Repeated {
+        fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                let Some(at) = address.checked_add(at as u64) else { return false };
+                let word = self.0[(at / 8) as usize % self.0.len()];
+                *byte = word.to_le_bytes()[(at % 8) as usize];
+            }
+            true
+        }
+    }
+
+    fn look(memory: &Repeated, version: Version) {
+        if let Ok(interpreter) = Interpreter::new(memory, START, version) {
+            for pointer in &memory.0 {
+                interpreter.entries(*pointer);
+            }
+        }
+    }
+
+    #[test]
+    fn circles_end() {
+        for version in OLDEST.0..=NEWEST.0 {
+            look(&Repeated(vec![START]), Version(version));
+            look(&Repeated(vec![START, START + 8, START + 24]), Version(version));
+        }
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        let memory = Repeated(vec![0]);
+        let refused = |version| Interpreter::new(&memory, START, Version(version)).err();
+        assert_eq!(refused(OLDEST.0 - 1), Some(PythonError::Unknown(OLDEST.0 - 1)));
+        assert_eq!(refused(NEWEST.0 + 1), Some(PythonError::Unknown(NEWEST.0 + 1)));
+        assert_eq!(refused(13), Some(PythonError::NotDescribed(START)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn any_memory_ends(
+            version in OLDEST.0..=NEWEST.0,
+            words in prop::collection::vec(
+                prop_oneof![Just(0), 0..64_u64, START..START + 512, any::<u64>()], 1..40),
+        ) {
+            look(&Repeated(words), Version(version));
+        }
     }
 }

@@ -86,7 +86,10 @@ impl Objects<'_> {
     /// A whole string that is a name or a path.
     pub fn name(self, object: u64) -> Option<String> {
         let Part { items, count } = self.text(object, LONGEST_TEXT)?;
-        (count <= LONGEST_TEXT).then(|| items.into_iter().collect())
+        // It is printed to terminals.
+        let harmless =
+            |sign: char| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign };
+        (count <= LONGEST_TEXT).then(|| items.into_iter().map(harmless).collect())
     }
 
     /// The first characters of a string.

@@ -45,12 +45,14 @@ impl Objects<'_> {
             },
             (Kind::Text, _) => {
                 let part = self.text(object, MOST_CHARACTERS)?;
-                quoted(&part, text);
+                quoted(&part, char::is_control, text);
             }
             (Kind::Bytes, _) => {
                 let Part { items, count } = self.bytes(object, MOST_CHARACTERS)?;
                 text.push('b');
-                quoted(&Part { items: items.into_iter().map(char::from).collect(), count }, text);
+                let items = items.into_iter().map(char::from).collect();
+                let is_hidden = |sign: char| sign.is_control() || !sign.is_ascii();
+                quoted(&Part { items, count }, is_hidden, text);
             }
             (Kind::List, _) => {
                 let part = self.list(object, MOST_ITEMS as u64)?;
@@ -159,7 +161,8 @@ fn float(value: f64) -> String {
     }
 }
 
-fn quoted(part: &Part<char>, text: &mut String) {
+/// The characters in quotes. Those that `is_hidden` says so of are shown by their numbers.
+fn quoted(part: &Part<char>, is_hidden: impl Fn(char) -> bool, text: &mut String) {
     let has = |sign| part.items.contains(&sign);
     let quote = if has('\'') && !has('"') { '"' } else { '\'' };
     text.push(quote);
@@ -170,7 +173,7 @@ fn quoted(part: &Part<char>, text: &mut String) {
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
             _ if character == quote => text.extend(['\\', quote]),
-            _ if character.is_control() => {
+            _ if is_hidden(character) => {
                 let _ = write!(text, "\\x{:02x}", u32::from(character));
             }
             _ => text.push(character),
@@ -226,7 +229,8 @@ mod tests {
         ];
         for (characters, count, expected) in cases {
             let mut text = String::new();
-            quoted(&Part { items: characters.chars().collect(), count }, &mut text);
+            let part = Part { items: characters.chars().collect(), count };
+            quoted(&part, char::is_control, &mut text);
             assert_eq!(text, expected);
         }
     }

@@ -1,6 +1,6 @@
 //! Compares the frames with those that Python itself tells, in running programs.
 
-use retake_python::{Frame, Interpreter, Memory, Thread, Variable, Version};
+use retake_python::{Entry, Frame, Interpreter, Memory, Variable, Version};
 use retake_testing::needs;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -48,8 +48,8 @@ impl Program {
         Self { child, said, go, version, runtime, memory }
     }
 
-    /// What the program tells of its threads at the next moment, the current one first.
-    fn next(&mut self) -> Option<Vec<Vec<Told>>> {
+    /// What the program tells of its threads at the next moment, by their thread pointers.
+    fn next(&mut self) -> Option<Vec<(u64, Vec<Told>)>> {
         let mut threads = Vec::new();
         loop {
             let mut line = String::new();
@@ -60,22 +60,27 @@ impl Program {
                 "look" => break,
                 "" => {}
                 line if line.ends_with("(most recent call first):") => {
-                    threads.push((line.starts_with("Current"), Vec::new()))
+                    threads.push((pointer(line), Vec::new()))
                 }
                 line => threads.last_mut().unwrap().1.push(told(line)),
             }
         }
-        threads.sort_by_key(|(is_current, _)| !is_current);
-        Some(threads.into_iter().map(|(_, frames)| frames).collect())
+        Some(threads)
     }
 
-    fn look(&self) -> Vec<Thread> {
-        Interpreter::new(&self.memory, self.runtime, self.version).unwrap().threads()
+    fn look(&self, pointer: u64) -> Vec<Entry> {
+        Interpreter::new(&self.memory, self.runtime, self.version).unwrap().entries(pointer)
     }
 
     fn go(&mut self) {
         self.go.write_all(b".").unwrap();
     }
+}
+
+/// `Thread 0x00007f4e (most recent call first):`
+fn pointer(line: &str) -> u64 {
+    let number = line.split_whitespace().find_map(|word| word.strip_prefix("0x"));
+    u64::from_str_radix(number.unwrap(), 16).unwrap()
 }
 
 /// `  File "a.py", line 3 in f`.
@@ -86,15 +91,15 @@ fn told(line: &str) -> Told {
     (file.to_owned(), line.parse().unwrap(), function.to_owned())
 }
 
-fn read(thread: &Thread) -> Vec<Told> {
-    let frames = thread.entries.iter().flat_map(|entry| &entry.frames);
+fn read(entries: &[Entry]) -> Vec<Told> {
+    let frames = entries.iter().flat_map(|entry| &entry.frames);
     let own_name = |frame: &Frame| frame.function.rsplit('.').next().unwrap().to_owned();
     frames.map(|one| (one.file.clone(), one.line.unwrap(), own_name(one))).collect()
 }
 
 /// The frame of a function in a thread.
-fn frame_of<'a>(threads: &'a [Thread], function: &str) -> Option<&'a Frame> {
-    let mut frames = threads.iter().flat_map(|one| &one.entries).flat_map(|one| &one.frames);
+fn frame_of<'a>(entries: &'a [Entry], function: &str) -> Option<&'a Frame> {
+    let mut frames = entries.iter().flat_map(|one| &one.frames);
     frames.find(|frame| frame.function == function)
 }
 
@@ -107,14 +112,13 @@ fn compare(python: &str) {
     let mut program = Program::start(python);
     let (mut moments, mut has_values) = (0, false);
     while let Some(expected) = program.next() {
-        let threads = program.look();
-        let mut seen: Vec<Vec<Told>> = threads.iter().map(read).collect();
-        let is_current = |one: &Vec<Told>| one[0].2 == "moment";
-        seen.sort_by_key(|one| !is_current(one));
-        assert_eq!(seen, expected, "moment {moments} of {python}");
-        if let Some(frame) = frame_of(&threads, "values") {
-            has_values = true;
-            check_values(frame);
+        for (pointer, expected) in expected {
+            let entries = program.look(pointer);
+            assert_eq!(read(&entries), expected, "moment {moments} of {python}");
+            if let Some(frame) = frame_of(&entries, "values") {
+                has_values = true;
+                check_values(frame);
+            }
         }
         moments += 1;
         program.go();
@@ -133,7 +137,7 @@ fn check_values(frame: &Frame) {
         "text='ab\u{e9}\u{20ac}'",
         "none=None",
         "yes=True",
-        "data=b'\\x00a'",
+        "data=b'\\x00a\\xff'",
         "items=[1, (2,), {'k': [...]}]",
         "large=1267650600228229401496703205376",
         "negative=-5",

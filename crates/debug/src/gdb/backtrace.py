@@ -57,10 +57,9 @@ def describe(frame, with_values, interleaving):
     }
 
 
-def frames(limit, with_values):
+def frames(limit, with_values, interleaving):
     """The frames of the selected thread, and whether there are more."""
     found, has_own = [], False
-    interleaving = Interleaving(gdb.selected_thread().ptid[1])
     try:
         frame = gdb.newest_frame()
         # Include a frame of the user's own code, if there is one.
@@ -80,9 +79,11 @@ def threads():
     for thread in [current] + sorted(others, key=lambda one: one.num):
         thread.switch()
         is_current = thread.num == current.num
-        stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current)
+        interleaving = Interleaving(thread.ptid[1])
+        scripts = [frame for entry in interleaving.entries for frame in entry["frames"]]
+        stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current, interleaving)
         found.append({"tid": thread.ptid[1], "name": thread.name, "current": is_current, "frames": stack, "more_frames": is_cut,
-                      "python": python_frames(thread.ptid[1])})
+                      "python": scripts, "no_python": interleaving.refused})
     return found
 
 

@@ -50,10 +50,11 @@ class Interleaving:
     """Gives native frames, from the innermost outwards, the frames of Python that they evaluate."""
 
     def __init__(self, tid):
+        self.entries, self.refused = [], None
         try:
             self.entries = python_entries(tid)
-        except (gdb.error, gdb.GdbError, ValueError):
-            self.entries = []
+        except (gdb.error, gdb.GdbError, ValueError) as error:
+            self.refused = str(error)
 
     def of(self, native):
         """The frames that this native frame evaluates. The outermost native frame gets all that are left."""
@@ -199,6 +200,8 @@ class PythonFilter:
 
     def filter(self, frames):
         interleaving = Interleaving(gdb.selected_thread().ptid[1])
+        if interleaving.refused:
+            print("(no frames of Python: %s)" % interleaving.refused)
         return self.shown(frames, interleaving) if interleaving.entries else frames
 
     def shown(self, frames, interleaving):

@@ -141,6 +141,9 @@ pub struct Thread {
     pub more_frames: bool,
     /// The frames of its Python script, if it runs one, the innermost first.
     pub python: Vec<Script>,
+    /// Why there are none of these, if the program runs an interpreter that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_python: Option<String>,
 }
 
 /// A frame of a script.

@@ -132,6 +132,9 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
     if thread.more_frames {
         output.line("(more frames follow)")?;
     }
+    if let Some(reason) = &thread.no_python {
+        output.line(format!("no frames of Python: {}", harmless(reason)))?;
+    }
     if !thread.python.is_empty() {
         output.line("in Python:")?;
     }
