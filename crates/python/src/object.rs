@@ -182,8 +182,8 @@ impl Objects<'_> {
             let size = self.reader.word(keys, SIZE)?;
             let width = match size {
                 ..=0xff => 1,
-                ..=0xffff => 2,
-                ..=0xffff_ffff => 4,
+                0x100..=0xffff => 2,
+                0x1_0000..=0xffff_ffff => 4,
                 _ => 8,
             };
             let start = keys.checked_add(INDEX)?.checked_add(size.checked_mul(width)?)?;

@@ -1,6 +1,5 @@
 //! Frames of Python in the stack of a thread. They replace the native frames that evaluate them.
 
-use super::debugger::Debugger;
 use retake_python::{Frame, Variable};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,10 +48,4 @@ impl Script {
     pub fn value(&self, name: &str) -> Option<&str> {
         self.all().find(|one| one.name == name).map(|one| one.value.as_str())
     }
-}
-
-/// The frames of Python of a thread, the innermost first; none if it does not run Python.
-pub(super) fn of_thread(debugger: &mut Debugger, thread: i64) -> Vec<Script> {
-    let told = debugger.console(&format!("python print(python_stack({thread}))"));
-    told.ok().and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
 }

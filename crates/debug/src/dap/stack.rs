@@ -4,7 +4,7 @@ use super::client::Answer;
 use super::debugger::Debugger;
 use super::mi;
 use super::protocol::{Scopes, StackTrace};
-use super::scripts::{self, Script};
+use super::scripts::Script;
 use super::shown::Reference;
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(super) fn trace(debugger: &mut Debugger, asked: &StackTrace) -> Answer {
     let thread = asked.thread_id;
     let first = asked.start_frame.unwrap_or(0).max(0);
     let count = asked.levels.filter(|levels| *levels > 0).unwrap_or(MOST_FRAMES).min(MOST_FRAMES);
-    let scripts = scripts::of_thread(debugger, thread);
+    let scripts = scripts_of(debugger, thread);
     if !scripts.is_empty() {
         return with_scripts(debugger, thread, &scripts, first as usize..(first + count) as usize);
     }
@@ -44,6 +44,12 @@ pub(super) fn trace(debugger: &mut Debugger, asked: &StackTrace) -> Answer {
     let frames: Vec<Value> =
         mi::list(&frames, "stack").iter().map(|frame| told(debugger, thread, frame)).collect();
     Ok(json!({"stackFrames": frames, "totalFrames": depth}))
+}
+
+/// The frames of Python of a thread, the innermost first; none if it does not run Python.
+fn scripts_of(debugger: &mut Debugger, thread: i64) -> Vec<Script> {
+    let told = debugger.console(&format!("python print(python_stack({thread}))"));
+    told.ok().and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
 }
 
 /// The frames in `range` of a stack with frames of Python.

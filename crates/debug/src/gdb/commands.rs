@@ -132,12 +132,7 @@ impl Remote {
                 })
             }
             "ends" => yes_or_no(self.session.inferior().ending.fate != Fate::Open),
-            "lines" => {
-                let mut words = argument.split_whitespace();
-                self.goes_by_line = words.next() == Some("on");
-                self.session.gone_over = GoneOver::of(function(words));
-                String::new()
-            }
+            "lines" => self.lines(argument),
             "reverse-continue" => self.turn(Wish::ReverseContinue),
             "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
@@ -149,6 +144,13 @@ impl Remote {
             "info" => self.session.replay().history.about(),
             _ => HELP.to_owned(),
         })
+    }
+
+    fn lines(&mut self, argument: &str) -> String {
+        let mut words = argument.split_whitespace();
+        self.goes_by_line = words.next() == Some("on");
+        self.session.gone_over = GoneOver::of(function(words));
+        String::new()
     }
 
     fn place(&self) -> String {
