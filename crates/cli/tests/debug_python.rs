@@ -175,6 +175,55 @@ fn lines_of_python_can_be_stepped_both_ways() {
     in_order(&text, &parts);
 }
 
+/// A program with exceptions that are caught, and one that is not. The former are raised in one of
+/// Python's own modules.
+const RAISING: &str = r#"import json
+
+def size(text):
+    return json.loads(text)["size"]
+
+def total(texts):
+    result = 0
+    for text in texts:
+        try:
+            result += size(text)
+        except ValueError:
+            result += 1
+    return result
+
+total(['{"size": 1}', 'x', 'y', '{"width": 2}'])
+"#;
+
+#[test]
+fn exceptions_are_found_both_ways() {
+    needs!("gdb", "python3");
+    let place = Place::new("debug-python-raise");
+    std::fs::write(place.work("raising.py"), RAISING).unwrap();
+    if record(&place, place.work("raising.py").to_str().unwrap()).is_none() {
+        return;
+    }
+    let back = ["py-reverse-raise"; 3];
+    let commands = [&back[..], &["py-bt"], &["py-raise"; 3]].concat();
+    let text = gdb(&place, &["--at", "end"], &commands);
+    let no_json = "raises JSONDecodeError('Expecting value: line 1 column 1 (char 0)')\n";
+    let parts = [
+        "raises KeyError('size')\n",
+        "#0  size (text='{\"width\": 2}') at ",
+        "raising.py:4\n",
+        no_json,
+        "s='y'",
+        no_json,
+        "s='x'",
+        "total (texts=['{\"size\": 1}', 'x', 'y', '{\"width\": 2}']) at ",
+        "raising.py:10\n",
+        no_json,
+        "s='y'",
+        "raises KeyError('size')\n",
+        "No more reverse-execution history",
+    ];
+    in_order(&text, &parts);
+}
+
 /// A program that looks like a Python whose frames are not known, and crashes.
 const UNKNOWN: &str = "
 unsigned long _PyRuntime[1000];

@@ -9,7 +9,7 @@ use crate::program::Program;
 use object::LittleEndian;
 use object::elf::{FileHeader64, SHT_DYNSYM};
 use object::read::elf::{FileHeader, Sym};
-use retake_python::{Entry, Interpreter, Memory, PythonError, Version};
+use retake_python::{Interpreter, Memory, PythonError, Stack, Version};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -60,17 +60,16 @@ impl Memory for Scripts<'_> {
 }
 
 impl Scripts<'_> {
-    /// The entries of a thread to the interpreter, the innermost first. There are none if it does
-    /// not run Python.
+    /// What a thread does in Python; nothing if it does not run it.
     ///
     /// # Errors
     /// The interpreter is one whose frames are not known.
-    pub fn entries(&self, thread: u32) -> Result<Vec<Entry>, PythonError> {
+    pub fn stack(&self, thread: u32) -> Result<Stack, PythonError> {
         let Ok((registers, _)) = self.changes.registers(self.inferior, thread) else {
-            return Ok(Vec::new());
+            return Ok(Stack::default());
         };
-        let Some((runtime, version)) = self.interpreter() else { return Ok(Vec::new()) };
-        Ok(Interpreter::new(self, runtime, version)?.entries(registers.fs_base))
+        let Some((runtime, version)) = self.interpreter() else { return Ok(Stack::default()) };
+        Ok(Interpreter::new(self, runtime, version)?.stack(registers.fs_base))
     }
 
     /// The address of the interpreter's state, and its version.

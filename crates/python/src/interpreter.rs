@@ -1,6 +1,8 @@
 //! The threads of an interpreter, their frames, and the variables of a frame.
 
-use crate::layout::{FrameFields, IS_ENTRY, Layout, Newest, OWNED_BY_C, PythonError, Version};
+use crate::layout::{
+    FrameFields, IS_ENTRY, Layout, Newest, OWNED_BY_C, PythonError, Raised, Version,
+};
 use crate::lines;
 use crate::memory::{Memory, Reader};
 use crate::object::{Kind, Objects};
@@ -23,6 +25,24 @@ pub struct Interpreter<'a> {
     reader: Reader<'a>,
     runtime: u64,
     layout: Layout,
+}
+
+/// What a thread does in Python.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Its entries to the interpreter, the innermost first.
+    pub entries: Vec<Entry>,
+    /// The exception that is on its way, until it is caught.
+    pub raised: Option<Exception>,
+}
+
+/// An exception.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exception {
+    /// Its type, and what it was made with: `KeyError('name')`.
+    pub text: String,
+    /// Whether no frame has a part in its traceback yet.
+    pub is_new: bool,
 }
 
 /// The frames that one native call evaluates.
@@ -80,14 +100,37 @@ impl<'a> Interpreter<'a> {
         Objects { reader: self.reader, layout: &self.layout }
     }
 
-    /// The entries to the interpreter of the thread with this thread pointer, the innermost first.
-    /// Those of several interpreters follow each other, the newest interpreter first.
-    pub fn entries(&self, pointer: u64) -> Vec<Entry> {
-        let states = self
-            .threads()
-            .into_iter()
-            .filter(|state| self.reader.word(*state, self.layout.thread_pointer) == Some(pointer));
-        states.take(MOST_INTERPRETERS).flat_map(|state| self.entries_of(state)).collect()
+    /// What the thread with this thread pointer does. The entries to several interpreters follow
+    /// each other, the newest interpreter first.
+    pub fn stack(&self, pointer: u64) -> Stack {
+        let is_its =
+            |state: &u64| self.reader.word(*state, self.layout.thread_pointer) == Some(pointer);
+        let states = self.threads().into_iter().filter(is_its);
+        let states: Vec<u64> = states.take(MOST_INTERPRETERS).collect();
+        Stack {
+            entries: states.iter().flat_map(|state| self.entries_of(*state)).collect(),
+            raised: states.iter().find_map(|state| self.raised(*state)),
+        }
+    }
+
+    /// The exception that is on its way in a thread.
+    fn raised(&self, thread: u64) -> Option<Exception> {
+        let (reader, objects) = (self.reader, self.objects());
+        match self.layout.raised {
+            Raised::Object(at) => {
+                const TRACEBACK: u64 = 40;
+                let exception = reader.pointer(thread, at)?;
+                let is_new = reader.word(exception, TRACEBACK)? == 0;
+                Some(Exception { text: objects.shown(exception), is_new })
+            }
+            Raised::Parts(at) => {
+                let its_type = objects.name_of_type(reader.pointer(thread, at)?)?;
+                let is_new = reader.word(thread, at + 16)? == 0;
+                let value = reader.pointer(thread, at + 8);
+                let text = objects.raised(&its_type, value);
+                Some(Exception { text, is_new })
+            }
+        }
     }
 
     /// The states of all threads.
@@ -307,7 +350,7 @@ mod tests {
     fn look(memory: &Repeated, version: Version) {
         if let Ok(interpreter) = Interpreter::new(memory, START, version) {
             for pointer in &memory.0 {
-                interpreter.entries(*pointer);
+                interpreter.stack(*pointer);
             }
         }
     }

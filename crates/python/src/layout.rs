@@ -74,6 +74,15 @@ pub(crate) struct CodeFields {
     pub names: [u64; 3],
 }
 
+/// Where a thread has the exception that is on its way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Raised {
+    /// Its type, its value and its traceback are here and in the next two words.
+    Parts(u64),
+    /// The exception itself is here.
+    Object(u64),
+}
+
 /// All of a version's fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
@@ -85,6 +94,7 @@ pub(crate) struct Layout {
     /// The thread's number in the C library, which is its thread pointer.
     pub thread_pointer: u64,
     pub newest: Newest,
+    pub raised: Raised,
     pub frame: FrameFields,
     pub code: CodeFields,
     /// Where the text of a string begins that is all ASCII, and of one that is not.
@@ -143,6 +153,7 @@ const OF_3_8: Layout = Layout {
     next_thread: 8,
     thread_pointer: 176,
     newest: Newest::Object { at: 24, entries: None },
+    raised: Raised::Parts(88),
     frame: OBJECT,
     code: CODE_UNTIL_3_10,
     text: [48, 72],
@@ -163,6 +174,7 @@ const OF_3_11: Layout = Layout {
     next_thread: 8,
     thread_pointer: 152,
     newest: Newest::Entry { at: 56, frame: 8, next: 16 },
+    raised: Raised::Parts(96),
     frame: FrameFields {
         code: 32,
         previous: 48,
@@ -180,6 +192,7 @@ const OF_3_12: Layout = Layout {
     threads: 72,
     thread_pointer: 136,
     newest: Newest::Shims { at: 56, frame: 0 },
+    raised: Raised::Object(96),
     frame: FrameFields {
         code: 0,
         previous: 8,
@@ -228,6 +241,7 @@ impl Layout {
             next_thread: at(21),
             thread_pointer: at(24),
             newest: Newest::Frame { at: at(23) },
+            raised: Raised::Object(112),
             frame: FrameFields {
                 previous: at(29),
                 code: at(30),

@@ -23,6 +23,6 @@ mod memory;
 mod object;
 mod shown;
 
-pub use interpreter::{Entry, Frame, Interpreter, Variable};
+pub use interpreter::{Entry, Exception, Frame, Interpreter, Stack, Variable};
 pub use layout::{NEWEST, OLDEST, PythonError, Version};
 pub use memory::Memory;

@@ -29,18 +29,20 @@ pub(crate) enum Kind {
     Bytes,
     Text,
     Dictionary,
+    Exception,
     Type,
     Other,
 }
 
 /// The bits in a type's flags that say of which type it is or inherits.
-const KINDS: [(u32, Kind); 7] = [
+const KINDS: [(u32, Kind); 8] = [
     (24, Kind::Integer),
     (25, Kind::List),
     (26, Kind::Tuple),
     (27, Kind::Bytes),
     (28, Kind::Text),
     (29, Kind::Dictionary),
+    (30, Kind::Exception),
     (31, Kind::Type),
 ];
 
@@ -63,9 +65,13 @@ impl Objects<'_> {
         let its_type = self.reader.pointer(object, TYPE)?;
         let flags = self.reader.word(its_type, TYPE_FLAGS)?;
         let kind = KINDS.iter().find(|(bit, _)| flags >> bit & 1 == 1);
+        Some((kind.map_or(Kind::Other, |(_, kind)| *kind), self.name_of_type(its_type)?))
+    }
+
+    /// The name of a type, without its module.
+    pub fn name_of_type(self, its_type: u64) -> Option<String> {
         let name = self.c_text(self.reader.pointer(its_type, TYPE_NAME)?)?;
-        let name = name.rsplit('.').next().unwrap_or_default().to_owned();
-        Some((kind.map_or(Kind::Other, |(_, kind)| *kind), name))
+        Some(name.rsplit('.').next().unwrap_or_default().replace(char::is_control, "?"))
     }
 
     /// A text that ends with a zero. The memory behind it may be missing.

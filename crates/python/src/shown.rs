@@ -66,12 +66,39 @@ impl Objects<'_> {
             (Kind::Dictionary, _) => self.show_dictionary(object, depth, text)?,
             (Kind::Other, "NoneType") => text.push_str("None"),
             (Kind::Other, "float") => text.push_str(&float(self.float(object)?)),
+            (Kind::Exception, _) => {
+                text.push_str(&name);
+                self.show_items(&self.arguments(object)?, "()", depth, text)?;
+            }
             _ => {
-                let name = name.replace(char::is_control, "?");
                 let _ = write!(text, "<{name} at {object:#x}>");
             }
         }
         Some(())
+    }
+
+    /// The text of an exception that may not be made yet: then there is only what to make it with.
+    pub fn raised(self, its_type: &str, value: Option<u64>) -> String {
+        let mut text = its_type.to_owned();
+        let kind = |value| self.kind(value).map(|(kind, name)| (kind, name == "NoneType"));
+        match value.map(|value| (value, kind(value))) {
+            Some((value, Some((Kind::Exception, _)))) => return self.shown(value),
+            Some((value, Some((Kind::Tuple, _)))) => {
+                let part = self.tuple(value, MOST_ITEMS as u64);
+                let _ = part.and_then(|part| self.show_items(&part, "()", DEPTH, &mut text));
+            }
+            Some((value, Some((_, false)))) => {
+                let _ = write!(text, "({})", self.shown(value));
+            }
+            _ => text.push_str("()"),
+        }
+        text
+    }
+
+    /// What an exception was made with.
+    fn arguments(self, exception: u64) -> Option<Part<u64>> {
+        const ARGUMENTS: u64 = 24;
+        self.tuple(self.reader.pointer(exception, ARGUMENTS)?, MOST_ITEMS as u64)
     }
 
     /// The items between the first of these signs and the others.

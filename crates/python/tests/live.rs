@@ -69,7 +69,7 @@ impl Program {
     }
 
     fn look(&self, pointer: u64) -> Vec<Entry> {
-        Interpreter::new(&self.memory, self.runtime, self.version).unwrap().entries(pointer)
+        Interpreter::new(&self.memory, self.runtime, self.version).unwrap().stack(pointer).entries
     }
 
     fn go(&mut self) {

@@ -33,7 +33,7 @@ stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
 waits                 what the threads wait for, as JSON
-python THREAD         the frames of a thread in Python, as JSON: those that one native call evaluates together, the innermost first
+python THREAD         what a thread does in Python, as JSON: its frames, those together that one native call evaluates, the innermost first; its exception
 deadlocks JSON        the same in words; the JSON is that of `waits`, with what the debugger has added
 reverse-continue      when the program is to run the next time, it runs back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
@@ -232,8 +232,8 @@ impl Remote {
         let Ok(thread) = thread.parse() else {
             return format!("error: {thread:?} is not the number of a thread");
         };
-        match self.session.scripts().entries(thread) {
-            Ok(entries) => serde_json::to_string(&entries).expect("keys are strings"),
+        match self.session.scripts().stack(thread) {
+            Ok(stack) => serde_json::to_string(&stack).expect("keys are strings"),
             Err(error) => format!("error: {error}"),
         }
     }

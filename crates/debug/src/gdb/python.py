@@ -24,14 +24,19 @@ def is_python():
 is_python.known = -1, False
 
 
-def python_entries(tid):
-    """The frames of a thread by the native calls that evaluate them, the innermost first. An error of Retake's is an error."""
+def ask_python(tid):
+    """What a thread does in Python: its exception, and its entries, which are the frames by the native calls that evaluate them. An error of
+    Retake's is an error."""
     if not is_python():
-        return []
+        return {"entries": [], "raised": None}
     answer = gdb.execute("monitor python %d" % tid, to_string=True).strip()
     if answer.startswith("error: "):
         raise gdb.GdbError(answer[len("error: "):])
-    return json.loads(answer) if answer else []
+    return json.loads(answer)
+
+
+def python_entries(tid):
+    return ask_python(tid)["entries"]
 
 
 def python_frames(tid):

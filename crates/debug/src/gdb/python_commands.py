@@ -168,6 +168,70 @@ class PyStep(gdb.Command):
         return "stopped after %d instructions in this line" % MOST_INSTRUCTIONS
 
 
+class PyRaise(gdb.Command):
+    """A command that goes to where an exception was raised that comes into the user's code."""
+
+    # The function that Python calls for each frame through which an exception comes, the innermost first.
+    FUNCTION = "*PyTraceBack_Here"
+
+    def __init__(self, name, goes_back, about):
+        self.__doc__ = about
+        self.goes_back = goes_back
+        super().__init__(name, gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument, from_tty):
+        if not is_python():
+            raise gdb.GdbError("this program does not run Python here")
+        stop = gdb.Breakpoint(self.FUNCTION, internal=True)
+        stop.silent = True
+        try:
+            raised = self.go_back(stop, set()) if self.goes_back else self.go_on(stop)
+        finally:
+            stop.delete()
+        if raised:
+            selected.forget()
+            print("raises " + raised["text"])
+            selected.show()
+
+    def go_on(self, stop):
+        """Goes on until an exception comes into the user's code, and back to where it was raised."""
+        types = set()
+        while True:
+            raised, is_own = self.next(stop, "continue")
+            if not raised or raised["is_new"] and is_own:
+                return raised
+            if raised["is_new"]:
+                types.add(self.type(raised))
+            elif is_own and self.type(raised) in types:
+                return self.go_back(stop, {self.type(raised)})
+
+    def go_back(self, stop, types):
+        """Goes back to where an exception was raised. `types` has the exceptions that come into the user's code later."""
+        while True:
+            raised, is_own = self.next(stop, "reverse-continue")
+            if not raised or raised["is_new"] and (is_own or self.type(raised) in types):
+                return raised
+            if is_own:
+                types.add(self.type(raised))
+
+    @staticmethod
+    def type(raised):
+        return raised["text"].split("(")[0]
+
+    @staticmethod
+    def next(stop, command):
+        """The exception at the next stop, and whether it comes through a frame of the user's. None if the program stopped for another reason."""
+        before = stop.hit_count
+        text = gdb.execute(command, to_string=True).strip()
+        if stop.hit_count == before:
+            print(text)
+            return None, False
+        state = ask_python(gdb.selected_thread().ptid[1])
+        frames = [frame for entry in state["entries"] for frame in entry["frames"]]
+        is_own = bool(frames) and is_own_script(frames[0])
+        return state["raised"] or {"text": "an exception", "is_new": False}, is_own
+
+
 PyBt()
 PyLocals()
 PyPrint()
@@ -176,5 +240,9 @@ PyMove("py-down", -1, "Select the frame in Python that the selected one called: 
 PyStep("py-next", "continue", False, "Go on to the next line of the newest frame in Python, over calls, or to its caller: py-next.")
 PyStep("py-reverse-next", "reverse-continue", False, """Go back to the line of the newest frame in Python before this one, over calls, or to its caller: py-reverse-next.
 The program then stands at the end of that line.""")
+PyRaise("py-raise", False, """Go on to where the next exception is raised: py-raise.
+Exceptions that Python's own modules raise and catch themselves do not count.""")
+PyRaise("py-reverse-raise", True, """Go back to where the last exception was raised: py-reverse-raise.
+Exceptions that were caught count, too, but not those that Python's own modules raise and catch themselves.""")
 PyStep("py-finish", "continue", True, "Go on until the newest frame in Python has returned to its caller: py-finish.")
 PyStep("py-reverse-finish", "reverse-continue", True, "Go back to where the newest frame in Python was called: py-reverse-finish.")
