@@ -2,8 +2,8 @@
 
 mod cli_support;
 
-use cli_support::Place;
 use cli_support::debugging::{PLAIN, compile, left_behind, no_process_is_left, record};
+use cli_support::{Place, source_file};
 use retake_testing::needs;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -356,6 +356,43 @@ fn at_the_crash_and_over_a_connection() {
     editor.get("disconnect", Value::Null);
     assert!(server.wait().unwrap().success());
     ends_well(adapter, &place);
+}
+
+#[test]
+fn frames_of_python() {
+    needs!("gdb", "python3");
+    let place = Place::new("dap-python");
+    let known = "import sys; sys.exit(not (3, 8) <= sys.version_info < (3, 14))";
+    if !place.command_of("python3", &["-c", known]).status().unwrap().success() {
+        return;
+    }
+    let script = source_file("../examples/account.py");
+    place.run(&["record", "python3", script.to_str().unwrap()]);
+    let (child, mut editor) = start(&place);
+    editor.get("initialize", json!({"adapterID": "retake"}));
+    editor.get("launch", json!({"recording": "latest", "at": "end"}));
+    editor.event("initialized");
+    editor.get("configurationDone", Value::Null);
+    editor.stop();
+    let frames = editor.frames();
+    let level =
+        |name: &str| frames.iter().position(|one| one["name"].as_str().unwrap().ends_with(name));
+    let (inner, outer) = (level("withdraw").unwrap(), level("customers").unwrap());
+    assert!(inner < outer && level("_PyEval_EvalFrameDefault").is_none(), "{frames:?}");
+    assert_eq!((&frames[inner]["line"], &frames[outer]["line"]), (&13.into(), &19.into()));
+    assert_eq!(frames[inner]["source"]["name"], "account.py");
+    assert_eq!(editor.value(inner, "before"), "20");
+    assert_eq!(editor.value(outer, "amounts"), "[10, 20, 30]");
+    let thread = editor.get("threads", Value::Null)["threads"][0]["id"].clone();
+    let part = json!({"threadId": thread, "startFrame": outer, "levels": 1});
+    let part = editor.get("stackTrace", part);
+    assert_eq!(part["stackFrames"][0]["name"], frames[outer]["name"]);
+    assert!(part["totalFrames"].as_u64().unwrap() >= frames.len() as u64, "{part}");
+    let frame = &part["stackFrames"][0]["id"];
+    let asked = json!({"expression": "amount", "frameId": frame, "context": "hover"});
+    assert_eq!(editor.get("evaluate", asked)["result"], "30");
+    editor.get("disconnect", Value::Null);
+    ends_well(child, &place);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::history::target::Target;
 use crate::inferior::{Fate, GiveUp, Inferior, Stop, signal_here};
 use crate::kept::{Keeping, Kept, Summary};
 use crate::lines::loops::GoneOver;
+use crate::python::{Known, Scripts};
 use crate::replay::{Replay, Runs};
 use crate::timeline::Timeline;
 use crate::tls::Locals;
@@ -29,6 +30,7 @@ pub struct DebugSession {
     /// The user's changes, until the program goes on.
     pub(crate) changes: Changes,
     pub(crate) gone_over: GoneOver,
+    python: Known,
     pub(crate) travel: Travel,
 }
 
@@ -47,6 +49,7 @@ impl DebugSession {
         Ok(Self {
             changes: Changes::default(),
             gone_over: GoneOver::default(),
+            python: Known::default(),
             travel: Travel::new(Timeline::new(replay), kept),
         })
     }
@@ -159,6 +162,17 @@ impl DebugSession {
     pub(crate) fn locals(&self) -> Locals<'_> {
         let replay = self.replay();
         Locals { program: &replay.program, inferior: &replay.inferior, changes: &self.changes }
+    }
+
+    /// Finds frames of Python.
+    pub(crate) fn scripts(&self) -> Scripts<'_> {
+        let replay = self.replay();
+        Scripts {
+            known: &self.python,
+            program: &replay.program,
+            inferior: &replay.inferior,
+            changes: &self.changes,
+        }
     }
 
     // ---- going to places ----

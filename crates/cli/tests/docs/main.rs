@@ -36,6 +36,7 @@ const PREPARED: &[(&str, &str, &str)] = &[
     ),
     ("docs/DEBUG.md", LOOKUP, "cp -r $REPOSITORY/examples examples"),
     ("docs/DEBUGGING.md", RACE, "cp -r $REPOSITORY/examples examples"),
+    ("docs/PYTHON.md", ACCOUNT, "cp -r $REPOSITORY/examples examples"),
     (
         "docs/REANIMATE.md",
         "retake trace -o x.ds -- tar xf source.tar",
@@ -51,6 +52,7 @@ const PREPARED: &[(&str, &str, &str)] = &[
 ];
 
 const LOOKUP: &str = "cd examples; gcc -g -o lookup lookup.c; echo 10x1 > digits";
+const ACCOUNT: &str = r#"cd examples; retake record python3 account.py; echo "status $?""#;
 const RACE: &str = "cd examples; gcc -g -pthread -o race race.c";
 
 /// The pages whose sessions hold for most orders of threads, with the number of tries.

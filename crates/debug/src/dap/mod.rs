@@ -11,7 +11,7 @@ mod debugger;
 mod gdb;
 mod mi;
 mod protocol;
-
+mod scripts;
 mod shown;
 mod stack;
 mod stopped;

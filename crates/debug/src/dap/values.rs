@@ -20,6 +20,7 @@ pub(super) fn variables(debugger: &mut Debugger, asked: &Variables) -> Answer {
     let variables = match debugger.shown.reference(asked.variables_reference)? {
         Reference::Locals(place) => locals(debugger, &place)?,
         Reference::Registers(place) => registers(debugger, &place)?,
+        Reference::Script(variables) => variables,
         Reference::Object(name) => {
             let start = asked.start.unwrap_or(0).max(0);
             let count =
@@ -130,6 +131,10 @@ pub(super) fn expression_of(
 /// Evaluates an expression, or in the console a command of gdb or of ours.
 pub(super) fn evaluate(debugger: &mut Debugger, asked: &Evaluate) -> Answer {
     let place = asked.frame_id.map_or(Ok(String::new()), |frame| debugger.shown.place_of(frame))?;
+    let script = asked.frame_id.and_then(|frame| debugger.shown.script_of(frame));
+    if let Some(value) = script.and_then(|script| script.value(&asked.expression)) {
+        return Ok(json!({"result": value, "variablesReference": 0}));
+    }
     let error = match object(debugger, &place, &asked.expression) {
         Ok(object) => {
             let shown = told(debugger, "", Some(&asked.expression), &object);

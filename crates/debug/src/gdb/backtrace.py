@@ -40,7 +40,7 @@ def variables(frame):
     return arguments, local
 
 
-def describe(frame, with_values):
+def describe(frame, with_values, interleaving):
     place = frame.find_sal()
     arguments, local = variables(frame) if with_values else ([], [])
     return {
@@ -53,17 +53,18 @@ def describe(frame, with_values):
         "arguments": arguments,
         "locals": local,
         "own": is_own(frame),
+        "python": interleaving.of(frame),
     }
 
 
-def frames(limit, with_values):
+def frames(limit, with_values, interleaving):
     """The frames of the selected thread, and whether there are more."""
     found, has_own = [], False
     try:
         frame = gdb.newest_frame()
         # Include a frame of the user's own code, if there is one.
         while frame is not None and (len(found) < limit or not has_own and len(found) < MOST_FRAMES_TO_OWN):
-            found.append(describe(frame, with_values))
+            found.append(describe(frame, with_values, interleaving))
             has_own = has_own or found[-1]["own"]
             frame = frame.older()
     except gdb.error:
@@ -78,9 +79,11 @@ def threads():
     for thread in [current] + sorted(others, key=lambda one: one.num):
         thread.switch()
         is_current = thread.num == current.num
-        stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current)
+        interleaving = Interleaving(thread.ptid[1])
+        scripts = [frame for entry in interleaving.entries for frame in entry["frames"]]
+        stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current, interleaving)
         found.append({"tid": thread.ptid[1], "name": thread.name, "current": is_current, "frames": stack, "more_frames": is_cut,
-                      "python": python_frames(thread.ptid[1])})
+                      "python": scripts, "no_python": interleaving.refused})
     return found
 
 

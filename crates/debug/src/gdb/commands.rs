@@ -33,6 +33,7 @@ stdout, stderr        what the program printed up to here
 output                both
 crash                 how the process died
 waits                 what the threads wait for, as JSON
+python THREAD         what a thread does in Python, as JSON: its frames, those together that one native call evaluates, the innermost first; its exception
 deadlocks JSON        the same in words; the JSON is that of `waits`, with what the debugger has added
 reverse-continue      when the program is to run the next time, it runs back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
@@ -131,22 +132,25 @@ impl Remote {
                 })
             }
             "ends" => yes_or_no(self.session.inferior().ending.fate != Fate::Open),
-            "lines" => {
-                let mut words = argument.split_whitespace();
-                self.goes_by_line = words.next() == Some("on");
-                self.session.gone_over = GoneOver::of(function(words));
-                String::new()
-            }
+            "lines" => self.lines(argument),
             "reverse-continue" => self.turn(Wish::ReverseContinue),
             "reverse-stepi" => self.turn(Wish::ReverseStep),
             "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
             "waits" => self.waits()?,
+            "python" => self.python(argument),
             "deadlocks" => self.deadlocks(argument),
             "hash" => format!("{:016x}", hash_of_state(self.session.inferior())?),
             "followed" => self.session.travel.timeline.followed(),
             "info" => self.session.replay().history.about(),
             _ => HELP.to_owned(),
         })
+    }
+
+    fn lines(&mut self, argument: &str) -> String {
+        let mut words = argument.split_whitespace();
+        self.goes_by_line = words.next() == Some("on");
+        self.session.gone_over = GoneOver::of(function(words));
+        String::new()
     }
 
     fn place(&self) -> String {
@@ -222,6 +226,16 @@ impl Remote {
     fn waits(&self) -> Result<String> {
         let waits = waits::of_replay(self.session.replay())?;
         Ok(serde_json::to_string_pretty(&waits).expect("keys are strings"))
+    }
+
+    fn python(&self, thread: &str) -> String {
+        let Ok(thread) = thread.parse() else {
+            return format!("error: {thread:?} is not the number of a thread");
+        };
+        match self.session.scripts().stack(thread) {
+            Ok(stack) => serde_json::to_string(&stack).expect("keys are strings"),
+            Err(error) => format!("error: {error}"),
+        }
     }
 
     fn deadlocks(&self, waits: &str) -> String {

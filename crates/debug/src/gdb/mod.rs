@@ -112,8 +112,12 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
 }
 
 /// A script for gdb with commands for time travel. It connects to the socket in `RETAKE_SOCKET`.
-pub const SCRIPT: &str =
-    concat!(include_str!("python.py"), include_str!("waits.py"), include_str!("retake.py"));
+pub const SCRIPT: &str = concat!(
+    include_str!("python.py"),
+    include_str!("waits.py"),
+    include_str!("python_commands.py"),
+    include_str!("retake.py")
+);
 
 /// A script for gdb that connects in the same way, and writes information about the threads to the
 /// file in `RETAKE_OUTPUT`, as JSON.

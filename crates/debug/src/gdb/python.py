@@ -1,134 +1,222 @@
-# Finds the place of a Python program in its script: reads CPython's frames from memory. The scripts after this one use it.
+# The frames of a Python program. Retake reads them; here they get their places among the native frames. The scripts after this one use it.
+import json
 import os
 
 import gdb
+from gdb.FrameDecorator import FrameDecorator
 
-# The offsets of fields, by minor version of Python 3. Without symbols, nothing else tells them.
-PYTHONS = {
-    11: dict(interpreters=40, threads=16, tid=160, cframe=56, current=8, code=32, previous=48, instruction=56, owner=69,
-             name=128, first=72, bytecode=184, text=48),
-    12: dict(interpreters=40, threads=72, tid=144, cframe=56, current=0, code=0, previous=8, instruction=56, owner=70,
-             name=128, first=68, bytecode=192, text=40),
-    13: dict(interpreters=632, threads=7344, tid=160, cframe=None, current=72, code=0, previous=8, instruction=56, owner=70,
-             name=128, first=68, bytecode=200, text=40),
-}
-NEXT_THREAD, FILE_NAME, LINE_TABLE = 8, 112, 136
-# The owner of frames that only represent a call from C.
-OWNED_BY_C = 3
-MOST_PYTHON_FRAMES = 256
-MOST_PYTHON_THREADS = 4096
-LONGEST_TEXT = 65536
+# The function that evaluates frames. Up to 3.9, one call of it evaluates one frame.
+EVALUATION = "_PyEval_EvalFrameDefault"
 
 
-def memory(address, size):
-    return gdb.selected_inferior().read_memory(address, size).tobytes()
-
-
-def number(address, size=8):
-    return int.from_bytes(memory(address, size), "little")
-
-
-def python_symbol(name):
-    symbol = gdb.lookup_minimal_symbol(name) if hasattr(gdb, "lookup_minimal_symbol") else None
-    if symbol is None:
+def is_python():
+    """Whether there may be frames of Python. Other programs are asked once for each file that they load."""
+    count = len(gdb.objfiles())
+    if is_python.known[0] != count:
         try:
-            return int(gdb.parse_and_eval("(unsigned long) &" + name))
+            gdb.parse_and_eval("(unsigned long) &_PyRuntime")
+            is_python.known = count, True
         except gdb.error:
-            return None
-    return int(symbol.value().address)
+            is_python.known = count, False
+    return is_python.known[1]
 
 
-def python_text(address, layout):
-    """The text of a Python string object."""
-    length, state = number(address + 16), number(address + 32, 4)
-    # The bits of the state: 2 or 3 for interning, 3 for the size, then "compact" and "ASCII".
-    size, is_ascii = state >> 2 & 7, state >> 6 & 1
-    start = address + layout["text"] + (0 if is_ascii else 24 if layout["text"] == 48 else 16)
-    if length > LONGEST_TEXT or size not in (1, 2, 4):
-        return "?"
-    return memory(start, length * size).decode({1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[size], "replace")
+is_python.known = -1, False
 
 
-def python_line(code, offset, layout):
-    """The line of an instruction, from the table of places in a code object (Python 3.11 and later)."""
-    table = number(code + LINE_TABLE)
-    bytes_of_table = memory(table + 32, min(number(table + 16), LONGEST_TEXT))
-    line, at, covered = number(code + layout["first"], 4), 0, 0
+def ask_python(tid):
+    """What a thread does in Python: its exception, and its entries, which are the frames by the native calls that evaluate them. An error of
+    Retake's is an error."""
+    if not is_python():
+        return {"entries": [], "raised": None}
+    answer = gdb.execute("monitor python %d" % tid, to_string=True).strip()
+    if answer.startswith("error: "):
+        raise gdb.GdbError(answer[len("error: "):])
+    return json.loads(answer)
 
-    def variable():
-        nonlocal at
-        value, shift = 0, 0
-        while True:
-            byte = bytes_of_table[at]
-            at += 1
-            value |= (byte & 0x3f) << shift
-            shift += 6
-            if not byte & 0x40:
-                return value
 
-    def signed():
-        value = variable()
-        return -(value >> 1) if value & 1 else value >> 1
-
-    while at < len(bytes_of_table):
-        first = bytes_of_table[at]
-        at += 1
-        kind, length = first >> 3 & 15, ((first & 7) + 1) * 2
-        has_line = kind != 15
-        if kind == 14:
-            line += signed()
-            for _ in range(3):
-                variable()
-        elif kind == 13:
-            line += signed()
-        elif 10 <= kind <= 12:
-            line += kind - 10
-            at += 2
-        elif kind < 10:
-            at += 1
-        if covered <= offset < covered + length:
-            return line if has_line else None
-        covered += length
-    return None
+def python_entries(tid):
+    return ask_python(tid)["entries"]
 
 
 def python_frames(tid):
-    """The frames of a thread in Python, the innermost first: function, file, line. None without a known version of Python."""
+    """The frames of a thread in Python, the innermost first. None without a known version of Python."""
     try:
-        version, runtime = python_symbol("Py_Version"), python_symbol("_PyRuntime")
-        if version is None or runtime is None:
-            return []
-        version = number(version, 4)
-        layout = PYTHONS.get(version >> 16 & 0xff)
-        if version >> 24 != 3 or layout is None:
-            return []
-        interpreter = number(runtime + layout["interpreters"])
-        thread = number(interpreter + layout["threads"]) if interpreter else 0
-        for _ in range(MOST_PYTHON_THREADS):
-            if not thread or number(thread + layout["tid"]) == tid:
-                break
-            thread = number(thread + NEXT_THREAD)
-        return list(frames_of_python_thread(thread, layout)) if thread else []
-    except (gdb.error, gdb.MemoryError, IndexError, OverflowError):
+        return [frame for entry in python_entries(tid) for frame in entry["frames"]]
+    except (gdb.error, gdb.GdbError, ValueError):
         return []
-
-
-def frames_of_python_thread(thread, layout):
-    holder = number(thread + layout["cframe"]) if layout["cframe"] is not None else thread
-    frame = number(holder + layout["current"]) if holder else 0
-    for _ in range(MOST_PYTHON_FRAMES):
-        if not frame:
-            return
-        if number(frame + layout["owner"], 1) != OWNED_BY_C:
-            code = number(frame + layout["code"])
-            offset = number(frame + layout["instruction"]) - (code + layout["bytecode"])
-            yield {
-                "function": python_text(number(code + layout["name"]), layout),
-                "file": python_text(number(code + FILE_NAME), layout),
-                "line": python_line(code, max(offset, 0), layout),
-            }
-        frame = number(frame + layout["previous"])
 
 
 def python_frame_text(frame):
     return "%s at %s:%s" % (frame["function"], os.path.basename(frame["file"]), frame["line"] or "?")
+
+
+class Interleaving:
+    """Gives native frames, from the innermost outwards, the frames of Python that they evaluate."""
+
+    def __init__(self, tid):
+        self.entries, self.refused = [], None
+        try:
+            self.entries = python_entries(tid)
+        except (gdb.error, gdb.GdbError, ValueError) as error:
+            self.refused = str(error)
+
+    def of(self, native):
+        """The frames that this native frame evaluates. The outermost native frame gets all that are left."""
+        if not self.entries:
+            return []
+        older = older_frame(native)
+        end = stack_pointer(older) if older is not None else None
+        is_free = native.name() == EVALUATION
+        found = []
+        while self.entries:
+            stack = self.entries[0]["stack"]
+            if end is None or stack is not None and stack < end:
+                found += self.entries.pop(0)["frames"]
+            elif stack is None and is_free:
+                is_free = False
+                found += self.entries.pop(0)["frames"]
+            else:
+                break
+        return found
+
+
+def python_stack(number):
+    """As JSON, the frames of a thread in Python, with the levels of the native frames that evaluate them."""
+    selected, found = gdb.selected_thread(), []
+    for thread in gdb.selected_inferior().threads():
+        if thread.num == number:
+            thread.switch()
+            interleaving = Interleaving(thread.ptid[1])
+            native = gdb.newest_frame() if interleaving.entries else None
+            while native is not None and interleaving.entries:
+                found += [dict(one, level=native.level()) for one in interleaving.of(native)]
+                native = older_frame(native)
+    selected.switch()
+    return json.dumps(found)
+
+
+def older_frame(frame):
+    try:
+        return frame.older()
+    except gdb.error:
+        return None  # the stack cannot be followed any further
+
+
+def stack_pointer(frame):
+    try:
+        return int(frame.read_register("rsp"))
+    except (gdb.error, ValueError):
+        return None
+
+
+class Texts:
+    """Values that are texts already, for gdb to print. It takes only values of types, and leaves out arguments that are arrays."""
+
+    # The values are pointers to arrays of this size, which no program has.
+    SIZE = 0x7e7a5e1
+    MOST = 4096
+
+    def __init__(self):
+        self.texts = {}
+        self.next = 1
+
+    def value(self, text):
+        """A value that gdb prints as this text."""
+        number, self.next = self.next, self.next % self.MOST + 1
+        self.texts[number] = text
+        byte = gdb.selected_inferior().architecture().integer_type(8, False)
+        return gdb.Value(number).cast(byte.array(self.SIZE - 1).pointer())
+
+    def printer(self, value):
+        if value.type.code == gdb.TYPE_CODE_PTR and value.type.target().code == gdb.TYPE_CODE_ARRAY \
+                and value.type.target().sizeof == self.SIZE:
+            return Printed(self.texts.get(int(value), "?"))
+        return None
+
+
+class Printed:
+    def __init__(self, text):
+        self.text = text
+
+    def to_string(self):
+        return self.text
+
+
+texts = Texts()
+
+
+class Named:
+    """A variable of a frame, as decorators give it."""
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def symbol(self):
+        return self.variable["name"]
+
+    def value(self):
+        return texts.value(self.variable["value"])
+
+
+class PythonFrame(FrameDecorator):
+    """A native frame shown as a frame of Python that it evaluates."""
+
+    # What stands where gdb prints a number. It prints none for the second of several frames at one native frame.
+    INDENT = "    "
+
+    def __init__(self, base, frame, is_first):
+        super().__init__(base)
+        self.frame, self.is_first = frame, is_first
+
+    def function(self):
+        return ("" if self.is_first else self.INDENT) + self.frame["function"]
+
+    def address(self):
+        return None
+
+    def filename(self):
+        return self.frame["file"]
+
+    def line(self):
+        return self.frame["line"]
+
+    def elided(self):
+        return None
+
+    def frame_args(self):
+        return [Named(one) for one in self.frame["arguments"]] or None
+
+    def frame_locals(self):
+        return [Named(one) for one in self.frame["locals"]] or None
+
+
+class NamelessFrame(FrameDecorator):
+    """A native frame without a symbol. Without this, gdb leaves its name out where filters act."""
+
+    def function(self):
+        return "??"
+
+
+class PythonFilter:
+    """Shows frames of Python in place of the native frames that evaluate them."""
+
+    name, enabled, priority = "python", True, 100
+
+    def filter(self, frames):
+        interleaving = Interleaving(gdb.selected_thread().ptid[1])
+        if interleaving.refused:
+            print("(no frames of Python: %s)" % interleaving.refused)
+        return self.shown(frames, interleaving) if interleaving.entries else frames
+
+    def shown(self, frames, interleaving):
+        for decorated in frames:
+            found = interleaving.of(decorated.inferior_frame())
+            if not found:
+                yield decorated if decorated.inferior_frame().name() else NamelessFrame(decorated)
+            for at, frame in enumerate(found):
+                yield PythonFrame(decorated, frame, at == 0)
+
+
+gdb.frame_filters[PythonFilter.name] = PythonFilter()
+gdb.pretty_printers.append(texts.printer)

@@ -141,6 +141,9 @@ pub struct Thread {
     pub more_frames: bool,
     /// The frames of its Python script, if it runs one, the innermost first.
     pub python: Vec<Script>,
+    /// Why there are none of these, if the program runs an interpreter that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_python: Option<String>,
 }
 
 /// A frame of a script.
@@ -152,6 +155,10 @@ pub struct Script {
     pub file: String,
     /// The line in the script.
     pub line: Option<u32>,
+    /// The function's arguments.
+    pub arguments: Vec<Variable>,
+    /// The function's other variables.
+    pub locals: Vec<Variable>,
 }
 
 /// A frame of the stack.
@@ -175,6 +182,8 @@ pub struct Frame {
     pub locals: Vec<Variable>,
     /// Whether it is the user's code: not in a library of the system or the language.
     pub own: bool,
+    /// The frames of a Python script that this one evaluates, the innermost first.
+    pub python: Vec<Script>,
 }
 
 /// A variable and its value.

@@ -123,14 +123,17 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
     output.line(output.styled(Style::Bold, format!("thread {}{name}:", thread.tid)))?;
     for frame in &thread.frames {
         output.line(line(frame))?;
-        for Variable { name, value } in
-            frame.locals.iter().filter(|variable| variable.value != OPTIMIZED_OUT)
-        {
-            output.line(format!("        {} = {}", harmless(name), harmless(value)))?;
+        print_variables(&frame.locals, output)?;
+        for script in &frame.python {
+            output.line(call_of_script(script))?;
+            print_variables(&script.locals, output)?;
         }
     }
     if thread.more_frames {
         output.line("(more frames follow)")?;
+    }
+    if let Some(reason) = &thread.no_python {
+        output.line(format!("no frames of Python: {}", harmless(reason)))?;
     }
     if !thread.python.is_empty() {
         output.line("in Python:")?;
@@ -141,19 +144,40 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
+fn print_variables(variables: &[Variable], output: &mut Output) -> Result<()> {
+    for Variable { name, value } in variables.iter().filter(|one| one.value != OPTIMIZED_OUT) {
+        output.line(format!("        {} = {}", harmless(name), harmless(value)))?;
+    }
+    Ok(())
+}
+
 /// `take (locks.py:11)`.
-fn of_script(Script { function, file, line }: &Script) -> String {
+fn of_script(Script { function, file, line, .. }: &Script) -> String {
     let file = file.rsplit('/').next().unwrap_or_default();
-    let line = line.map_or_else(|| "?".to_owned(), |line| line.to_string());
-    harmless(&format!("{function} ({file}:{line})"))
+    harmless(&format!("{function} ({file}:{})", number(*line)))
+}
+
+/// `     take (first=<lock at 0x7f31>) at locks.py:11`.
+fn call_of_script(Script { function, file, line, arguments, .. }: &Script) -> String {
+    let line = number(*line);
+    harmless(&format!("     {function} ({}) at {file}:{line}", listed(arguments)))
+}
+
+fn number(line: Option<u32>) -> String {
+    line.map_or_else(|| "?".to_owned(), |line| line.to_string())
+}
+
+/// `argc=2, argv=0x7ffd`.
+fn listed(arguments: &[Variable]) -> String {
+    let texts: Vec<String> =
+        arguments.iter().map(|Variable { name, value }| format!("{name}={value}")).collect();
+    texts.join(", ")
 }
 
 /// `#1  main (argc=2) at plain.c:24`.
 fn line(frame: &Frame) -> String {
-    let arguments: Vec<String> =
-        frame.arguments.iter().map(|Variable { name, value }| format!("{name}={value}")).collect();
     let call = match &frame.function {
-        Some(function) => format!("{function} ({})", arguments.join(", ")),
+        Some(function) => format!("{function} ({})", listed(&frame.arguments)),
         None => format!("{} in ?? ()", frame.address),
     };
     harmless(&format!("#{:<3}{call}{}", frame.level, place(frame)))
