@@ -8,9 +8,10 @@ use crate::item::{Direction, ItemRef, Items};
 use crate::table::{self, CallRow, Row, SubRow};
 
 /// Returns how many arguments a CALL event has: those of the row, or of the sub-row that the
-/// selector picks.
+/// selector picks. An event of a call that the recorder's table did not have has none, and nothing
+/// else in its body either.
 pub(crate) fn argument_count(number: u16, body: &[u8]) -> usize {
-    let Some(call) = table::call(number) else {
+    let Some(call) = table::call(number).filter(|_| !body.is_empty()) else {
         return 0;
     };
     let Some(selector) = call.selector else {

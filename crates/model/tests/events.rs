@@ -46,6 +46,19 @@ fn a_number_beyond_the_table_has_no_arguments() {
     assert_eq!(line, "syscall_9999() = -1 ENOSYS (Function not implemented)");
 }
 
+/// The recorder's table may have been older than this one, or newer.
+#[test]
+fn calls_of_other_tables_are_read_or_named() {
+    let older = event(EventKind::Call, 0, 0, -38, &[]);
+    let (read, _) = parse_event(&older).unwrap();
+    let Event::Call(read) = read.decode() else { panic!() };
+    assert_eq!((read.arguments().len(), read.items().count()), (0, 0));
+    let newer = event(EventKind::Call, 0, 9999, 0, &words(&[1, 0xff00, 3]));
+    let error = parse_event(&newer).unwrap_err();
+    assert_eq!(error, EventError::UnknownCall { number: 9999 });
+    assert!(error.to_string().contains("a newer one made the recording"));
+}
+
 #[test]
 fn children_and_console_output_are_found() {
     let child = TestItem { direction: 2, ..input(0, 0, &7_u32.to_le_bytes()) };
