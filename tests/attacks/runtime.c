@@ -86,18 +86,22 @@ static inline __attribute__((always_inline)) void ask(unsigned kind, unsigned lo
 static inline __attribute__((always_inline)) void asks(const char *path)
 {
 	(void)path;
+	unsigned own = FIELD(unsigned, TID);
 	FIELD(unsigned, TID) = PID;
 	ask(4 /* window */, 0, TARGET, 1UL << 30);
+	FIELD(unsigned, TID) = own;
 }
 
-/* Asks for everything, with numbers that make no sense. */
+/* Asks for everything, with numbers that make no sense, in the name of another process. */
 static inline __attribute__((always_inline)) void asks_all(const char *path)
 {
 	(void)path;
+	unsigned own = FIELD(unsigned, TID);
 	FIELD(unsigned, THREAD_PROCESS) = FIELD(unsigned, TID) = PID;
 	for (unsigned kind = 6; kind < 40; kind++)
-		if (kind != 5 /* diverged: stops all */ && kind != 11)
+		if (kind != 11 /* debug: the debugger would wait for the process */)
 			ask(kind, ~0UL, ~0UL, ~0UL);
+	FIELD(unsigned, THREAD_PROCESS) = FIELD(unsigned, TID) = own;
 }
 
 __attribute__((used)) void begin(const unsigned long *stack)
