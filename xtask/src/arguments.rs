@@ -8,28 +8,22 @@ use std::path::Path;
 
 use retake_contract_gen::Kept;
 
-use crate::generate::Output;
 use crate::table::{Call, Table};
 
 /// The version of recordings (docs/FORMAT.md).
 const FORMAT_VERSION: u64 = 2;
-const FILE: &str = "tables/kept.txt";
+/// The file with the kept lines.
+pub const FILE: &str = "tables/kept.txt";
 
-/// Returns the file with what is kept from now on.
-///
-/// # Errors
-/// The tables break what was kept so far.
-pub fn output(repository: &Path, table: &Table) -> Result<Output, String> {
-    let before = std::fs::read_to_string(repository.join(FILE)).ok();
-    let before = before.and_then(|text| Kept::parse(&text));
-    let text = next(before.as_ref(), table)?.text();
-    Ok(Output { path: FILE, text })
+/// Returns what was kept so far.
+pub fn before(repository: &Path) -> Option<Kept> {
+    Kept::parse(&std::fs::read_to_string(repository.join(FILE)).ok()?)
 }
 
 /// Returns what is kept from now on.
 ///
 /// # Errors
-/// As [`output`].
+/// The tables break what was kept so far.
 pub fn next(before: Option<&Kept>, table: &Table) -> Result<Kept, String> {
     let lines: Vec<String> = table.calls.iter().filter(|call| call.named).map(line).collect();
     Kept::next(before, FORMAT_VERSION, &lines).map_err(|broken| {

@@ -69,7 +69,8 @@ pub fn generate(repository: &Path) -> Result<Vec<Output>, Box<dyn std::error::Er
     let kept = retake_contract_gen::keep(&contract)?;
     let mut outputs = outputs(&table);
     outputs.push(Output { path: "contract/kept.txt", text: kept.text() });
-    outputs.push(arguments::output(repository, &table)?);
+    let kept = arguments::next(arguments::before(repository).as_ref(), &table)?;
+    outputs.push(Output { path: arguments::FILE, text: kept.text() });
     Ok(outputs)
 }
 

@@ -61,9 +61,11 @@ impl<'log> CallRef<'log> {
         self.flags
     }
 
-    /// Returns the call's row in the table; `None` for a number beyond the table.
+    /// Returns the call's row in the table; `None` for a number that is not in this table, or was
+    /// not in the recorder's.
     pub fn call_row(&self) -> Option<&'static CallRow> {
         table::call(self.number)
+            .filter(|call| self.argument_count > 0 || call.row.arguments.is_empty())
     }
 
     /// Returns the row that describes the arguments, and the sub-row if it comes from one.

@@ -7,6 +7,7 @@ use common::{TestItem, call, event, input, items, output};
 use proptest::prelude::*;
 use retake_model::event::{Console, Fault, event_size};
 use retake_model::print::{TextOptions, event_line};
+use retake_model::table::number;
 use retake_model::{Event, EventError, EventKind, ItemDirection, Pid, StreamId, parse_event};
 
 #[test]
@@ -49,10 +50,13 @@ fn a_number_beyond_the_table_has_no_arguments() {
 /// The recorder's table may have been older than this one, or newer.
 #[test]
 fn calls_of_other_tables_are_read_or_named() {
-    let older = event(EventKind::Call, 0, 0, -38, &[]);
+    let older = event(EventKind::Call, 0, number::READ, -38, &[]);
     let (read, _) = parse_event(&older).unwrap();
-    let Event::Call(read) = read.decode() else { panic!() };
-    assert_eq!((read.arguments().len(), read.items().count()), (0, 0));
+    let call = read.as_call().unwrap();
+    assert_eq!((call.arguments().len(), call.items().count()), (0, 0));
+    assert!(call.row().is_none() && call.call_row().is_none());
+    let line = event_line(&read, &TextOptions::default());
+    assert_eq!(line, "syscall_0() = -1 ENOSYS (Function not implemented)");
     let newer = event(EventKind::Call, 0, 9999, 0, &words(&[1, 0xff00, 3]));
     let error = parse_event(&newer).unwrap_err();
     assert_eq!(error, EventError::UnknownCall { number: 9999 });

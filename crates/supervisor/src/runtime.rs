@@ -29,9 +29,9 @@ const TEXT_OFFSET: usize = 0x1000;
 pub enum RuntimeError {
     /// The supervisor here does not understand that runtime.
     #[error(
-        "this recording's runtime needs a supervisor that understands it: it was made by retake \
-         {retake}, whose contract is {recorded}; that of this retake is {here}\n  try       \
-         replaying it with {advice}"
+        "this retake does not understand the recording's runtime: it was made by retake {retake} \
+         with contract {recorded}, and here is contract {here}\n  try       replaying it with \
+         {advice}"
     )]
     Contract {
         /// The version of retake that made the recording.
