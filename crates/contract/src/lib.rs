@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// and revision. `contract/README.md` has the rule.
 pub fn serves(hash: &str, version: u32, revision: u32) -> bool {
     let is_this_version = version == VERSION && VERSION != 0;
-    hash == HASH.to_string() || is_this_version && revision <= REVISION
+    hash == HASH.to_string() || is_this_version && (0..=REVISION).contains(&revision)
 }
 
 impl header::Header {
