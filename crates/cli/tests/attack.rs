@@ -249,6 +249,7 @@ fn hostile_runtime(place: &Place, outside: &Outside, attack: &str, target: &str)
         ("REPLY", header(request + std::mem::offset_of!(Request, reply))),
         ("ARGUMENTS", header(request + std::mem::offset_of!(Request, arguments))),
         ("DOORBELL", header(std::mem::offset_of!(Header, request_doorbell))),
+        ("SLOTS_USED", header(std::mem::offset_of!(Header, slots_used))),
         ("QUEUE", header(std::mem::offset_of!(Header, request_queue))),
     ];
     let defined: Vec<String> =
@@ -281,6 +282,7 @@ fn a_runtime_that_attacks_touches_nothing() {
         ("removes", "unlink("),
         ("creates", "openat("),
         ("kills", "kill("),
+        ("hides", "unlink("),
         ("executes", "execve("),
         ("interrupts", "of 32-bit programs("),
         ("asks", ""),
