@@ -1,4 +1,5 @@
-//! Compiles the runtime: freestanding C and assembly into one static executable at a fixed address.
+//! Compiles the runtime: freestanding C and assembly into one static executable at a fixed address,
+//! of which the text is kept. The executable itself is for people: it has debug information.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,8 +59,22 @@ fn main() {
     let mut link = Command::new(&compiler);
     link.args(FLAGS).arg(format!("-Wl,-T,{}", root.join("link.ld").display()));
     run(link.arg("-o").arg(&output).args(&objects));
+    write_text(&output, &folder);
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:rerun-if-env-changed=CC");
+}
+
+/// Writes the runtime's text, which is the executable's only loadable segment, and its hash. All
+/// else in the executable depends on the folder in which it was built.
+fn write_text(executable: &Path, folder: &Path) {
+    let bytes = std::fs::read(executable).expect("written by the linker");
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let table = word(32) as usize; // e_phoff
+    let (offset, size) = (word(table + 8) as usize, word(table + 32) as usize);
+    let text = &bytes[offset..offset + size];
+    std::fs::write(folder.join("runtime.text"), text).expect("a folder of our own");
+    let hash = blake3::hash(text).to_hex();
+    std::fs::write(folder.join("runtime.hash"), hash.as_str()).expect("a folder of our own");
 }
 
 /// Compiles each source separately, in parallel. A test reads the calls between files from the

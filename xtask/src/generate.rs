@@ -1,4 +1,4 @@
-//! Generates the committed files from `tables/`, or compares them with the tables.
+//! Generates the committed files from `tables/` and `contract/`, or compares them.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::parse::{Sources, parse};
 use crate::table::Table;
-use crate::{emit_c, emit_docs, emit_rust};
+use crate::{arguments, emit_c, emit_docs, emit_rust};
 
 /// The command line of `cargo xtask gen`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub fn run(repository: &Path, options: &Options) -> Result<bool, Box<dyn std::er
     if options.check {
         let stale = stale(repository)?;
         for path in &stale {
-            eprintln!("{path} is not what tables/ says: run `cargo xtask gen`");
+            eprintln!("{path} is not what tables/ and contract/ say: run `cargo xtask gen`");
         }
         return Ok(stale.is_empty());
     }
@@ -47,7 +47,7 @@ pub fn table_hash(table: &Table) -> u64 {
     retake_contract_gen::fnv(emit_c::data(table).bytes())
 }
 
-/// Returns all files that `cargo xtask gen` writes.
+/// Returns the files that depend on nothing but the tables.
 pub fn outputs(table: &Table) -> Vec<Output> {
     let hash = table_hash(table);
     vec![
@@ -59,13 +59,19 @@ pub fn outputs(table: &Table) -> Vec<Output> {
     ]
 }
 
-/// Reads the tables below `repository` and returns the generated files.
+/// Reads the tables and the contract below `repository` and returns the generated files.
 ///
 /// # Errors
-/// A table cannot be read or has a mistake.
+/// A file cannot be read, has a mistake, or breaks what recordings rely on.
 pub fn generate(repository: &Path) -> Result<Vec<Output>, Box<dyn std::error::Error>> {
-    let sources = Sources::read(&repository.join("tables"))?;
-    Ok(outputs(&parse(&sources)?))
+    let table = parse(&Sources::read(&repository.join("tables"))?)?;
+    let contract = retake_contract_gen::read_as_written(&repository.join("contract"))?;
+    let kept = retake_contract_gen::keep(&contract)?;
+    let mut outputs = outputs(&table);
+    outputs.push(Output { path: "contract/kept.txt", text: kept.text() });
+    let kept = arguments::next(arguments::before(repository).as_ref(), &table)?;
+    outputs.push(Output { path: arguments::FILE, text: kept.text() });
+    Ok(outputs)
 }
 
 /// Writes the generated files that differ. Returns their paths.

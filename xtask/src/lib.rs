@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod emit_c;
 pub mod emit_docs;
 pub mod emit_rust;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use xtask::arguments;
 use xtask::parse::{Sources, parse};
 use xtask::tidy;
 
@@ -184,4 +185,41 @@ fn the_tree_is_tidy() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let complaints = tidy::check(&repository).unwrap();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Recordings rely on the numbers of arguments.
+#[test]
+fn events_of_kept_calls_keep_their_shape() {
+    let of = |calls: &str, commands: &str| {
+        let sources = Sources {
+            calls: calls.to_string(),
+            commands: commands.to_string(),
+            layouts: LAYOUTS.to_string(),
+            ioctls: String::new(),
+        };
+        parse(&sources).unwrap()
+    };
+    let command = |name: &str, arguments: &str| {
+        format!("0/{name} refuse(EPERM) never (fd: fd, command: command{arguments}) -> none")
+    };
+    let kept = arguments::next(None, &of(CALLS, &command("ONE 1", ""))).unwrap();
+    let rest = ", buffer: addr, count: size";
+    let both = |other: &str| [command("ONE 1", ""), other.to_string()].join("\n");
+    let added = "1 write emulate may (fd: fd) -> size";
+    for (calls, commands, revision) in [
+        (CALLS.to_string(), both(""), 0),
+        (CALLS.to_string(), both(&command("TWO 2", rest)), 0),
+        ([CALLS, added].join("\n"), both(""), 1),
+    ] {
+        let next = arguments::next(Some(&kept), &of(&calls, &commands)).unwrap();
+        assert_eq!(next.numbers().1, revision, "{calls} {commands}");
+    }
+    for (calls, commands) in [
+        (CALLS.to_string(), both(&command("TWO 2", ""))),
+        (CALLS.to_string(), command("ONE 1", rest)),
+        (CALLS.replace(", count: size", "").replace("count]", "fd]"), both("")),
+    ] {
+        let error = arguments::next(Some(&kept), &of(&calls, &commands)).unwrap_err();
+        assert!(error.contains("rely on `0 read: 4, by 1: 0x1: 2`"), "{error}");
+    }
 }

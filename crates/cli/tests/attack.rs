@@ -5,11 +5,14 @@ mod cli_support;
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cli_support::{Place, Ran, compile_program};
+use cli_support::altered_copy::with_runtime;
+use cli_support::{Place, Ran, compile_program, source_file};
+use retake_contract::header::{Header, Request, Slot};
 use retake_testing::needs;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -214,6 +217,91 @@ fn a_stored_program_that_was_changed_is_confined() {
     outside.assert_untouched("patched");
     // The runtime sees this call, unlike the attacker's other calls.
     assert_eq!((replayed.status, replayed.stdout.as_str()), (Some(DIVERGED), ""), "{replayed:?}");
+}
+
+/// Compiles a runtime that makes this attack, and returns its text.
+fn hostile_runtime(place: &Place, outside: &Outside, attack: &str, target: &str) -> Vec<u8> {
+    let header = |field: usize| field.to_string();
+    let slots = std::mem::offset_of!(Header, slots);
+    let request = slots + std::mem::offset_of!(Slot, request);
+    let kept = outside.kept.to_str().unwrap();
+    let path = if attack == "creates" { format!("{kept}-not") } else { kept.to_owned() };
+    let mut options =
+        vec!["-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fpie"];
+    options.extend([
+        "-no-pie",
+        "-mgeneral-regs-only",
+        "-fno-stack-protector",
+        "-fcf-protection=none",
+    ]);
+    options.extend(["-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-Werror"]);
+    options.extend(["-Wl,--oformat=binary", "-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"]);
+    let script = format!("-Wl,-T,{}", source_file("../runtime/link.ld").display());
+    options.push(&script);
+    let defined = [
+        ("ATTACK", attack.to_owned()),
+        ("PATH", format!("\"{path}\"")),
+        ("PID", outside.process.id().to_string()),
+        ("TARGET", target.to_owned()),
+        ("THREAD_PROCESS", header(slots + std::mem::offset_of!(Slot, pid))),
+        ("TID", header(slots + std::mem::offset_of!(Slot, tid))),
+        ("KIND", header(request + std::mem::offset_of!(Request, kind))),
+        ("REPLY", header(request + std::mem::offset_of!(Request, reply))),
+        ("ARGUMENTS", header(request + std::mem::offset_of!(Request, arguments))),
+        ("DOORBELL", header(std::mem::offset_of!(Header, request_doorbell))),
+        ("SLOTS_USED", header(std::mem::offset_of!(Header, slots_used))),
+        ("QUEUE", header(std::mem::offset_of!(Header, request_queue))),
+    ];
+    let defined: Vec<String> =
+        defined.iter().map(|(name, value)| format!("-D{name}={value}")).collect();
+    options.extend(defined.iter().map(String::as_str));
+    let file = place.work(attack);
+    compile_program("attacks/runtime", &options, &file);
+    fs::read(file).unwrap()
+}
+
+/// The runtime comes from the recording, so it can be an attacker's, with its right hash. It runs
+/// before any program does.
+#[test]
+fn a_runtime_that_attacks_touches_nothing() {
+    let place = Place::new("attack-runtime");
+    let mut outside = Outside::new(&place);
+    place.run_well(&["record", "-o", "made", "echo", "went on"]);
+    // Memory of the other process that can be written: its stack.
+    let maps = fs::read_to_string(format!("/proc/{}/maps", outside.process.id())).unwrap();
+    let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
+    let target = u64::from_str_radix(stack.split('-').next().unwrap(), 16).unwrap();
+    let memory = fs::File::open(format!("/proc/{}/mem", outside.process.id())).unwrap();
+    let contents = || {
+        let mut bytes = [0; 4096];
+        memory.read_exact_at(&mut bytes, target).unwrap();
+        bytes
+    };
+    let before = contents();
+    for (attack, told) in [
+        ("removes", "unlink("),
+        ("creates", "openat("),
+        ("kills", "kill("),
+        ("hides", "unlink("),
+        ("executes", "execve("),
+        ("interrupts", "of 32-bit programs("),
+        ("asks", ""),
+        ("asks_all", ""),
+    ] {
+        let text = hostile_runtime(&place, &outside, attack, &format!("{target}UL"));
+        let _ = fs::remove_dir_all(place.work("attack"));
+        with_runtime(&place.work("made"), &place.work("attack"), &text);
+        for way in [&["replay"][..], &["trace", "--from"], &["checkpoint", "--at", "end"]] {
+            let ran = place.run_within(&[way, &["attack"]].concat(), LIMIT);
+            outside.assert_untouched(&format!("{attack}, {way:?}: {ran:?}"));
+            assert_eq!(before, contents(), "{attack}, {way:?}: memory was written: {ran:?}");
+            assert!(!ran.stderr.contains("panicked"), "{attack}, {way:?}: {ran:?}");
+            if way == ["replay"] && !told.is_empty() {
+                assert_told(&ran, attack);
+                assert!(ran.stderr.contains(told), "{attack}: {ran:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -226,13 +226,30 @@ fn recordings_of_other_builds_and_machines_are_refused() {
         RecordingWriter::create(&place.work(name), &metadata).unwrap();
     };
     make("runtime", |metadata| metadata.runtime_hash = "0123456789abcdef".to_owned());
-    make("contract", |metadata| metadata.contract_hash = "1".to_owned());
+    make("contract", |metadata| {
+        (metadata.contract_hash, metadata.contract_version) = ("1".to_owned(), 0);
+    });
+    make("newer", |metadata| {
+        metadata.contract_hash.clear();
+        metadata.contract_revision += 1;
+    });
+    make("other", |metadata| {
+        metadata.contract_hash.clear();
+        metadata.contract_version += 1;
+    });
     make("table", |metadata| metadata.table_hash.clear());
+    make("known", |metadata| metadata.contract_hash.clear());
     make("machine", |metadata| metadata.machine.features_needed.push("no_such_unit".to_owned()));
     make("empty", |_| {});
-    place.run_badly(&["replay", "runtime"], 125, &["runtime differs", "recorded 0123456789ab,"]);
-    place.run_badly(&["replay", "contract"], 125, &["contract differs", "recorded 1"]);
-    place.run_badly(&["replay", "table"], 125, &["table differs", "recorded none"]);
+    place.run_badly(&["replay", "runtime"], 125, &["runtime 0123456789ab", "try"]);
+    let refused = ["made by retake 0", "the retake that made it"];
+    place.run_badly(&["replay", "contract"], 125, &refused);
+    let refused = ["made by retake 0", "a newer retake"];
+    place.run_badly(&["replay", "newer"], 125, &refused);
+    place.run_badly(&["replay", "other"], 125, &refused);
+    // Their runtime brings its own table, and its contract is known.
+    place.run_badly(&["replay", "table"], 125, &["empty"]);
+    place.run_badly(&["replay", "known"], 125, &["empty"]);
     place.run_badly(&["replay", "machine"], 125, &["no_such_unit", "try"]);
     place.run_badly(&["replay", "empty"], 125, &["empty"]);
     let info = place.run(&["info", "machine"]);

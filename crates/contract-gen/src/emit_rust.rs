@@ -6,13 +6,21 @@ use crate::Contract;
 use crate::layout::Layouts;
 use crate::parse::{Constant, Enumeration, File, Item, Sight, Structure, Type};
 
-/// All modules, and the hash of the contract.
-pub fn modules(contract: &Contract, layouts: &Layouts) -> String {
+/// All modules, and what tells this contract from others: its hash, its version and its revision.
+pub fn modules(
+    contract: &Contract,
+    layouts: &Layouts,
+    hash: u64,
+    (version, revision): (u64, usize),
+) -> String {
     let mut text = format!(
         "/// Of all that the contract says: another one means other layouts, numbers or \
         addresses.\n\
-         pub const HASH: u64 = {:#x};\n",
-        contract.hash
+         pub const HASH: u64 = {hash:#x};\n\
+         /// The version whose layouts and numbers this build has; 0 if they are no version's.\n\
+         pub const VERSION: u32 = {version};\n\
+         /// How often something was added to this version.\n\
+         pub const REVISION: u32 = {revision};\n"
     );
     for file in &contract.files {
         module(&mut text, file, layouts);

@@ -9,12 +9,14 @@
 
 mod emit_c;
 mod emit_rust;
+mod kept;
 mod layout;
 mod parse;
 mod scramble;
 
 use std::path::Path;
 
+pub use kept::{Kept, keep, lines};
 pub use parse::{Constant, Enumeration, Field, File, Item, Structure, Type};
 
 /// An environment variable for builds. If it is set, the fields of structures that are not in files
@@ -39,14 +41,26 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct Contract {
     files: Vec<File>,
-    hash: u64,
+    kept: Option<Kept>,
+}
+
+/// Reads all files of a folder, in the order that a build wants ([`SCRAMBLE`]).
+///
+/// # Errors
+/// A file cannot be read, or is not valid.
+pub fn read(folder: &Path) -> Result<Contract, Error> {
+    let mut contract = read_as_written(folder)?;
+    if let Some(seed) = std::env::var_os(SCRAMBLE).filter(|seed| !seed.is_empty()) {
+        scramble::scramble(&mut contract, &seed.to_string_lossy());
+    }
+    Ok(contract)
 }
 
 /// Reads all files of a folder.
 ///
 /// # Errors
-/// A file cannot be read, or is not valid.
-pub fn read(folder: &Path) -> Result<Contract, Error> {
+/// As [`read`].
+pub fn read_as_written(folder: &Path) -> Result<Contract, Error> {
     let unreadable = |path: &Path| {
         let path = path.display().to_string();
         |source| Error::Read { path, source }
@@ -59,11 +73,9 @@ pub fn read(folder: &Path) -> Result<Contract, Error> {
             texts.push((name, std::fs::read_to_string(&path).map_err(unreadable(&path))?));
         }
     }
-    let mut contract = from_texts(texts)?;
-    if let Some(seed) = std::env::var_os(SCRAMBLE).filter(|seed| !seed.is_empty()) {
-        scramble::scramble(&mut contract, &seed.to_string_lossy());
-    }
-    Ok(contract)
+    let kept = std::fs::read_to_string(folder.join(Kept::FILE)).ok();
+    let kept = kept.and_then(|text| Kept::parse(&text));
+    Ok(Contract { kept, ..from_texts(texts)? })
 }
 
 /// Parses the names and texts of files.
@@ -72,8 +84,6 @@ pub fn read(folder: &Path) -> Result<Contract, Error> {
 /// The texts are no valid contract.
 pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
     texts.sort();
-    let bytes = texts.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes()));
-    let hash = fnv(bytes);
     let mut waiting = Vec::new();
     for (name, text) in texts {
         waiting.push(parse::parse(&name, &text)?);
@@ -90,7 +100,7 @@ pub fn from_texts(mut texts: Vec<(String, String)>) -> Result<Contract, Error> {
         })?;
         files.push(waiting.remove(next));
     }
-    Ok(Contract { files, hash })
+    Ok(Contract { files, kept: None })
 }
 
 /// The FNV-1a hash of some bytes.
@@ -119,5 +129,12 @@ pub fn c(contract: &Contract) -> Result<Vec<(String, String)>, Error> {
 /// A name is used without a definition.
 pub fn rust(contract: &Contract) -> Result<String, Error> {
     let layouts = layout::compute(contract)?;
-    Ok(emit_rust::modules(contract, &layouts))
+    let hash = fnv(lines(contract)?.iter().flat_map(|line| line.bytes().chain([b'\n'])));
+    // While a contract is changed, its builds understand only themselves.
+    let kept = contract.kept.as_ref().map(|kept| Ok((kept.is_of(contract)?, kept.numbers())));
+    let numbers = match kept.transpose()? {
+        Some((true, numbers)) => numbers,
+        _ => (0, 0),
+    };
+    Ok(emit_rust::modules(contract, &layouts, hash, numbers))
 }

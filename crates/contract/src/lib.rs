@@ -14,6 +14,13 @@ include!(concat!(env!("OUT_DIR"), "/contract.rs"));
 
 use std::sync::atomic::Ordering;
 
+/// Whether a supervisor of this build understands a runtime whose contract has this hash, version
+/// and revision. `contract/README.md` has the rule.
+pub fn serves(hash: &str, version: u32, revision: u32) -> bool {
+    let is_this_version = version == VERSION && VERSION != 0;
+    hash == HASH.to_string() || is_this_version && (0..=REVISION).contains(&revision)
+}
+
 impl header::Header {
     /// The slots that have ever been ready or claimed.
     pub fn used_slots(&self) -> &[header::Slot] {

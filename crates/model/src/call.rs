@@ -8,9 +8,10 @@ use crate::item::{Direction, ItemRef, Items};
 use crate::table::{self, CallRow, Row, SubRow};
 
 /// Returns how many arguments a CALL event has: those of the row, or of the sub-row that the
-/// selector picks.
+/// selector picks. An event of a call that the recorder's table did not have has none, and nothing
+/// else in its body either.
 pub(crate) fn argument_count(number: u16, body: &[u8]) -> usize {
-    let Some(call) = table::call(number) else {
+    let Some(call) = table::call(number).filter(|_| !body.is_empty()) else {
         return 0;
     };
     let Some(selector) = call.selector else {
@@ -60,9 +61,11 @@ impl<'log> CallRef<'log> {
         self.flags
     }
 
-    /// Returns the call's row in the table; `None` for a number beyond the table.
+    /// Returns the call's row in the table; `None` for a number that is not in this table, or was
+    /// not in the recorder's.
     pub fn call_row(&self) -> Option<&'static CallRow> {
         table::call(self.number)
+            .filter(|call| self.argument_count > 0 || call.row.arguments.is_empty())
     }
 
     /// Returns the row that describes the arguments, and the sub-row if it comes from one.

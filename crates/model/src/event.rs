@@ -19,7 +19,7 @@ use crate::ids::{Pid, StreamId};
 use crate::item;
 use crate::reached::Reached;
 use crate::signal::SIGINFO_BYTES;
-use crate::table::number;
+use crate::table::{self, number};
 use crate::time_point::TimePoint;
 
 pub use crate::account::ThreadAccount;
@@ -413,6 +413,11 @@ impl<'log> EventRef<'log> {
                 available: body.len(),
             });
         }
-        item::check(&body[count * 8..], HEADER_BYTES + count * 8, count)
+        let checked = item::check(&body[count * 8..], HEADER_BYTES + count * 8, count);
+        match table::call(self.number) {
+            Some(_) => checked,
+            // These are arguments, of which nothing is known here.
+            None => checked.map_err(|_| EventError::UnknownCall { number: self.number }),
+        }
     }
 }

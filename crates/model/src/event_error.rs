@@ -20,6 +20,8 @@ pub enum EventError {
     ItemDirection { offset: usize, direction: u8 },
     #[error("the item at offset {offset} belongs to argument {argument}, the call has {count}")]
     ItemArgument { offset: usize, argument: u8, count: usize },
+    #[error("call {number} is in no table of this retake: a newer one made the recording")]
+    UnknownCall { number: u16 },
     #[error("the exec event is malformed: {what}")]
     Exec { what: &'static str },
 }

@@ -7,6 +7,7 @@ use common::{TestItem, call, event, input, items, output};
 use proptest::prelude::*;
 use retake_model::event::{Console, Fault, event_size};
 use retake_model::print::{TextOptions, event_line};
+use retake_model::table::number;
 use retake_model::{Event, EventError, EventKind, ItemDirection, Pid, StreamId, parse_event};
 
 #[test]
@@ -44,6 +45,22 @@ fn a_number_beyond_the_table_has_no_arguments() {
     assert_eq!(event.as_call().unwrap().arguments().len(), 0);
     let line = event_line(&event, &TextOptions::default());
     assert_eq!(line, "syscall_9999() = -1 ENOSYS (Function not implemented)");
+}
+
+/// The recorder's table may have been older than this one, or newer.
+#[test]
+fn calls_of_other_tables_are_read_or_named() {
+    let older = event(EventKind::Call, 0, number::READ, -38, &[]);
+    let (read, _) = parse_event(&older).unwrap();
+    let call = read.as_call().unwrap();
+    assert_eq!((call.arguments().len(), call.items().count()), (0, 0));
+    assert!(call.row().is_none() && call.call_row().is_none());
+    let line = event_line(&read, &TextOptions::default());
+    assert_eq!(line, "syscall_0() = -1 ENOSYS (Function not implemented)");
+    let newer = event(EventKind::Call, 0, 9999, 0, &words(&[1, 0xff00, 3]));
+    let error = parse_event(&newer).unwrap_err();
+    assert_eq!(error, EventError::UnknownCall { number: 9999 });
+    assert!(error.to_string().contains("a newer one made the recording"));
 }
 
 #[test]

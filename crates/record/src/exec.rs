@@ -10,7 +10,7 @@ use retake_kernel::tracee::{self, Attached, Event, Stopped};
 use retake_kernel::{memory, process, resource};
 use retake_model::event::NO_PARENT;
 use retake_patch::Placement;
-use retake_supervisor::runtime_image;
+use retake_supervisor::runtime;
 use retake_supervisor::vdso::Vdso;
 use std::fs::{File, Metadata};
 use std::io;
@@ -133,7 +133,7 @@ fn inject(recorder: &Recorder, slot: usize, stopped: Stopped) -> io::Result<()> 
     registers.r12 = recorder.session.header_id() as u64;
     registers.r13 = slot as u64;
     registers.r14 = registers.rip;
-    registers.rbx = runtime_image::START_RECORD;
+    registers.rbx = runtime::START_RECORD;
     registers.rdi = recorder.session.text_id() as u64;
     registers.rsi = shared::RUNTIME_TEXT;
     registers.rdx = SHM_RDONLY_EXEC;

@@ -16,7 +16,7 @@ use crate::warning::{Warning, Warnings};
 /// What the events of a recording say about the rest of it.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Files that programs mapped or read.
+    /// The runtime, and files that programs mapped or read.
     pub contents: BTreeSet<ContentId>,
     /// The largest offset up to which events read in each file.
     pub read_ends: BTreeMap<ContentId, u64>,
@@ -33,6 +33,7 @@ impl Findings {
     /// Those of the operating system. Damage only ends the reading of a stream.
     pub fn of(recording: &Recording) -> Result<Self> {
         let mut findings = Self::default();
+        findings.contents.extend(recording.metadata().runtime());
         for stream in recording.streams() {
             findings.read(recording, stream.info.id)?;
         }
@@ -136,7 +137,7 @@ impl Recording {
         Ok(warnings.into_list())
     }
 
-    /// Returns the files that programs mapped or read and that the recording lacks.
+    /// Returns the files that the recording needs and lacks.
     ///
     /// # Errors
     /// Events cannot be read.

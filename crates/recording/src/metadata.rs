@@ -10,6 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::ContentId;
 use crate::cut::CutEnd;
 use crate::frame::MAX_CHUNK_BYTES;
 
@@ -258,8 +259,14 @@ pub struct Metadata {
     pub table_hash: String,
     /// The hash of the contract between runtime and supervisor.
     pub contract_hash: String,
-    /// The hash of the runtime.
+    /// The contract's version; 0 if it is no version's.
+    pub contract_version: u32,
+    /// The contract's revision.
+    pub contract_revision: u32,
+    /// The hash of the runtime's text.
     pub runtime_hash: String,
+    /// Whether the text is among the files.
+    pub has_runtime: bool,
     /// How often memory hashes were recorded.
     pub check_level: CheckLevel,
     /// Which orderings between threads are recorded.
@@ -291,6 +298,11 @@ struct WithChecksum<'a> {
 }
 
 impl Metadata {
+    /// The content that is the runtime; `None` if the recording does not claim to have it.
+    pub fn runtime(&self) -> Option<ContentId> {
+        self.runtime_hash.parse().ok().filter(|_| self.has_runtime)
+    }
+
     /// Whether the program went on when recording ended.
     pub fn program_went_on(&self) -> bool {
         self.outcome.as_ref().is_some_and(|outcome| outcome.exit == Exit::Stopped)

@@ -186,6 +186,24 @@ impl Store {
         }
     }
 
+    /// As [`Store::link_into`], and first adds the content, `bytes`, if it is not there. Once it is
+    /// there, its bytes are on the disk, so nobody needs to look at its size.
+    pub(crate) fn link_bytes(&self, id: ContentId, bytes: &[u8], directory: &Path) -> Result<()> {
+        use std::io::Write;
+        match fs::hard_link(self.path(id), directory.join(id.to_string())) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut temporary = TemporaryFile::create_in(&self.root.join(TEMPORARY_NAME))?;
+                let written = temporary.file().write_all(bytes);
+                written.map_err(|error| Error::io("write to", temporary.path(), error))?;
+                temporary.sync()?;
+                self.publish(temporary, id, bytes.len() as u64)?;
+            }
+            Err(_) => {}
+        }
+        self.link_into(id, directory)
+    }
+
     /// Shares a file whose bytes are known to be this content, if the store lacks it and a hard
     /// link between the two places is possible. Otherwise nothing is lost.
     pub(crate) fn adopt(&self, id: ContentId, path: &Path) {

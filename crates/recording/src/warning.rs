@@ -57,7 +57,7 @@ pub enum Warning {
         /// The number of warnings that are not listed.
         count: u64,
     },
-    /// A file that a program mapped or read is missing.
+    /// A file that a program mapped or read, or the runtime, is missing.
     MissingContent {
         /// The content.
         id: ContentId,
@@ -117,7 +117,7 @@ impl fmt::Display for Warning {
             }
             Self::More { count } => write!(formatter, "and {count} more"),
             Self::MissingContent { id } => {
-                write!(formatter, "a file that a program mapped is missing: {id}")
+                write!(formatter, "a file that replay needs is missing: {id}")
             }
             Self::CutEvent { stream, events } => {
                 write!(

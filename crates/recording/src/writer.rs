@@ -225,6 +225,15 @@ impl RecordingWriter {
         store.link_into(id, &self.directory.join(FILES_NAME))
     }
 
+    /// Adds the runtime that makes the recording, the content `id` with these bytes. Usually the
+    /// store has it already, and this takes a single call.
+    ///
+    /// # Errors
+    /// As [`RecordingWriter::link_content`].
+    pub fn add_runtime(&self, store: &Store, id: ContentId, bytes: &[u8]) -> Result<()> {
+        store.link_bytes(id, bytes, &self.directory.join(FILES_NAME))
+    }
+
     /// Removes a file to which no event refers. A file that cannot be removed only takes space.
     pub fn unlink_content(&self, id: ContentId) {
         let _ = std::fs::remove_file(self.directory.join(FILES_NAME).join(id.to_string()));

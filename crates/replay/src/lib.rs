@@ -40,6 +40,7 @@ use retake_kernel::process;
 use retake_kernel::shared::{self, Header};
 use retake_recording::{Recording, StreamId};
 use retake_supervisor::SessionError;
+use retake_supervisor::runtime::RuntimeError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,19 +76,9 @@ pub enum ReplayError {
     /// The recording could not be read.
     #[error("cannot read the recording: {0}")]
     Recording(#[from] retake_recording::Error),
-    /// Another build made the recording: its runtime or table differs.
-    #[error(
-        "this recording needs the retake that made it ({what} differs: recorded {recorded}, here \
-        {here})\n  try       the version named by `retake info`"
-    )]
-    OtherBuild {
-        /// The thing that differs.
-        what: &'static str,
-        /// Its value in the recording.
-        recorded: String,
-        /// Its value in this program.
-        here: String,
-    },
+    /// The runtime that made the recording cannot be used.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
     /// The recording holds no events.
     #[error("the recording is empty: its program never ran, or the recorder was killed at once")]
     Empty,

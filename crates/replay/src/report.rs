@@ -94,12 +94,12 @@ impl Report {
     /// Describes a process that made a call that no replay makes.
     pub(crate) fn attack(windows: &Windows, notice: &Notice) -> Self {
         let pid = process::group_leader(notice.tid).unwrap_or(notice.tid);
-        let slots = windows.session.header().used_slots();
+        let header = windows.session.header();
         let found = |slot: &&Slot| {
             let number = if notice.tid == pid { &slot.pid } else { &slot.tid };
             number.load(Relaxed) as i32 == notice.tid
         };
-        let slot = slots.iter().find(found).unwrap_or(&slots[0]);
+        let slot = header.used_slots().iter().find(found).unwrap_or(&header.slots[0]);
         Self {
             arguments: notice.arguments,
             place: place(pid, notice.address.saturating_sub(CALL_BYTES)),

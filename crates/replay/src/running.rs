@@ -18,7 +18,8 @@ use retake_kernel::process::{self, Prepared, Program};
 use retake_kernel::shared::{self, Header};
 use retake_kernel::{memory, signals};
 use retake_recording::{CheckLevel, Policy, Recording};
-use retake_supervisor::{Options, Session, dropped, runtime_image};
+use retake_supervisor::runtime::Runtime;
+use retake_supervisor::{Options, Session, dropped};
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -94,7 +95,8 @@ impl Running {
         if recording.streams().next().is_none() {
             return Err(ReplayError::Empty);
         }
-        // This can fail, so it comes before any process exists that would have to be ended.
+        // These can fail, so they come before any process exists that would have to be ended.
+        let runtime = Runtime::of(&recording)?;
         let dropped = dropped::of_recording(&recording)?;
         let options = options(&recording, request, &purpose);
         let Purpose { wanted, onlooker, output } = purpose;
@@ -116,10 +118,8 @@ impl Running {
             header.options.fetch_or(shared::OPTION_DEBUG, Relaxed);
             set_alone(header, wanted.is_alone);
         }
-        let host = host_descriptor(&memory::executable_file(
-            c"retake-replay",
-            runtime_image::EXECUTABLE,
-        )?)?;
+        let host = memory::executable_file(c"retake-replay", &runtime.executable())?;
+        let host = host_descriptor(&host)?;
         let known_by = Host::of(&host)?;
         let clean_up = || {
             end_everything(header, known_by);

@@ -182,7 +182,10 @@ impl Windows {
                 let fits = bytes.len() as u64 <= room;
                 if fits {
                     // If the process's first thread has ended, its memory is reachable only through
-                    // the other threads.
+                    // the other threads. A replayed process can have written any number there.
+                    if !self.host.is_executed_by(tid) {
+                        return Err(io::ErrorKind::NotFound.into());
+                    }
                     retake_kernel::memory::write(tid, address, bytes)?;
                     self.done_bytes.fetch_add(bytes.len() as u64, Relaxed);
                 }
@@ -294,6 +297,8 @@ impl Windows {
     /// the onlooker.
     pub fn hand_over_input(&self, slot: &shared::Slot, address: u64, bytes: u64) -> io::Result<()> {
         let Some(onlooker) = &self.onlooker else { return Ok(()) };
+        // Items have their size in 32 bits.
+        let bytes = u32::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         let data = retake_kernel::memory::read_vec(self.process_of(slot), address, bytes as usize)?;
         onlooker.take_input(StreamId(slot.stream.load(Relaxed)), &data)
     }

@@ -3,6 +3,7 @@
 
 use retake_kernel::context;
 use retake_kernel::ptrace::{self, Registers, Status};
+use retake_kernel::shared::{RUNTIME_DATA, RUNTIME_TEXT};
 use std::io;
 
 const CLONE_PARENT: u64 = 0x8000;
@@ -113,12 +114,15 @@ pub fn thread(tid: i32) -> io::Result<i32> {
     Ok(child)
 }
 
-/// Turns on the interception of a thread's system calls again, which a copy does not inherit.
+/// Turns on the interception of a thread's system calls again, which a copy does not inherit. Only
+/// the runtime's calls are not intercepted.
 ///
 /// # Errors
 /// The kernel does not support it.
-pub fn intercept_calls(tid: i32, start: u64, bytes: u64) -> io::Result<()> {
-    let arguments = [PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, bytes, 0];
+pub fn intercept_calls(tid: i32) -> io::Result<()> {
+    // Nothing else is between the runtime's text and its data.
+    let bytes = RUNTIME_DATA - RUNTIME_TEXT;
+    let arguments = [PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, RUNTIME_TEXT, bytes, 0];
     checked(call(tid, libc::SYS_prctl, arguments)?.0)
 }
 

@@ -8,9 +8,8 @@ use retake_kernel::context::{self, Context};
 use retake_kernel::ptrace::{self, Registers};
 use retake_kernel::shared::{
     self, Header, MAX_SLOTS, REGION_ALTERNATE, REGION_ALTERNATE_TOP, REGION_CONTEXT,
-    REGION_STACK_LOW, RUNTIME_TEXT, TURN_GATES,
+    REGION_STACK_LOW, TURN_GATES,
 };
-use retake_supervisor::runtime_image;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io;
@@ -152,13 +151,12 @@ impl Threads {
     /// A thread cannot be made, for example for lack of memory.
     pub fn make_in(&self, process: &mut Process) -> io::Result<Vec<i32>> {
         let pid = process.pid;
-        let text_bytes = runtime_image::text().len() as u64;
-        remote::intercept_calls(pid, RUNTIME_TEXT, text_bytes)?;
+        remote::intercept_calls(pid)?;
         let mut tids = vec![pid];
         for saved in &self.all[1..] {
             let tid = remote::thread(pid)?;
             process.adopt(tid);
-            remote::intercept_calls(tid, RUNTIME_TEXT, text_bytes)?;
+            remote::intercept_calls(tid)?;
             saved.give_signal_stack(process, tid)?;
             tids.push(tid);
         }

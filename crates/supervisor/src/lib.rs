@@ -10,7 +10,7 @@ pub mod files;
 mod image_note;
 pub mod parallel;
 mod processor;
-pub mod runtime_image;
+pub mod runtime;
 pub mod session;
 pub mod vdso;
 pub mod worker;

@@ -1,7 +1,7 @@
 //! The shared memory of one recording or replay, and what the runtime must know before it runs.
 
 use crate::processor;
-use crate::runtime_image;
+use crate::runtime::Runtime;
 use crate::vdso::Vdso;
 use retake_kernel::cpuid;
 use retake_kernel::inheritance;
@@ -82,7 +82,8 @@ pub const NEEDED_SEGMENTS: u64 = 32;
 #[derive(Debug)]
 pub struct Session {
     header: HeaderSegment,
-    text: Segment,
+    /// Absent at replay, where processes execute the runtime.
+    text: Option<Segment>,
     /// Absent at replay, where the recording has the vDSO.
     vdso: Option<Vdso>,
 }
@@ -133,8 +134,12 @@ impl Session {
             bits |= if chosen { bit } else { 0 };
         }
         let header = HeaderSegment::create(mode, bits).map_err(SessionError::SharedMemory)?;
-        let text = runtime_image::text();
-        let text = Segment::with_bytes(text, text.len().next_multiple_of(4096))
+        let text = (mode != shared::MODE_REPLAY)
+            .then(|| {
+                let text = Runtime::OWN.text();
+                Segment::with_bytes(text, text.len().next_multiple_of(4096))
+            })
+            .transpose()
             .map_err(SessionError::SharedMemory)?;
         let vdso = (mode != shared::MODE_REPLAY)
             .then(|| Vdso::own(store))
@@ -162,15 +167,15 @@ impl Session {
         self.header.segment().id()
     }
 
-    /// The id of the segment with the runtime's text.
+    /// The id of the segment with the runtime's text; -1 at replay, which has none.
     pub fn text_id(&self) -> i32 {
-        self.text.id()
+        self.text.as_ref().map_or(-1, Segment::id)
     }
 
     /// Lets a process of another user attach the session's fixed segments.
     pub fn give_to(&self, user: u32) {
         self.header.segment().give_to(user);
-        self.text.give_to(user);
+        self.text.iter().for_each(|text| text.give_to(user));
     }
 
     /// The vDSO of this boot; `None` at replay.

@@ -89,7 +89,7 @@ pub fn run(options: &Options) -> Result<()> {
             .attempt("--at PLACE, --every SECONDS, or --list"));
     }
     recordings::warn(&recording);
-    check_replayable(recording.metadata())?;
+    check_replayable(&recording)?;
     check_whole(&recording, "keeping a checkpoint")?;
     keep(&recording, options)
 }

@@ -97,7 +97,7 @@ pub fn run(options: &Options) -> Result<()> {
     let front_end = FrontEnd::ours();
     let recording = recordings::open(&options.recording)?;
     recordings::warn(&recording);
-    check_replayable(recording.metadata())?;
+    check_replayable(&recording)?;
     let debugger = match &options.lldb {
         Some(lldb) => Some(lldb::find(lldb)?),
         None => options.serve.is_none().then(|| gdb::find(&options.gdb)).transpose()?,

@@ -11,7 +11,7 @@ use retake_model::{Dropped, EventKind, errno, table};
 use retake_recording::{
     EventReader, LeftOut, Metadata, Numbered, Policy, Recording, StreamKind, Warning,
 };
-use retake_supervisor::runtime_image;
+use retake_supervisor::runtime;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -182,7 +182,7 @@ fn collect<'recording>(
         checkpoint_bytes: checkpoints.iter().map(|kept| kept.bytes).fold(0, u64::saturating_add),
         is_of_calls: call_count.is_some(),
         without_stop_percent: without_stop(metadata, call_count.unwrap_or(event_count)),
-        obstacles: obstacles(metadata),
+        obstacles: obstacles(recording),
         warnings: warnings.iter().map(ToString::to_string).collect(),
         dropped: DroppedCounts::of(&dropped),
         dropped_text: recordings::dropped_text(&dropped),
@@ -203,18 +203,12 @@ fn without_stop(metadata: &Metadata, calls: u64) -> Option<f64> {
     (calls > 0).then(|| 100.0 * (1.0 - stops.min(calls) as f64 / calls as f64))
 }
 
-fn obstacles(metadata: &Metadata) -> Vec<String> {
-    let mut obstacles = Vec::new();
-    if metadata.table_hash != retake_model::TABLE_HASH.to_string() {
-        obstacles.push("this retake has another system-call table".to_owned());
-    }
-    if metadata.contract_hash != retake_contract::HASH.to_string() {
-        obstacles
-            .push("this retake has another contract between runtime and supervisor".to_owned());
-    }
-    if metadata.runtime_hash != runtime_image::hash() {
-        obstacles.push("this retake has another runtime".to_owned());
-    }
+fn obstacles(recording: &Recording) -> Vec<String> {
+    let metadata = recording.metadata();
+    // The first line says what is the matter, the others what to do.
+    let said = runtime::check(recording).map_err(|error| error.to_string()).err();
+    let first = said.as_deref().and_then(|text| text.lines().next());
+    let mut obstacles: Vec<String> = first.map(str::to_owned).into_iter().collect();
     let missing = machine::missing_features(&metadata.machine.features_needed);
     if !missing.is_empty() {
         obstacles.push(format!("this processor lacks {}", missing.join(" ")));
@@ -420,8 +414,11 @@ fn lines_of_making(metadata: &Metadata) -> Vec<Line> {
     let settings: Vec<String> =
         metadata.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let retake = format!(
-        "{}, table {:.12}, runtime {:.12}",
-        metadata.retake_version, metadata.table_hash, metadata.runtime_hash
+        "{}, contract {}.{}, runtime {:.12}",
+        metadata.retake_version,
+        metadata.contract_version,
+        metadata.contract_revision,
+        metadata.runtime_hash
     );
     vec![
         ("check", format!("{:?}", metadata.check_level).to_lowercase()),

@@ -14,7 +14,7 @@ use retake_kernel::inheritance::{Limits, Shortage};
 use retake_patch::{is_declared, tells_all};
 use retake_record::{Ended, KeepLast, RecordError, Request, Watcher, When};
 use retake_recording::{ByteText, Location, Metadata, Recording, Store};
-use retake_supervisor::runtime_image;
+use retake_supervisor::runtime;
 
 mod attach;
 mod in_memory;
@@ -370,6 +370,7 @@ impl Recorder<'_> {
         let output = self.output.as_deref();
         let writer =
             place::create(output, &self.location, name, &metadata, !options.until_failure)?;
+        place::add_runtime(&writer, &store)?;
         let directory = writer.directory().to_path_buf();
         let request = Request {
             program: self.found.program.clone(),
@@ -425,6 +426,7 @@ fn describe(
         check_level: options.check.into(),
         policy: options.policy(&found.program),
         began: Some(clock::moment()),
+        has_runtime: true,
         ticks_per_second: clock::steady_ticks_per_second().unwrap_or(0),
         settings: [
             ("fast_path", Some(fast_path.to_owned())),
@@ -454,7 +456,9 @@ pub fn describe_program(found: &Found, environment_count: usize) -> Metadata {
         machine: machine::this_machine(),
         table_hash: retake_model::TABLE_HASH.to_string(),
         contract_hash: retake_contract::HASH.to_string(),
-        runtime_hash: runtime_image::hash(),
+        contract_version: retake_contract::VERSION,
+        contract_revision: retake_contract::REVISION,
+        runtime_hash: runtime::own_id().to_string(),
         ..Metadata::default()
     }
 }

@@ -108,7 +108,7 @@ pub fn run(options: &Options) -> Result<()> {
     recordings::warn(&recording);
     recordings::note_dropped(&recording);
     let metadata = recording.metadata();
-    check_replayable(metadata)?;
+    check_replayable(&recording)?;
     if options.trace_calls {
         check_whole(&recording, "--trace-calls")?;
     }

@@ -49,7 +49,7 @@ fn trace_recording(options: &Options, name: &OsString, filter: Filter) -> Result
     if inside::is_spool(&recording) {
         inside::read_spool(&recording, |observation| output.observe(observation))?;
     } else {
-        check_build(recording.metadata())?;
+        check_build(&recording)?;
         check_whole(&recording, "trace --from")?;
         let scratch = Scratch::create()?;
         let mut unseen = Unseen::default();

@@ -3,6 +3,7 @@
 // Each test file uses only a part.
 #![allow(dead_code)]
 
+pub mod altered_copy;
 pub mod debugging;
 pub mod parallel;
 pub mod started;

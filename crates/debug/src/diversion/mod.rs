@@ -15,11 +15,10 @@ pub(crate) use changes::Changes;
 use crate::error::Result;
 use crate::inferior::Inferior;
 use retake_kernel::ptrace::{self, Registers, Status};
-use retake_kernel::shared::{Header, RUNTIME_TEXT};
+use retake_kernel::shared::Header;
 use retake_kernel::{maps, process};
 use retake_snapshot::Process;
 use retake_snapshot::remote;
-use retake_supervisor::runtime_image;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -90,7 +89,7 @@ impl Diversion {
             cpuid,
             is_stuck: false,
         };
-        remote::intercept_calls(pid, RUNTIME_TEXT, runtime_image::text().len() as u64)?;
+        remote::intercept_calls(pid)?;
         this.own_shared_memory()?;
         Ok(this)
     }

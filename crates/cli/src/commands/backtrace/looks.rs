@@ -49,7 +49,7 @@ impl Looks<'_> {
     /// # Errors
     /// The process cannot be replayed here, or no suitable gdb is installed.
     pub fn at(&self, target: Target) -> Result<Seen> {
-        check_replayable(self.recording.metadata())?;
+        check_replayable(self.recording)?;
         let found = gdb::find(self.gdb)?;
         let scratch = Scratch::create()?;
         let (at, pid) = (self.at.unwrap_or(Destination::End), target.pid);

@@ -22,6 +22,7 @@ pub fn run(options: &Options, pid: i32) -> Result<()> {
     let metadata = describe(options, &found, pid);
     let name = found.program.file_name().unwrap_or_default();
     let writer = place::create(options.output.as_deref(), &location, name, &metadata, true)?;
+    place::add_runtime(&writer, &store)?;
     let directory = writer.directory().to_path_buf();
     let images = match options.image_every {
         Some(Interval::Every(time)) => Some(retake_record::When::Every(time)),
@@ -77,6 +78,7 @@ fn describe(options: &Options, found: &Found, pid: i32) -> Metadata {
         began: Some(clock::moment()),
         ticks_per_second: clock::steady_ticks_per_second().unwrap_or(0),
         attached: true,
+        has_runtime: true,
         working_directory: ByteText::from(folder.into_os_string()),
         ..describe_program(found, 0)
     }

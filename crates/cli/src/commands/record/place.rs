@@ -3,7 +3,10 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use retake_recording::{Error, Location, Metadata, RecordingWriter, create_numbered, set_latest};
+use retake_recording::{
+    Error, Location, Metadata, RecordingWriter, Store, create_numbered, set_latest,
+};
+use retake_supervisor::runtime::{self, Runtime};
 
 use crate::failure::{Failure, Result};
 
@@ -34,4 +37,13 @@ pub fn create(
         )),
         result => Ok(result?),
     }
+}
+
+/// Adds the runtime to a recording that has just been created. If that fails, nothing is left.
+pub fn add_runtime(writer: &RecordingWriter, store: &Store) -> Result<()> {
+    let added = writer.add_runtime(store, runtime::own_id(), Runtime::OWN.text());
+    Ok(added.inspect_err(|_| {
+        // This process made the folder, so it may remove it.
+        let _ = std::fs::remove_dir_all(writer.directory());
+    })?)
 }
