@@ -78,7 +78,7 @@ impl Beginnings {
     /// Each process's last image by a time. Processes that share memory begin all at one time.
     fn last_before(&self, time: u64) -> BTreeMap<u32, &Beginning> {
         let early = self.0.iter().filter(|image| image.made_ns <= time);
-        let shared_ns = early.clone().filter(|image| image.shares_turns).next_back();
+        let shared_ns = early.clone().rfind(|image| image.shares_turns);
         let shared_ns = shared_ns.map(|image| image.made_ns);
         early
             .filter(|image| !image.shares_turns || Some(image.made_ns) == shared_ns)
