@@ -159,6 +159,30 @@ fn a_whole_tree_begins_at_images_of_different_times() {
     no_process_is_left(&place);
 }
 
+/// A process that began by vfork, and whose beginning is left out, cannot be made by replay. So its
+/// maker begins at an image after that.
+#[test]
+fn makers_begin_after_children_that_began_in_their_memory() {
+    needs!("python3");
+    let place = Place::new("late-guests");
+    let child = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 0.1; echo $i; done";
+    let script = format!(
+        "import os\n\
+         for round in range(3):\n \
+             child = os.posix_spawn('/bin/sh', ['sh', '-c', '{child}'], os.environ)\n \
+             os.waitpid(child, 0)\n \
+             print('round', round, flush=True)"
+    );
+    let arguments = ["record", "-o", "made", "--check=full", "--keep-last", "1s", "--", "python3"];
+    let arguments = [&arguments[..], &["-c", &script]].concat();
+    let recorded = place.run_within(&arguments, LIMIT);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("retake: begins at image "), "{ran:?}");
+    assert!(recorded.stdout.len() > ran.stdout.len() && ran.stdout.contains("16\n"), "{ran:?}");
+}
+
 fn no_recorder(place: &Place) -> bool {
     cli_support::debugging::left_behind(place).is_empty()
 }

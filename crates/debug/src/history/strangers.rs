@@ -49,12 +49,10 @@ impl Begun<'_> {
             others: Vec::new(),
             before: self.turns_before(),
         };
-        let (mut children, mut made_streams, mut made_pids) =
-            (HashSet::new(), HashSet::new(), HashSet::new());
-        for stream in &streams {
-            let Some(image) = its_image(stream.info.pid) else { continue };
-            let after = image.count(stream.info.tid.unsigned_abs()).unwrap_or(0);
-            children.extend(events(recording, stream)?.filter_map(|event| made(&event, after)));
+        let mut children: HashSet<i32> = HashSet::new();
+        let (mut made_streams, mut made_pids) = (HashSet::new(), HashSet::new());
+        for image in self.images {
+            children.extend(children_after(recording, image)?);
         }
         // Processes have larger numbers than their makers.
         for stream in streams {
@@ -81,6 +79,19 @@ impl Begun<'_> {
         }
         Ok(cast)
     }
+}
+
+/// The processes that the process of an image made afterwards.
+///
+/// # Errors
+/// The recording cannot be read.
+pub(crate) fn children_after(recording: &Recording, image: &Summary) -> Result<HashSet<i32>> {
+    let mut children = HashSet::new();
+    for stream in recording.streams().filter(|one| one.info.pid == image.pid) {
+        let after = image.count(stream.info.tid.unsigned_abs()).unwrap_or(0);
+        children.extend(events(recording, &stream)?.filter_map(|event| made(&event, after)));
+    }
+    Ok(children)
 }
 
 /// A process that takes turns between those of the replayed processes, and is none of them. Reads

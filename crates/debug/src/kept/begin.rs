@@ -2,14 +2,14 @@
 //! out of the recording.
 
 use super::{Summary, list};
-use crate::history::strangers::{self, Begun, makes, takes_early_turns};
+use crate::history::strangers::{self, Begun, children_after, makes, takes_early_turns};
 use crate::history::target::is_late;
 use retake_model::Event;
 use retake_recording::{
     Checkpoints, EventReader, KeptCheckpoint, Recording, Result, StreamId, StreamKind,
 };
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// How a process was made, in its START event, if it began in its maker's memory (runtime/calls/
 /// start.h).
@@ -62,9 +62,15 @@ pub fn beginning(recording: &Recording, places: &Checkpoints) -> Result<Option<B
     let mut all: Vec<Image> =
         known.iter().filter(|image| !lacks_others(image, &known)).cloned().collect();
     all.sort_by_key(|(kept, _)| kept.number);
+    let late: Vec<&Image> =
+        all.iter().filter(|(_, one)| is_late(recording, one.program.0)).collect();
+    let guests = guests(recording, &late)?;
     let mut firsts: BTreeMap<u32, &Image> = BTreeMap::new();
-    for image in all.iter().filter(|(_, one)| is_late(recording, one.program.0)) {
-        firsts.entry(image.1.program.0).or_insert(image);
+    for &image in &late {
+        let is_first = !firsts.contains_key(&image.1.program.0);
+        if is_first && !makes_one(recording, &image.1, &guests)? {
+            firsts.insert(image.1.program.0, image);
+        }
     }
     let alone: Vec<&Image> = firsts.values().filter(|one| !one.1.shares_turns).copied().collect();
     // A process that had ended when the others' images were made may have an earlier one.
@@ -85,6 +91,23 @@ pub fn beginning(recording: &Recording, places: &Checkpoints) -> Result<Option<B
         fallback.get_or_insert(beginning);
     }
     Ok(fallback)
+}
+
+/// Those of these processes that began in their makers' memory. What they did there is left out, so
+/// replay cannot make them.
+fn guests(recording: &Recording, late: &[&Image]) -> Result<HashSet<i32>> {
+    let mut guests = HashSet::new();
+    for (_, one) in late {
+        if began_in_its_maker(recording, one.program.0)? {
+            guests.insert(one.pid);
+        }
+    }
+    Ok(guests)
+}
+
+/// Whether the process of an image made one of these processes afterwards.
+fn makes_one(recording: &Recording, image: &Summary, guests: &HashSet<i32>) -> Result<bool> {
+    Ok(!guests.is_empty() && !children_after(recording, image)?.is_disjoint(guests))
 }
 
 /// The last images from which replay makes the process with this stream. Those of processes that

@@ -64,6 +64,7 @@ pub fn open(recording: &Recording, place: &Place, process: Option<&str>) -> Resu
     }
     let others = match (found.images.len() - 1, is_of_all) {
         (0, _) => String::new(),
+        (1, true) => " and another at its image".to_owned(),
         (count, true) => format!(" and {} others at their images", text::count(count as u64)),
         (count, false) => format!(" and {} that share memory with it", text::count(count as u64)),
     };
