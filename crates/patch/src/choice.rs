@@ -343,10 +343,11 @@ impl Context<'_, '_> {
     /// Whether an instruction may be displaced for a site of this kind. An atomic one needs a
     /// section of its own, unless it is in one already.
     fn may_move(&self, instruction: &Listed, wish: &Wish) -> bool {
-        let compares = |one: &Listed| one.nature == (Nature::Atomic { compares: true });
         let needs_own = wish.kind == SiteKind::Atomic
-            && matches!(instruction.nature, Nature::Atomic { .. })
-            && (!wish.joint || compares(instruction) || compares(&self.listing[wish.index]));
+            && match instruction.nature {
+                Nature::Atomic { compares } => compares || !wish.joint,
+                _ => false,
+            };
         instruction.is_movable()
             && !needs_own
             && (!self.functions_known || !self.suspect[instruction.chunk as usize])

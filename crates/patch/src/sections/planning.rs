@@ -135,13 +135,12 @@ impl Planner<'_, '_> {
         let run = listing.get(first..=self.listed(address)?)?;
         let mut next = last.end();
         let mut follows = |one: &Listed| one.address == std::mem::replace(&mut next, one.end());
-        let compares = |one: &Listed| one.nature == (Nature::Atomic { compares: true });
-        let moves = |one: &Listed| one.is_movable() && !compares(one);
+        let moves =
+            |one: &Listed| one.is_movable() && one.nature != (Nature::Atomic { compares: true });
         let entries = self.context.targets;
         let entry = entries.partition_point(|target| *target < plan.site.end());
         let is_entered = entries.get(entry).is_some_and(|target| *target < site.end());
         let may = plan.kind == SiteKind::Atomic
-            && !compares(&plan.site)
             && self.context.targets_complete
             && !is_entered
             && !last.leaves()
