@@ -58,7 +58,7 @@ pub(crate) struct Windows {
     done_bytes: AtomicU64,
     /// The parts left out of the recording.
     dropped: Dropped,
-    /// The streams whose beginnings are left out.
+    /// The streams of processes whose beginnings are left out.
     late: HashSet<u64>,
 }
 
@@ -72,8 +72,11 @@ impl Windows {
         dropped: Dropped,
     ) -> Self {
         let is_late = |one: &StreamSummary| one.left_out.bytes > 0;
+        let pids: HashSet<i32> =
+            recording.streams().filter(is_late).map(|one| one.info.pid).collect();
+        let its_pid = |one: &StreamSummary| pids.contains(&one.info.pid);
         let late: HashSet<u64> =
-            recording.streams().filter(is_late).map(|one| one.info.id.0.into()).collect();
+            recording.streams().filter(its_pid).map(|one| one.info.id.0.into()).collect();
         if !dropped.is_nothing() || !late.is_empty() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }

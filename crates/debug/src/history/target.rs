@@ -120,9 +120,13 @@ impl Target {
     }
 }
 
-/// Whether what the process with this stream did before an image is left out.
+/// Whether what the process with this first stream did before an image is left out. That of its
+/// first thread may be too little to be left out.
 pub(crate) fn is_late(recording: &Recording, stream: u32) -> bool {
-    let is_cut = |one: &StreamSummary| one.info.id.0 == stream && one.left_out.bytes > 0;
+    let pid = recording.streams().find(|one| one.info.id.0 == stream).map(|one| one.info.pid);
+    let is_cut = |one: &StreamSummary| {
+        Some(one.info.pid) == pid && one.info.id.0 >= stream && one.left_out.bytes > 0
+    };
     was_running(recording, stream) || recording.streams().any(|one| is_cut(&one))
 }
 
