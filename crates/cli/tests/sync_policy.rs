@@ -51,6 +51,12 @@ fn what_calls_tell_threads_is_in_order() {
     assert_eq!(replayed.stdout, recorded.stdout);
 }
 
+/// The OpenMP library waits in loops of plain reads, which nothing declares.
+#[test]
+fn teams_of_threads_work_in_the_same_order() {
+    assert!(repeats_program("teams", &["-fopenmp"], 5) > 1, "there was only one order of threads");
+}
+
 /// Even a long call is asked to yield when other threads have waited long for the baton.
 #[test]
 fn long_calls_leave_the_turns_of_others_alone() {

@@ -3,7 +3,7 @@
 use crate::chunk::Chunk;
 use crate::declared::Declared;
 use crate::elf::ElfView;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Whether threads synchronise by the instruction: it is atomic, or the compiler declared it.
 pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bool {
@@ -11,6 +11,21 @@ pub(crate) fn is_operation(instruction: &Instruction, declared: &Declared) -> bo
         || declared.contains(instruction.ip()) && accesses_memory(instruction)
         || declared.is_look(instruction.ip())
         || declared.is_known(instruction.ip()) && accesses_by_pointer(instruction)
+        || declared.variables().is_some_and(|variables| may_be_shared(instruction, variables))
+}
+
+/// Whether the instruction accesses memory that is neither on the stack nor the thread's own.
+/// `variables` is where those of the file begin.
+fn may_be_shared(instruction: &Instruction, variables: u64) -> bool {
+    let is_in_reach = match instruction.memory_base() {
+        Register::RSP => false,
+        Register::RIP => instruction.ip_rel_memory_address() >= variables,
+        _ => true,
+    };
+    is_in_reach
+        && accesses_memory(instruction)
+        && instruction.segment_prefix() == Register::None
+        && instruction.flow_control() == FlowControl::Next
 }
 
 /// Whether the instruction accesses memory that an argument or a result points to.

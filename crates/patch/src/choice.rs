@@ -18,7 +18,7 @@ use crate::survey::{Branch, Listed, Nature, Pad, Role};
 use std::ops::Range;
 
 /// The most instructions displaced on either side of a site.
-const RUN_INSTRUCTIONS: usize = 8;
+pub(crate) const RUN_INSTRUCTIONS: usize = 8;
 
 /// The signal restorer: `mov $15,%rax; syscall`. Unwinders and debuggers compare these bytes.
 const RESTORER: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
@@ -121,6 +121,8 @@ pub(crate) struct Wish {
     /// Whether the site stays as it is, because code may jump to it. Only the instructions before
     /// it are patched.
     pub bare: bool,
+    /// Whether other operations may be displaced, too. Each is one of its own in the stub.
+    pub joint: bool,
 }
 
 /// What is known when a plan is chosen.
@@ -167,7 +169,15 @@ impl Context<'_, '_> {
         if kind == SiteKind::SystemCall && self.is_restorer(&site) {
             return Err(Refusal::SignalReturn);
         }
-        let wish = Wish { index, kind, bounds, tail_end: site.end(), operand: None, bare: false };
+        let wish = Wish {
+            index,
+            kind,
+            bounds,
+            tail_end: site.end(),
+            operand: None,
+            bare: false,
+            joint: false,
+        };
         let plan = self.cheapest(&wish, |from| pads.take(from))?;
         let plain =
             plan.before.len() == 1 && is_plain_call(self.elf.bytes_from(plan.patch_start()));
@@ -299,7 +309,7 @@ impl Context<'_, '_> {
             |instruction| {
                 let joins = instruction.end() == next
                     && instruction.address >= wish.bounds.start
-                    && self.may_move(instruction, wish.kind);
+                    && self.may_move(instruction, wish);
                 next = instruction.address;
                 joins
             },
@@ -318,7 +328,7 @@ impl Context<'_, '_> {
         let run = following
             .iter()
             .take(RUN_INSTRUCTIONS)
-            .take_while(|instruction| joins(instruction) && self.may_move(instruction, wish.kind));
+            .take_while(|instruction| joins(instruction) && self.may_move(instruction, wish));
         let count = run.count();
         let leaves = |last: &&Listed| {
             wish.kind == SiteKind::Atomic && last.leaves() && last.end() <= wish.bounds.end
@@ -332,9 +342,12 @@ impl Context<'_, '_> {
 
     /// Whether an instruction may be displaced for a site of this kind. An atomic one needs a
     /// section of its own, unless it is in one already.
-    fn may_move(&self, instruction: &Listed, kind: SiteKind) -> bool {
-        let needs_own =
-            kind == SiteKind::Atomic && matches!(instruction.nature, Nature::Atomic { .. });
+    fn may_move(&self, instruction: &Listed, wish: &Wish) -> bool {
+        let needs_own = wish.kind == SiteKind::Atomic
+            && match instruction.nature {
+                Nature::Atomic { compares } => compares || !wish.joint,
+                _ => false,
+            };
         instruction.is_movable()
             && !needs_own
             && (!self.functions_known || !self.suspect[instruction.chunk as usize])

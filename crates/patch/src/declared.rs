@@ -27,6 +27,10 @@ const KNOWN: [&[u8]; 7] = [
     b"pthread_spin_unlock",
 ];
 
+/// Libraries of the system that synchronise threads by plain accesses all over their code, by their
+/// sonames. All memory that they access is shared, except the stack and a thread's own storage.
+const PLAIN: [&[u8]; 1] = [b"libgomp.so.1"];
+
 /// Addresses of declared code, ascending.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
@@ -38,6 +42,8 @@ pub(crate) struct Declared {
     known: Vec<(u64, u64)>,
     /// Plain loads of memory that other threads may have changed (see `looks`).
     looks: Vec<u64>,
+    /// Where the file's own variables begin, if it is one of the libraries in `PLAIN`.
+    variables: Option<u64>,
 }
 
 impl Declared {
@@ -53,7 +59,15 @@ impl Declared {
             .filter(|symbol| KNOWN.contains(&symbol.name))
             .map(|symbol| (symbol.address, symbol.address.saturating_add(symbol.bytes)))
             .collect();
-        Self { known, ..declared }
+        let is_plain = elf.soname().is_some_and(|name| PLAIN.contains(&name));
+        let data = || elf.section(b".data").map_or(u64::MAX, |data| data.address);
+        Self { known, variables: is_plain.then(data), ..declared }
+    }
+
+    /// Where the variables of a file begin that synchronises threads by plain accesses all over its
+    /// code. What lies before them does not change.
+    pub fn variables(&self) -> Option<u64> {
+        self.variables
     }
 
     /// Whether an address is in a known function. All memory that such a function accesses by
@@ -113,6 +127,9 @@ impl Declared {
 
     /// Whether a declared instruction, a look or a known function begins between two addresses.
     pub fn any_in(&self, start: u64, end: u64) -> bool {
+        if self.variables.is_some() {
+            return true;
+        }
         let look = self.looks.partition_point(|look| *look < start);
         if self.looks.get(look).is_some_and(|look| *look < end) {
             return true;

@@ -21,6 +21,9 @@ const ADDRESS_LIMIT: u64 = 1 << 47;
 /// The most loadable segments. No linker makes more.
 const SEGMENT_LIMIT: usize = 256;
 
+const DYNAMIC_ENTRY_BYTES: usize = 16;
+const DT_SONAME: u64 = 14;
+
 /// A loadable segment that was checked: its bytes are inside the file, and its addresses are below
 /// [`ADDRESS_LIMIT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +165,16 @@ impl<'data> ElfView<'data> {
             address: header.p_vaddr(ENDIAN),
             bytes: header.data(ENDIAN, self.data).ok()?,
         })
+    }
+
+    /// The soname of a library.
+    pub fn soname(&self) -> Option<&'data [u8]> {
+        let (dynamic, strings) = (self.section(b".dynamic")?, self.section(b".dynstr")?);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let mut entries = dynamic.bytes.chunks_exact(DYNAMIC_ENTRY_BYTES);
+        let entry = entries.find(|entry| word(&entry[..8]) == DT_SONAME)?;
+        let from = strings.bytes.get(usize::try_from(word(&entry[8..])).ok()?..)?;
+        from.split(|byte| *byte == 0).next()
     }
 
     /// All defined function symbols of both symbol tables.

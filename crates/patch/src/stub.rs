@@ -152,7 +152,7 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
     };
     within.push(Piece::call(end, plan.site.end()));
     let skipped = is_compare.then(|| within.iter().map(Piece::bytes).sum::<usize>() as u8);
-    let mut pieces: Vec<Piece> = moved(outside).collect();
+    let mut pieces: Vec<Piece> = neighbours(plan, outside).collect();
     pieces.push(Piece::Call {
         entry: begin,
         text_next: None,
@@ -162,10 +162,28 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
     });
     pieces.extend(within);
     match plan.after.split_last().filter(|(last, _)| last.leaves()) {
-        Some((last, others)) => pieces.extend(moved(others).chain([leave(last)])),
-        None => pieces.extend(moved(&plan.after).chain([Piece::back(plan.end())])),
+        Some((last, others)) => pieces.extend(neighbours(plan, others).chain([leave(last)])),
+        None => pieces.extend(neighbours(plan, &plan.after).chain([Piece::back(plan.end())])),
     }
     pieces
+}
+
+/// Instructions displaced with an operation. Those that are operations themselves are between two
+/// calls of their own.
+fn neighbours(plan: &Plan, instructions: &[Listed]) -> impl Iterator<Item = Piece> {
+    instructions.iter().flat_map(|instruction| {
+        let is_operation = matches!(instruction.nature, Nature::Atomic { .. });
+        let begin = Piece::Call {
+            entry: Entry::SectionBegin,
+            text_next: None,
+            skipped: None,
+            operand: plan.operand.map(|operand| (operand, *instruction)),
+            stands_for: instruction.address,
+        };
+        let end = Piece::call(Entry::SectionEnd, instruction.end());
+        let begin = is_operation.then_some(begin);
+        begin.into_iter().chain([Piece::Moved(*instruction)]).chain(is_operation.then_some(end))
+    })
 }
 
 /// An instruction between the calls. It may jump over the prefix of the atomic one. `rest` are the

@@ -45,9 +45,6 @@ const ADDED: [&[u8]; 11] = [
 /// Sections that the linker makes.
 const STUBS: [&[u8]; 5] = [b".plt", b".plt.got", b".plt.sec", b".init", b".fini"];
 
-const DYNAMIC_ENTRY_BYTES: usize = 16;
-const DT_SONAME: u64 = 14;
-
 /// Prefixes of the names of functions that synchronise or start threads.
 const OF_THREADS: [&[u8]; 9] = [
     b"pthread_",
@@ -108,7 +105,7 @@ pub fn tells_all(file: &[u8]) -> bool {
 fn knows_no_threads(elf: &ElfView, functions: &Functions) -> bool {
     let Some(strings) = elf.section(b".dynstr") else { return false };
     let mut names = strings.bytes.split(|byte| *byte == 0);
-    let is_library = own_name(elf).is_some();
+    let is_library = elf.soname().is_some();
     is_library
         && functions.known
         && !names.any(|name| OF_THREADS.iter().any(|prefix| name.starts_with(prefix)))
@@ -125,17 +122,7 @@ fn asks_for_more(elf: &ElfView) -> bool {
 }
 
 fn is_known(elf: &ElfView) -> bool {
-    own_name(elf).is_some_and(|name| KNOWN.contains(&name))
-}
-
-/// The soname of a library.
-fn own_name<'data>(elf: &ElfView<'data>) -> Option<&'data [u8]> {
-    let (dynamic, strings) = (elf.section(b".dynamic")?, elf.section(b".dynstr")?);
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    let mut entries = dynamic.bytes.chunks_exact(DYNAMIC_ENTRY_BYTES);
-    let entry = entries.find(|entry| word(&entry[..8]) == DT_SONAME)?;
-    let from = strings.bytes.get(usize::try_from(word(&entry[8..])).ok()?..)?;
-    from.split(|byte| *byte == 0).next()
+    elf.soname().is_some_and(|name| KNOWN.contains(&name))
 }
 
 fn all_are_declared(elf: &ElfView, functions: &Functions) -> bool {

@@ -7,6 +7,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use object::{Object, ObjectSymbol};
 use retake_patch::{Image, Options, Placement, SiteKind, build_image, examine};
 use retake_testing::c::compiler;
+use retake_testing::report::{self, Cause};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -193,4 +194,20 @@ fn static_programs() {
     assert!(
         image.sites.iter().any(|site| site.kind == SiteKind::Atomic && own.contains(&site.address))
     );
+}
+
+/// The GNU OpenMP library synchronises its threads by plain accesses, too: each access that is not
+/// to the stack is an operation.
+#[test]
+fn openmp_library() {
+    let compiler = Command::new(compiler()).arg("-print-file-name=libgomp.so.1").output();
+    let path = String::from_utf8(compiler.expect("a compiler").stdout).expect("a path");
+    let Ok(bytes) = std::fs::read(path.trim()) else {
+        report::skip(Cause::NotInstalled, "the GNU OpenMP library is not installed");
+        return;
+    };
+    let image = with_sections(&bytes);
+    let operations = image.sites.iter().filter(|site| site.kind == SiteKind::Atomic).count();
+    let refused = image.refused.iter().filter(|site| site.kind == SiteKind::Atomic).count();
+    assert!(operations > 4000 && refused < operations / 100, "{operations}, {refused} refused");
 }

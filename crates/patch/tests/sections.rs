@@ -6,7 +6,7 @@ mod common;
 use common::assembler::{CODE_ADDRESS, Symbol, named_file};
 use common::verdict_on;
 use retake_patch::{
-    Image, Options, Placement, Refusal, SiteKind, UnpatchedReason, Verdict, examine,
+    Image, Options, Placement, Refusal, Site, SiteKind, UnpatchedReason, Verdict, examine,
 };
 
 /// `lock cmpxchg %rdx,(%rdi)`
@@ -19,6 +19,8 @@ const LOAD: [u8; 3] = [0x48, 0x8b, 0x07];
 const MOVE: [u8; 3] = [0x48, 0x89, 0xf7];
 /// `mov $202,%eax; syscall`
 const FUTEX: [u8; 7] = [0xb8, 0xca, 0, 0, 0, 0x0f, 0x05];
+/// `jmp *disp32(%rip)`: a call of the runtime ends with it.
+const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
 const CALL_ANYTHING: [u8; 2] = [0xff, 0xd2];
 const RET: [u8; 1] = [0xc3];
 const NOPL_8: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
@@ -89,6 +91,36 @@ fn nothing_may_jump_to_the_instruction_past_the_section() {
     // Without the jump, it is displaced with the instructions before it.
     let code = [&MOVE[..], &MOVE, &EXCHANGE, &CALL_ANYTHING, &RET].concat();
     assert_eq!(image_of(&[&code], "any").sites[0].patch_address, CODE_ADDRESS + 3);
+}
+
+/// The number of operations in each stub.
+fn operations(image: &Image) -> Vec<usize> {
+    let calls = |site: &Site| {
+        let stub = &image.stubs[site.stub.offset as usize..][..site.stub.length as usize];
+        stub.windows(JUMP_INDIRECT.len()).filter(|bytes| *bytes == JUMP_INDIRECT).count()
+    };
+    image.sites.iter().map(|site| calls(site) / 2).collect()
+}
+
+#[test]
+fn operations_side_by_side_share_a_jump() {
+    // xchg; xchg; ret: only together they have room.
+    let image = image_of(&[&[&EXCHANGE[..], &EXCHANGE, &RET].concat()], "any");
+    assert_eq!((sites(&image), operations(&image)), (vec![(SiteKind::Atomic, 0)], vec![2]));
+    // xchg; mov; xchg; call *%rdx: the first needs the instruction that the second has, too.
+    let code = [&EXCHANGE[..], &MOVE, &EXCHANGE, &CALL_ANYTHING, &RET].concat();
+    let verdict = verdict_of(&[&code], "any");
+    assert_eq!(refusals(&verdict), []);
+    let image = verdict.into_image().expect("patched");
+    assert_eq!((sites(&image), operations(&image)), (vec![(SiteKind::Atomic, 0)], vec![2]));
+    // A jump to the second one would miss the stub.
+    let code = [&EXCHANGE[..], &MOVE, &EXCHANGE, &CALL_ANYTHING, &[0xeb, 0xfa]].concat();
+    let verdict = verdict_of(&[&code], "any");
+    assert!(matches!(refusals(&verdict)[..], [(SiteKind::Atomic, 5, _)]));
+    // So would one to what comes before it.
+    let code = [&EXCHANGE[..], &MOVE, &MOVE, &EXCHANGE, &CALL_ANYTHING, &[0xeb, 0xf7]].concat();
+    let image = image_of(&[&code], "any");
+    assert_eq!(operations(&image), [1, 1]);
 }
 
 #[test]

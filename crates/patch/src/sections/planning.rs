@@ -6,12 +6,12 @@
 
 use super::pads::Pads;
 use super::{Function, Object, Wanted};
-use crate::choice::{Chosen, Context, Operand, Plan, Wish};
+use crate::choice::{Chosen, Context, Operand, Plan, RUN_INSTRUCTIONS, Wish};
 use crate::chunk::Chunk;
 use crate::image::{Refusal, RefusedSite, SiteKind};
 use crate::passages::behind_mark;
 use crate::survey::{Branch, Listed, Nature, Pad, Role};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The most returns that may stay as they are in one function.
@@ -60,12 +60,12 @@ pub(crate) fn choose_wanted(
     let is_outside =
         |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
-    for (kind, addresses) in [(SiteKind::Atomic, &atomics), (SiteKind::Passage, &wanted.passages)] {
-        for &address in addresses {
-            match planner.single(address, kind) {
-                Ok(plan) => chosen.plans.push(plan),
-                Err(reason) => chosen.refused.push(RefusedSite { kind, address, reason }),
-            }
+    planner.atomics(&atomics, chosen);
+    for &address in &wanted.passages {
+        let kind = SiteKind::Passage;
+        match planner.single(address, kind, Manner::USUAL) {
+            Ok(plan) => chosen.plans.push(plan),
+            Err(reason) => chosen.refused.push(RefusedSite { kind, address, reason }),
         }
     }
     chosen.plans.sort_by_key(Plan::patch_start);
@@ -82,12 +82,87 @@ struct Planner<'a, 'data> {
 }
 
 impl Planner<'_, '_> {
+    /// Plans atomic instructions. One without room for a jump shares that of the next one, or of
+    /// the last one.
+    fn atomics(&mut self, addresses: &[u64], chosen: &mut Chosen) {
+        let kind = SiteKind::Atomic;
+        let mut done = 0;
+        for &address in addresses {
+            if address < done {
+                continue;
+            }
+            // Padding is scarce, so it is used last.
+            let near = Manner { joint: false, pads: false };
+            let planned = self
+                .single(address, kind, near)
+                .or_else(|_| self.single(address, kind, Manner { joint: true, ..near }));
+            if let Ok(plan) = planned {
+                done = plan.end();
+                chosen.plans.push(plan);
+                continue;
+            }
+            if let Some(end) = chosen.plans.last_mut().and_then(|last| self.join(address, last)) {
+                done = end;
+                continue;
+            }
+            match self.single(address, kind, Manner { joint: true, pads: true }) {
+                Ok(plan) => {
+                    done = plan.end();
+                    chosen.plans.push(plan);
+                }
+                Err(reason) => chosen.refused.push(RefusedSite { kind, address, reason }),
+            }
+        }
+        // A refused one may have come along with a later one.
+        let moved: BTreeSet<u64> = chosen
+            .plans
+            .iter()
+            .flat_map(|plan| plan.before.iter().chain(&plan.after))
+            .map(|instruction| instruction.address)
+            .collect();
+        chosen
+            .refused
+            .retain(|site| site.kind != SiteKind::Atomic || !moved.contains(&site.address));
+    }
+
+    /// Adds an operation, and all instructions before it, to the end of the last plan, if nothing
+    /// can reach it on another way. Returns the plan's new end.
+    fn join(&mut self, address: u64, plan: &mut Plan) -> Option<u64> {
+        let listing = self.context.listing;
+        let site = listing[self.movable(address)?];
+        let last = *plan.after.last().unwrap_or(&plan.site);
+        let first = listing.partition_point(|one| one.address < last.end());
+        let run = listing.get(first..=self.listed(address)?)?;
+        let mut next = last.end();
+        let mut follows = |one: &Listed| one.address == std::mem::replace(&mut next, one.end());
+        let moves =
+            |one: &Listed| one.is_movable() && one.nature != (Nature::Atomic { compares: true });
+        let entries = self.context.targets;
+        let entry = entries.partition_point(|target| *target < plan.site.end());
+        let is_entered = entries.get(entry).is_some_and(|target| *target < site.end());
+        let may = plan.kind == SiteKind::Atomic
+            && self.context.targets_complete
+            && !is_entered
+            && !last.leaves()
+            && site.chunk == plan.site.chunk
+            && plan.after.len() + run.len() <= RUN_INSTRUCTIONS
+            && run.iter().all(|one| follows(one) && moves(one))
+            && self.taken.range(last.end()..site.end()).next().is_none();
+        if !may {
+            return None;
+        }
+        plan.after.extend(run);
+        self.taken.insert(plan.patch_start(), plan.end().max(plan.patch_end));
+        Some(plan.end())
+    }
+
     /// Plans a single instruction.
-    fn single(&mut self, address: u64, kind: SiteKind) -> Result<Plan, Refusal> {
+    fn single(&mut self, address: u64, kind: SiteKind, manner: Manner) -> Result<Plan, Refusal> {
         let is_known = || self.wanted.known.binary_search(&address).is_ok();
         let by_memory = kind == SiteKind::Atomic && (self.wanted.by_memory || is_known());
         let index = self.movable(address).ok_or(Refusal::NoRoom)?;
-        self.choose(index, kind, by_memory.then_some(Operand::Memory), false)
+        let operand = by_memory.then_some(Operand::Memory);
+        self.choose(Request { index, kind, operand, bare: false, manner })
     }
 
     /// Plans a function completely or not at all. A return that cannot be patched because code
@@ -132,7 +207,8 @@ impl Planner<'_, '_> {
                 SiteKind::SectionBegin => function.object.map(Operand::Argument),
                 _ => goes_on.then_some(Operand::Leaves),
             };
-            match self.choose(index, kind, operand, bare.contains(&site)) {
+            let bare = bare.contains(&site);
+            match self.choose(Request { index, kind, operand, bare, manner: Manner::USUAL }) {
                 Ok(plan) => plans.push(plan),
                 Err(refusal) => {
                     self.pads.give_back(pads_taken);
@@ -150,13 +226,8 @@ impl Planner<'_, '_> {
     }
 
     /// Returns the cheapest plan for one site in the text that is still free.
-    fn choose(
-        &mut self,
-        index: usize,
-        kind: SiteKind,
-        operand: Option<Operand>,
-        bare: bool,
-    ) -> Result<Plan, Refusal> {
+    fn choose(&mut self, request: Request) -> Result<Plan, Refusal> {
+        let Request { index, kind, operand, bare, manner } = request;
         let site = self.context.listing[index];
         if self.context.suspect[site.chunk as usize] {
             return Err(Refusal::SuspectFunction);
@@ -164,8 +235,11 @@ impl Planner<'_, '_> {
         let bounds = self.free_around(&site).ok_or(Refusal::NoRoom)?;
         let stays = kind == SiteKind::SectionEnd && !matches!(site.role, Role::Conditional { .. });
         let tail_end = if stays { self.pads.end_from(site.end()) } else { site.end() };
-        let wish = Wish { index, kind, bounds, tail_end, operand, bare };
-        let plan = self.context.cheapest(&wish, |from| self.pads.take_near(from))?;
+        let wish = Wish { index, kind, bounds, tail_end, operand, bare, joint: manner.joint };
+        let plan = match manner.pads {
+            true => self.context.cheapest(&wish, |from| self.pads.take_near(from))?,
+            false => self.context.cheapest(&wish, |_| None)?,
+        };
         if plan.patch_end > plan.end() {
             self.pads.take_from(plan.end(), plan.patch_end - plan.end());
         }
@@ -197,6 +271,28 @@ impl Planner<'_, '_> {
         let index = self.chunks.partition_point(|chunk| chunk.start <= address).checked_sub(1)?;
         (address < self.chunks[index].end).then_some(index)
     }
+}
+
+/// What is to be planned for one site: see [`Wish`].
+struct Request {
+    index: usize,
+    kind: SiteKind,
+    operand: Option<Operand>,
+    bare: bool,
+    manner: Manner,
+}
+
+/// How a site may get room for its jump.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// Whether operations beside it may come along.
+    joint: bool,
+    /// Whether the jump may be a short one to padding.
+    pads: bool,
+}
+
+impl Manner {
+    const USUAL: Self = Self { joint: false, pads: true };
 }
 
 /// Why a function could not be planned.

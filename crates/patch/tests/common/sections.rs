@@ -12,7 +12,8 @@ const SELF: u64 = 0x10;
 enum Step {
     /// Tells the runtime the memory of the operation.
     Operand(Instruction),
-    Call(Entry),
+    /// A call of the runtime, and the address at which it continues.
+    Call(Entry, u64),
     /// A call of the runtime, which may continue at the address instead.
     CallOrSkip(Entry, u64),
     Instruction(Instruction),
@@ -21,7 +22,7 @@ enum Step {
 impl Step {
     fn entry(&self) -> Option<Entry> {
         match self {
-            Step::Call(entry) | Step::CallOrSkip(entry, _) => Some(*entry),
+            Step::Call(entry, _) | Step::CallOrSkip(entry, _) => Some(*entry),
             Step::Operand(_) | Step::Instruction(_) => None,
         }
     }
@@ -102,7 +103,7 @@ fn call(image: &Image, decoder: &mut Decoder, code: &[u8]) -> Step {
         (FlowControl::IndirectBranch, next)
     );
     if byte == 0 {
-        return Step::Call(entry);
+        return Step::Call(entry, next);
     }
     let position = decoder.position();
     decoder.set_position(position + 1).expect("inside the stub");
@@ -130,39 +131,51 @@ impl Walk<'_> {
     fn atomic(&self, steps: &[Step]) {
         let calls: Vec<usize> =
             (0..steps.len()).filter(|index| steps[*index].entry().is_some()).collect();
-        let [begin, end] = calls[..] else { panic!("two calls") };
-        match (&steps[begin], &steps[end], &steps[end + 1]) {
-            (Step::Call(Entry::SectionBegin), Step::Call(Entry::SectionEnd), _) => {}
-            (
-                Step::CallOrSkip(Entry::CompareBegin, skip),
-                Step::Call(Entry::CompareEnd),
-                Step::Instruction(next),
-            ) => assert_eq!(*skip, next.ip()),
+        let (operations, rest) = calls.as_chunks();
+        assert!(rest.is_empty() && !operations.is_empty(), "two calls for each operation");
+        let moved: Vec<&Instruction> =
+            operations.iter().map(|calls| self.operation(steps, *calls)).collect();
+        let is_site =
+            |moved: &&&Instruction| self.image.text_address(moved.ip()) == Some(self.site.address);
+        let moved_site = moved.iter().find(is_site).expect("the site is an operation");
+        self.displaced_and_back(steps, Some(moved_site.ip()));
+    }
+
+    /// Checks the two calls around an instruction, and returns that.
+    fn operation<'steps>(
+        &self,
+        steps: &'steps [Step],
+        [begin, end]: [usize; 2],
+    ) -> &'steps Instruction {
+        match (&steps[begin], &steps[end]) {
+            (Step::Call(Entry::SectionBegin, _), Step::Call(Entry::SectionEnd, _)) => {}
+            (Step::CallOrSkip(Entry::CompareBegin, skip), Step::Call(Entry::CompareEnd, next)) => {
+                assert_eq!(skip, next)
+            }
             _ => panic!("other calls"),
         }
-        let Some(Step::Instruction(moved_site)) = steps.get(end - 1) else {
+        let Some(Step::Instruction(moved)) = steps.get(end - 1) else {
             panic!("the instruction is in the section")
         };
         if let Some(Step::Operand(told)) = begin.checked_sub(1).map(|index| &steps[index]) {
-            assert_eq!(memory(told), memory(moved_site));
+            assert_eq!(memory(told), memory(moved));
         }
-        assert_eq!(self.image.text_address(moved_site.ip()), Some(self.site.address));
-        self.displaced_and_back(steps, Some(moved_site.ip()));
+        moved
     }
 
     fn begin(&self, steps: &[Step]) {
         let calls = match steps {
-            [Step::Operand(told), Step::Call(Entry::ObjectBegin), ..] => {
+            [Step::Operand(told), Step::Call(Entry::ObjectBegin, _), ..] => {
                 let (base, _, _, word) = memory(told);
                 assert!(base == Register::RCX || (base, word) == (Register::RDI, 0));
                 2
             }
-            [Step::Operand(told), Step::Call(Entry::ConditionBegin), ..] => {
+            [Step::Operand(told), Step::Call(Entry::ConditionBegin, _), ..] => {
                 let (base, _, _, word) = memory(told);
                 assert!((base, word) == (Register::RSI, 0) || base == Register::RDI && word > 0);
                 2
             }
-            [Step::Call(Entry::SectionBegin), ..] => 1,
+            [Step::Call(Entry::SectionBegin, _), ..] => 1,
             _ => panic!("other calls"),
         };
         assert_eq!(self.site.patch_address, self.site.address);
@@ -174,7 +187,7 @@ impl Walk<'_> {
     fn displaced_and_back(&self, steps: &[Step], moved_site: Option<u64>) {
         let instructions = steps.iter().filter_map(|step| match step {
             Step::Instruction(instruction) => Some(instruction),
-            Step::Operand(_) | Step::Call(_) | Step::CallOrSkip(..) => None,
+            Step::Operand(_) | Step::Call(..) | Step::CallOrSkip(..) => None,
         });
         let instructions: Vec<_> = instructions.collect();
         let (back, moved) = instructions.split_last().expect("a way back");
@@ -219,7 +232,7 @@ impl Walk<'_> {
     /// Checks the stub of a call that cancels the thread: the runtime is told, and the text
     /// continues.
     fn leaves_all(&self, steps: &[Step]) {
-        let [Step::Operand(told), Step::Call(Entry::ObjectBegin), rest @ ..] = steps else {
+        let [Step::Operand(told), Step::Call(Entry::ObjectBegin, _), rest @ ..] = steps else {
             panic!("one call")
         };
         assert_eq!((told.mnemonic(), told.immediate(1)), (Mnemonic::Mov, u64::MAX));
@@ -232,15 +245,15 @@ impl Walk<'_> {
         }
         let call = steps
             .iter()
-            .position(|step| matches!(step, Step::Call(Entry::SectionEnd)))
+            .position(|step| matches!(step, Step::Call(Entry::SectionEnd, _)))
             .expect("a call");
-        let [.., Step::Call(_), Step::Instruction(leave)] = steps else {
+        let [.., Step::Call(..), Step::Instruction(leave)] = steps else {
             panic!("the call, then it leaves")
         };
         assert_eq!(call, steps.len() - 2);
         let moved = steps[..call].iter().map(|step| match step {
             Step::Instruction(instruction) => instruction,
-            Step::Operand(_) | Step::Call(_) | Step::CallOrSkip(..) => panic!("one call"),
+            Step::Operand(_) | Step::Call(..) | Step::CallOrSkip(..) => panic!("one call"),
         });
         let old = decode(original(self.elf, self.image, self.site.address), self.site.address);
         let mut position = self.site.patch_address;
