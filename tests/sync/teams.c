@@ -30,7 +30,7 @@ static void loops(void)
 #pragma omp for schedule(dynamic, 1) nowait
 		for (int index = 0; index < 10; index++) {
 			__atomic_fetch_add(
-				&order, (unsigned long)omp_get_thread_num(), __ATOMIC_SEQ_CST);
+				&shares, (unsigned long)omp_get_thread_num(), __ATOMIC_SEQ_CST);
 		}
 #pragma omp single
 		note(7);

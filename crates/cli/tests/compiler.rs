@@ -230,6 +230,15 @@ fn a_program_that_tells_all_is_recorded_in_parallel() {
     }
 }
 
+/// The system's OpenMP library counts as telling all, although nothing in it is declared.
+#[test]
+fn teams_run_in_parallel() {
+    let place = Place::new("compiler-teams");
+    let program = built(&place, "../sync/teams.c", &["-O2", "-fopenmp"]);
+    let policy = chosen(&place, &[program.to_str().unwrap()]);
+    assert_eq!(policy, "auto; with threads: 1 in parallel, 0 in turns");
+}
+
 #[test]
 fn code_that_does_not_tell_makes_threads_go_in_turns() {
     let place = Place::new("compiler-turns");

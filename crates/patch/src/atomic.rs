@@ -45,7 +45,7 @@ pub(crate) fn accesses_memory(instruction: &Instruction) -> bool {
 }
 
 /// Whether the instruction is a locked one that may change memory.
-fn is_atomic(instruction: &Instruction) -> bool {
+pub(crate) fn is_atomic(instruction: &Instruction) -> bool {
     let locks = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
     locks && accesses_memory(instruction) && !is_fence(instruction)
 }

@@ -59,9 +59,8 @@ impl Declared {
             .filter(|symbol| KNOWN.contains(&symbol.name))
             .map(|symbol| (symbol.address, symbol.address.saturating_add(symbol.bytes)))
             .collect();
-        let is_plain = elf.soname().is_some_and(|name| PLAIN.contains(&name));
         let data = || elf.section(b".data").map_or(u64::MAX, |data| data.address);
-        Self { known, variables: is_plain.then(data), ..declared }
+        Self { known, variables: is_plain(elf).then(data), ..declared }
     }
 
     /// Where the variables of a file begin that synchronises threads by plain accesses all over its
@@ -140,6 +139,11 @@ impl Declared {
         let index = self.instructions.partition_point(|(_, range_end)| *range_end <= start);
         self.instructions.get(index).is_some_and(|(range_start, _)| *range_start < end)
     }
+}
+
+/// Whether a file synchronises threads by plain accesses all over its code.
+pub(crate) fn is_plain(elf: &ElfView) -> bool {
+    elf.soname().is_some_and(|name| PLAIN.contains(&name))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub use image::{
     Image, ImageSegment, Placement, Refusal, RefusedSite, Run, Site, SiteKind, StubInfo, StubPoint,
     Unpatched, UnpatchedReason, Verdict,
 };
-pub use telling::{is_declared, tells_all};
+pub use telling::{is_declared, is_missed, tells_all};
 pub use vdso::{
     BOOTSTRAP_BYTES, VdsoEdit, VdsoFunction, VdsoMethod, VdsoPatch, build_vdso_patch,
     without_runtime,

@@ -1,11 +1,14 @@
 //! Whether a file tells everything by which its threads synchronise. If so, they can be recorded in
 //! parallel and replayed exactly.
 
+use crate::atomic::is_atomic;
 use crate::chunk::Chunk;
-use crate::declared::DECLARED_SECTION;
+use crate::declared::{DECLARED_SECTION, is_plain};
 use crate::elf::ElfView;
 use crate::functions::{Functions, find_functions};
+use crate::image::{RefusedSite, SiteKind};
 use crate::sections;
+use iced_x86::{Decoder, DecoderOptions};
 use object::LittleEndian;
 use object::elf::FileHeader64;
 use object::read::ReadCache;
@@ -15,7 +18,7 @@ use std::fs::File;
 
 /// Libraries of the system whose threads synchronise only by locked instructions and by the C
 /// library, by their sonames.
-const KNOWN: [&[u8]; 9] = [
+const KNOWN: [&[u8]; 10] = [
     b"ld-linux-x86-64.so.2",
     b"libc.so.6",
     b"libm.so.6",
@@ -25,6 +28,7 @@ const KNOWN: [&[u8]; 9] = [
     b"libresolv.so.2",
     b"libgcc_s.so.1",
     b"libstdc++.so.6",
+    b"libgomp.so.1", // by plain accesses, too, which are operations (`PLAIN` in `declared.rs`)
 ];
 
 /// Functions that the linker adds to every file. They run while there is only one thread.
@@ -98,6 +102,19 @@ pub fn tells_all(file: &[u8]) -> bool {
         return false;
     }
     all_are_declared(&elf, &functions) || knows_no_threads(&elf, &functions)
+}
+
+/// Whether threads may synchronise by an instruction that could not be patched. In a library all of
+/// whose accesses are operations, most are in order anyway, because a lock is held or a barrier
+/// comes between. So only its locked instructions count: a few of its accesses have no room for a
+/// jump.
+pub fn is_missed(file: &[u8], site: &RefusedSite) -> bool {
+    let Ok(elf) = ElfView::parse(file) else { return true };
+    let is_locked = || {
+        let bytes = elf.bytes_from(site.address);
+        is_atomic(&Decoder::with_ip(64, bytes, site.address, DecoderOptions::NONE).decode())
+    };
+    site.kind == SiteKind::Atomic && (!is_plain(&elf) || is_locked())
 }
 
 /// Whether a file is a library that uses no function for threads and has no atomic instruction. Its

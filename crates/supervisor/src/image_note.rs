@@ -4,8 +4,8 @@
 
 use retake_kernel::shared;
 use retake_patch::{
-    Image, Options, PAGE_BYTES, Placement, RefusedSite, Run, SiteKind, UnpatchedReason, Verdict,
-    examine, tells_all,
+    Image, Options, PAGE_BYTES, Placement, Run, SiteKind, UnpatchedReason, Verdict, examine,
+    is_missed, tells_all,
 };
 use retake_recording::{ContentId, Store};
 use serde::{Deserialize, Serialize};
@@ -96,9 +96,8 @@ impl ImageNote {
     ) -> io::Result<Self> {
         match examine(file, placement, options) {
             Ok(Verdict::Patched(image)) if image.segments.len() <= shared::MAX_PARTS => {
-                let is_left_alone = |site: &RefusedSite| site.kind == SiteKind::Atomic;
-                let tells_all =
-                    options.sections && tells_all(file) && !image.refused.iter().any(is_left_alone);
+                let misses = || image.refused.iter().any(|site| is_missed(file, site));
+                let tells_all = options.sections && tells_all(file) && !misses();
                 Ok(Self { tells_all, ..Self::of_image(store, &image)? })
             }
             Ok(Verdict::Unpatched(unpatched)) if !unpatched.unknown_calls => {
