@@ -12,6 +12,7 @@
 #include "base/state.h"
 #include "base/sys.h"
 #include "gen/numbers.h"
+#include "log/beside.h"
 #include "log/items.h"
 #include "log/log.h"
 #include "log/ring.h"
@@ -24,36 +25,14 @@
 /* What the sink may write behind the last item. */
 #define SLACK 64UL
 
-/* The thread was in the parent when it was copied, unless it is an ancestor's. */
-static u32 was_beside(const struct context *context, const struct context *one, u32 parent)
-{
-	return one != context && one->self == one && one->pid == parent && !one->exiting &&
-	       (one->thread_alive || !one->is_thread);
-}
-
 u32 copied_beside_others(const struct context *context, u32 parent)
 {
 	if (!context->process->had_threads)
 		return 0;
 	for (u32 i = 0; i < context->process->region_count; i++)
-		if (was_beside(context, context_of(i), parent))
+		if (is_beside(context, context_of(i), parent))
 			return 1;
 	return 0;
-}
-
-static void visit_others(struct sink *sink, const struct context *context, u32 parent)
-{
-	for (u32 i = 0; i < context->process->region_count; i++) {
-		const struct context *one = context_of(i);
-		if (!was_beside(context, one, parent))
-			continue;
-		const struct registers *regs = &one->regs;
-		u64 arguments[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
-		const struct call_row *row = find_row((u32)regs->rax, arguments);
-		sink->pointee_before = MOST_BYTES;
-		if (row)
-			visit_begun(sink, row, arguments);
-	}
 }
 
 void copied_log(
@@ -61,12 +40,12 @@ void copied_log(
 {
 	i64 staged = sys6(NR_mmap, 0, MOST_BYTES + SLACK, 3 /* PROT_READ | PROT_WRITE */,
 		0x4022 /* MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE */, -1, 0);
-	struct sink sink = {.mode = SINK_MEASURE, .context = context};
+	struct sink sink = {.mode = SINK_MEASURE, .context = context, .pointee_before = MOST_BYTES};
 	if (staged > 0) {
 		sink.position = (u8 *)staged;
 		sink.limit = sink.position + MOST_BYTES;
 		hold_signals(context); /* arguments may be addresses that cannot be read */
-		visit_others(&sink, context, parent);
+		visit_beside(&sink, context, parent);
 		hold_all_signals(context);
 	}
 	u64 items = staged > 0 ? (u64)(sink.position - (u8 *)staged) : 0, stamp;

@@ -13,12 +13,15 @@
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
+#include "log/beside.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "log/ring.h"
 #include "log/sink.h"
 
 #define RED_ZONE 128
+/* What the cheaper check hashes of the stack. */
+#define STACK_SAMPLE 512
 /* In larger private mappings of files, only changed pages count. */
 #define WHOLE_FILE_BYTES 0x4000000UL
 
@@ -41,6 +44,8 @@ struct scan {
 	i64 pagemap;
 	/* NULL, or the list to which page hashes are added, or in which they are looked up. */
 	struct page_list *list;
+	/* NULL, or pages that do not count. */
+	const struct places *but;
 };
 
 static u64 mix(u64 value)
@@ -79,6 +84,8 @@ static void add_page(struct scan *scan, u64 address, u64 skip)
 {
 	u64 hash;
 	u32 faulted = 0;
+	if (scan->but && is_among(scan->but, address, address + PAGE_BYTES))
+		return;
 	if (skip) {
 		u64 copy[PAGE_BYTES / 8];
 		if (copy_user(copy, (const void *)address, PAGE_BYTES))
@@ -155,10 +162,13 @@ static void add_line(void *closure, const struct map_line *line)
 		add_range(scan, line->start, line->end);
 }
 
-static void scan_all(struct context *context, struct page_list *list, u64 *hash, u64 *pages)
+static void scan_all(struct context *context, struct page_list *list, const struct places *but,
+	u64 *hash, u64 *pages)
 {
-	struct scan scan = {
-		.stack_pointer = context->regs.rsp, .zero_hash = hash_of_zeros(), .list = list};
+	struct scan scan = {.stack_pointer = context->regs.rsp,
+		.zero_hash = hash_of_zeros(),
+		.list = list,
+		.but = but};
 	scan.pagemap = open_own(GRANT_PAGEMAP, "/proc/self/pagemap");
 	if (scan.pagemap >= 0) {
 		walk_maps(add_line, &scan);
@@ -170,46 +180,56 @@ static void scan_all(struct context *context, struct page_list *list, u64 *hash,
 
 void memory_scan(struct context *context, u64 *hash, u64 *pages)
 {
-	scan_all(context, NULL, hash, pages);
+	scan_all(context, NULL, NULL, hash, pages);
 }
 
 void memory_list(struct context *context, struct page_list *list)
 {
 	u64 hash, pages;
 	list->position = list->changed_count = 0;
-	scan_all(context, list, &hash, &pages);
+	scan_all(context, list, NULL, &hash, &pages);
 	list->complete = 1;
 }
 
-void memory_hash(struct context *context, u64 *hash, u64 *pages)
+/* As much as the options say, without some places if `but` is not NULL. Sets the hash to 0 if it is
+ * unknown. */
+static void memory_hash(struct context *context, const struct places *but, u64 *hash, u64 *pages)
 {
-	*hash = *pages = 0;
-	if (!checks_memory())
-		return;
-	if (checks_all_memory()) {
-		memory_scan(context, hash, pages);
-		return;
-	}
+	u64 stack = context->regs.rsp;
 	u32 faulted = 0;
-	*hash = hash_user(&context->regs, sizeof context->regs, &faulted) ^
-		mix(hash_user((const void *)context->regs.rsp, 512, &faulted));
-	if (faulted)
-		*hash = 0;
+	*hash = *pages = 0;
+	if (checks_all_memory()) {
+		scan_all(context, NULL, but, hash, pages);
+	} else if (checks_memory()) {
+		*hash = hash_user(&context->regs, sizeof context->regs, &faulted);
+		if (!but || !is_among(but, stack, stack + STACK_SAMPLE))
+			*hash ^= mix(hash_user((const void *)stack, STACK_SAMPLE, &faulted));
+		if (faulted)
+			*hash = 0;
+	}
 }
 
-/* Memory is hashed only while no other thread runs: the kernel writes for other threads meanwhile,
- * and memory below their stack pointers is dead. A guest shares its memory with its parent, which
- * changes it. */
 static u32 runs_alone(const struct context *context)
 {
 	return !context->is_guest && context->process->thread_count <= 1;
 }
 
+/* Without other threads' dead memory, and without what the kernel writes for them meanwhile. Others
+ * that run in parallel change anything. A guest shares its memory with its parent, which changes
+ * it. */
 void final_hash(struct context *context, u64 *hash, u64 *pages)
 {
+	struct places places;
 	*hash = *pages = 0;
-	if (runs_alone(context))
-		memory_hash(context, hash, pages);
+	if (!checks_memory() || context->is_guest)
+		return;
+	if (runs_alone(context)) {
+		memory_hash(context, NULL, hash, pages);
+		return;
+	}
+	places_beside(context, &places);
+	if (!places.unknown)
+		memory_hash(context, &places, hash, pages);
 }
 
 /* ---- hashes at intervals ---- */
@@ -238,7 +258,7 @@ void hash_at_interval(struct context *context)
 	context->next_hash_event = context->event_count + INTERVAL_EVENTS;
 	if (first || !checks_all_memory() || !always_ran_alone(context))
 		return;
-	memory_hash(context, &hash, &body.pages);
+	memory_hash(context, NULL, &hash, &body.pages);
 	if (!hash)
 		/* No descriptor is free for reading the memory's pages. */
 		return;
@@ -253,7 +273,7 @@ void hash_replay(struct context *context)
 	u64 recorded = (u64)event->value;
 	if (event->size < sizeof *event + sizeof(struct hash_body))
 		diverge(context, WHY_CORRUPT, event->size, 0);
-	memory_hash(context, &hash, &pages);
+	memory_hash(context, NULL, &hash, &pages);
 	if (recorded && hash && hash != recorded)
 		diverge(context, WHY_HASH, recorded, hash);
 }

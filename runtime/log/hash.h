@@ -3,8 +3,7 @@
 #define RETAKE_LOG_HASH_H
 #include "contract/context.h"
 
-void memory_hash(struct context *context, u64 *hash, u64 *pages);
-/* Sets the hash to 0 if it is unknown. */
+/* The hash of the process's memory when it ends; 0 if it is unknown. */
 void final_hash(struct context *context, u64 *hash, u64 *pages);
 struct page_hash {
 	u64 address, hash;

@@ -5,6 +5,7 @@
 #include "base/futex.h"
 #include "base/state.h"
 #include "base/user.h"
+#include "log/beside.h"
 #include "log/log.h"
 #include "log/request.h"
 #include "log/ring.h"
@@ -151,5 +152,6 @@ void sink_item(struct sink *sink, u32 argument, u64 address, u64 bytes, u64 inli
 	case SINK_VERIFY: verify_input(sink, argument, address, bytes); break;
 	case SINK_MEASURE: measure_output(sink, argument, address, bytes); break;
 	case SINK_EMIT: emit_output(sink, argument, address, bytes); break;
+	case SINK_PLACES: add_place(sink->places, PAGE_FLOOR(address), address + bytes); break;
 	}
 }

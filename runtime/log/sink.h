@@ -5,8 +5,9 @@
 
 /* On the path of every call only the needed fields are set: clearing all of them costs as much as
  * the rest. */
+struct places;
 struct sink {
-	enum { SINK_INPUT, SINK_MEASURE, SINK_EMIT, SINK_VERIFY } mode;
+	enum { SINK_INPUT, SINK_MEASURE, SINK_EMIT, SINK_VERIFY, SINK_PLACES } mode;
 	struct context *context;
 	/* SINK_INPUT, SINK_MEASURE: where items go. */
 	u8 *position, *limit;
@@ -18,6 +19,8 @@ struct sink {
 	u64 largest;
 	/* The value of a value-result length before the call. */
 	u64 pointee_before;
+	/* SINK_PLACES: where the pages of outputs are listed. */
+	struct places *places;
 	/* SINK_VERIFY: the recorded items. */
 	const u8 *item, *item_end;
 	/* Trace, SINK_EMIT: the direction of the items. */
