@@ -33,7 +33,7 @@ static void log_exit(struct context *context, u16 number, i64 status)
 		/* A trace has times in place of the hash. */
 		body = (struct exit_body){trace_clock(&processor), processor};
 	else
-		final_hash(context, &body.hash, &body.pages);
+		final_hash(context, number == NR_exit_group, &body.hash, &body.pages);
 	if (executes()) {
 		ring_event(context, EVENT_EXIT, 0, number, status, &body, sizeof body);
 	} else {

@@ -8,6 +8,8 @@
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/log.h"
+#include "order/baton.h"
+#include "order/policy.h"
 
 #define RED_ZONE 128UL
 /* What the kernel and the runtime may leave below a stack pointer. */
@@ -52,12 +54,8 @@ void places_beside(struct context *context, struct places *places)
 		.context = context,
 		.pointee_before = LARGEST_MOVE,
 		.places = places};
+	const struct domain *domain = domain_of(context);
 	places->count = places->unknown = 0;
-	const struct domain *domain = context->process->domain;
-	if (context->sections || (logs() && domain && domain->lock != as_holder(context))) {
-		places->unknown = 1;
-		return;
-	}
 	for (u32 i = 0; i < context->process->region_count; i++) {
 		const struct context *one = context_of(i);
 		if (!is_beside(context, one, context->pid))
@@ -65,5 +63,8 @@ void places_beside(struct context *context, struct places *places)
 		places->unknown |= may_wait_for_guest(one);
 		add_stack(places, one);
 	}
+	if (places->count &&
+		(shares_memory(domain) || (logs() && domain->lock != as_holder(context))))
+		places->unknown = 1;
 	visit_beside(&sink, context, context->pid);
 }

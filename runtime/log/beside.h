@@ -43,7 +43,8 @@ static inline u32 is_among(const struct places *places, u64 start, u64 end)
 /* Visits all that calls which the other threads of process `pid` are in may have written. */
 void visit_beside(struct sink *sink, const struct context *context, u32 pid);
 
-/* The calling thread has the baton. */
+/* Threads run in turns. At replay their number says nothing: some are at the ends of their streams.
+ */
 void places_beside(struct context *context, struct places *places);
 
 #endif

@@ -209,26 +209,20 @@ static void memory_hash(struct context *context, const struct places *but, u64 *
 	}
 }
 
-static u32 runs_alone(const struct context *context)
-{
-	return !context->is_guest && context->process->thread_count <= 1;
-}
-
 /* Without other threads' dead memory, and without what the kernel writes for them meanwhile. Others
  * that run in parallel change anything. A guest shares its memory with its parent, which changes
  * it. */
-void final_hash(struct context *context, u64 *hash, u64 *pages)
+void final_hash(struct context *context, u32 ends_all, u64 *hash, u64 *pages)
 {
-	struct places places;
+	struct places places = {.count = 0};
 	*hash = *pages = 0;
 	if (!checks_memory() || context->is_guest)
 		return;
-	if (runs_alone(context)) {
-		memory_hash(context, NULL, hash, pages);
-		return;
-	}
-	places_beside(context, &places);
-	if (!places.unknown)
+	if (context->sections)
+		places.unknown = context->process->thread_count > 1;
+	else
+		places_beside(context, &places);
+	if (!places.unknown && (ends_all || !places.count))
 		memory_hash(context, &places, hash, pages);
 }
 
@@ -247,7 +241,7 @@ struct hash_body {
 /* Other threads leave their stacks behind. */
 static u32 always_ran_alone(const struct context *context)
 {
-	return runs_alone(context) && !context->process->had_threads;
+	return !context->is_guest && !context->process->had_threads;
 }
 
 void hash_at_interval(struct context *context)

@@ -3,8 +3,9 @@
 #define RETAKE_LOG_HASH_H
 #include "contract/context.h"
 
-/* The hash of the process's memory when it ends; 0 if it is unknown. */
-void final_hash(struct context *context, u64 *hash, u64 *pages);
+/* The hash of the process's memory where it ends; 0 if it is unknown. `ends_all`: other threads
+ * end, too. If only this one ends, hashing would cost too much. */
+void final_hash(struct context *context, u32 ends_all, u64 *hash, u64 *pages);
 struct page_hash {
 	u64 address, hash;
 };

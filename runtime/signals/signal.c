@@ -234,7 +234,7 @@ static void log_fatal(struct context *context, const struct deferred_signal *sig
 {
 	u64 hash, pages;
 	look_end(context);
-	final_hash(context, &hash, &pages);
+	final_hash(context, 1, &hash, &pages);
 	struct signal_body body = {signal->info, signal->fault};
 	ring_event(context, EVENT_FATAL, flags, (u16)signal->info.number, (i64)hash, &body,
 		sizeof body);
@@ -350,7 +350,7 @@ void replay_fatal(struct context *context, u32 before_call)
 	if (event->flags & SIGNAL_FAULT || (event->flags & SIGNAL_BEFORE_CALL && !before_call))
 		return; /* the program runs into it by itself, or only at its next call */
 	u64 hash, pages;
-	final_hash(context, &hash, &pages);
+	final_hash(context, 1, &hash, &pages);
 	if (event->value && hash && (u64)event->value != hash)
 		diverge(context, WHY_HASH, (u64)event->value, hash);
 	debug_event(DEBUG_DEATH, event->number);
