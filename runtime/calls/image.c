@@ -17,6 +17,7 @@
 #include "log/request.h"
 #include "order/baton.h"
 #include "order/policy.h"
+#include "order/rounds.h"
 #include "signals/signal.h"
 
 #define PR_SET_PDEATHSIG 1
@@ -129,6 +130,7 @@ static void thread_as_replayed(struct context *one, u64 turn)
 	one->log = one->log_end = NULL;
 	one->passages &= (1L << 56) - 1;
 	one->passages_ahead = 0;
+	rounds_disarm(one);
 	one->counter_traps = COUNTER_UNKNOWN;
 	one->dispatched = 0;
 	one->in_clock = 0;

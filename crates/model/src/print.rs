@@ -50,7 +50,10 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             format!("start: process {pid}, thread {tid}, made by stream {parent}")
         }
         Event::Turn { turn, how } => turn_line(turn, how),
-        Event::Passage { count } => format!("turn given away at passage {count}"),
+        Event::Passage { count, spins: false } => format!("turn given away at passage {count}"),
+        Event::Passage { count, spins: true } => {
+            format!("turn given away in round {count} of spinning")
+        }
         Event::Forced { signal, hash, .. } => {
             let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
             let by =

@@ -5,6 +5,7 @@ mod common;
 
 use common::check_image;
 use object::{Object, ObjectSegment, ObjectSymbol};
+use retake_contract::context::context;
 use retake_patch::{Image, Options, Placement, RUNTIME_TEXT, Refusal, SiteKind, build_image};
 use retake_testing::c::compiler;
 use std::collections::HashMap;
@@ -117,6 +118,21 @@ const SOURCE: &str = r#"
 2:  mov $6, %eax
     ret
     done pthread_bare
+    function spin_pause         # flags live on over the pause
+    xor %eax, %eax
+    stc
+1:  pause
+    adc $0, %eax
+    cmp %edi, %eax
+    jb 1b
+    ret
+    done spin_pause
+    function spin_look          # a loop that does nothing but look
+1:  mov (%rdi), %eax
+    test %eax, %eax
+    je 1b
+    ret
+    done spin_look
     function outside
     lea 1000(%rdi), %rax
     ret
@@ -194,6 +210,7 @@ begins: .quad 0
 ends:   .quad 0
 saved:  .quad 0
 fails:  .quad 0
+looks:  .quad 0
     .org stand_in + 0x90
     jmp begin
     .org stand_in + 0xa0
@@ -202,6 +219,8 @@ fails:  .quad 0
     jmp compare
     .org stand_in + 0xc0
     jmp end
+    .org stand_in + 0xf0
+    jmp passage
 compare:                        # or what one does that fails
     mov %rcx, saved(%rip)
     mov fails(%rip), %rcx
@@ -224,6 +243,7 @@ compare:                        # or what one does that fails
     .endm
     counting begin, begins
     counting end, ends
+    counting passage, looks
 call:
     incq entries(%rip)
     mov %rcx, saved(%rip)
@@ -366,13 +386,14 @@ fn set_fails(fails: bool) {
     unsafe { ((RUNTIME_TEXT + 0x60) as *mut u64).write_volatile(u64::from(fails)) };
 }
 
-/// Makes `%gs:0x10` of this thread valid memory.
-fn give_scratch() {
-    let scratch = Box::leak(Box::new([0_u64; 8]));
+/// Puts valid memory, of zeros, where stubs expect the context of this thread.
+fn give_scratch() -> *mut u64 {
+    let scratch = Box::leak(Box::new([0_u64; 0x1000]));
     // SAFETY: %gs is used by nothing else in a 64-bit process, and the scratch memory is never
     // freed.
     let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, scratch.as_mut_ptr()) };
     assert_eq!(result, 0);
+    scratch.as_mut_ptr()
 }
 
 fn check(loaded: &Loaded) {
@@ -390,6 +411,30 @@ fn check(loaded: &Loaded) {
     assert_eq!(loaded.call("counter_before", [0; 3]), 0x1000 + 39);
     assert_eq!(loaded.call("counter_pair", [0; 3]), 42);
     assert_eq!(loaded.call("identify", [0; 3]), 100 + 7 + 1000);
+}
+
+/// Functions that spin count their rounds, and enter the runtime while the highest byte of the count
+/// is not 0.
+fn check_spins(loaded: &Loaded, scratch: *mut u64) {
+    // SAFETY: the field is in the memory made for it, and the counter is behind those of sections.
+    let (rounds, looks) = unsafe {
+        (scratch.add(context::ROUNDS as usize / 8), (RUNTIME_TEXT + 0x68) as *const u64)
+    };
+    // SAFETY: as above.
+    let (count, entered) =
+        (|| unsafe { rounds.read_volatile() }, || unsafe { looks.read_volatile() });
+    let word = 1_u32;
+    let before = (count(), entered());
+    assert_eq!(loaded.call("spin_pause", [10, 0, 0]), 10);
+    assert_eq!(loaded.call("spin_look", [&raw const word as u64, 0, 0]), 1);
+    assert_eq!((count(), entered()), (before.0 + 11, before.1));
+    // SAFETY: as above.
+    unsafe { rounds.write_volatile((1 << 56) - 7) };
+    assert_eq!(loaded.call("spin_pause", [10, 0, 0]), 10);
+    assert_eq!(loaded.call("spin_look", [&raw const word as u64, 0, 0]), 1);
+    assert_eq!((count(), entered()), ((1 << 56) + 4, before.1 + 5));
+    // SAFETY: as above.
+    unsafe { rounds.write_volatile(0) };
 }
 
 /// Calls functions with sections. Each must begin and end as many sections as expected.
@@ -440,7 +485,7 @@ fn patched_code_runs() {
         .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
         .collect();
     install_stand_in(&library, &symbols);
-    give_scratch();
+    let scratch = give_scratch();
     for (placement, sections) in [
         (Placement::After, false),
         (Placement::Before, false),
@@ -460,6 +505,9 @@ fn patched_code_runs() {
             assert_eq!(count(SiteKind::Atomic), 3, "{:x?}", image.refused);
             assert_eq!(count(SiteKind::SectionBegin), 4, "{:x?}", image.refused);
             check_sections(&loaded);
+        } else {
+            assert_eq!(count(SiteKind::Spin), 2, "{:x?}", image.refused);
+            check_spins(&loaded, scratch);
         }
         let expected = if sections { 3 } else { 0 };
         assert_eq!(image.refused.len(), expected, "{:?}", image.refused);

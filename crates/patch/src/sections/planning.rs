@@ -60,7 +60,11 @@ pub(crate) fn choose_wanted(
     let is_outside =
         |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
-    for (kind, addresses) in [(SiteKind::Atomic, &atomics), (SiteKind::Passage, &wanted.passages)] {
+    for (kind, addresses) in [
+        (SiteKind::Atomic, &atomics),
+        (SiteKind::Passage, &wanted.passages),
+        (SiteKind::Spin, &wanted.spins),
+    ] {
         for &address in addresses {
             match planner.single(address, kind) {
                 Ok(plan) => chosen.plans.push(plan),
