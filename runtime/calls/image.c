@@ -8,6 +8,7 @@
  * Processes that share memory have their images together, as they share one baton. The supervisor
  * reads the others from outside while the thread keeps the baton. */
 #include "calls/image.h"
+#include "base/rounds.h"
 #include "base/sys.h"
 #include "base/unreached.h"
 #include "base/user.h"
@@ -17,7 +18,6 @@
 #include "log/request.h"
 #include "order/baton.h"
 #include "order/policy.h"
-#include "order/rounds.h"
 #include "signals/signal.h"
 
 #define PR_SET_PDEATHSIG 1

@@ -16,6 +16,7 @@
 #include "order/baton.h"
 #include "base/futex.h"
 #include "base/interception.h"
+#include "base/rounds.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -25,7 +26,6 @@
 #include "order/holder.h"
 #include "order/home.h"
 #include "order/policy.h"
-#include "order/rounds.h"
 #include "order/turn.h"
 
 /* Looks at the lock, of at most a millisecond each. */

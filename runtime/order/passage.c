@@ -3,13 +3,15 @@
  * the place again. Private stack. */
 #include "order/passage.h"
 #include "base/image.h"
+#include "base/rounds.h"
 #include "base/state.h"
 #include "base/sys.h"
 #include "base/user.h"
 #include "gen/numbers.h"
 #include "log/log.h"
+#include "log/ring.h"
+#include "order/baton.h"
 #include "order/policy.h"
-#include "order/rounds.h"
 #include "order/yield.h"
 
 #define COUNT_MASK 0xffffffffffffffUL
@@ -21,8 +23,6 @@
 #define MOST_COUNTED (64 * LEAST_ROUNDS)
 /* Among threads that only spin, one in so many looks gives the baton away. */
 #define VAIN_LOOKS 64
-/* A thread without others looks this seldom whether there are some. */
-#define ROUNDS_ALONE 1024UL
 
 static u64 passages_so_far(const struct context *context)
 {
@@ -52,7 +52,8 @@ static void replay(struct context *context, u16 kind)
 	context->passages_ahead = 0;
 	rounds_disarm(context);
 	log_take(context, EVENT_PASSAGE, kind);
-	baton_offer(context);
+	if (context->domain)
+		baton_offer(context);
 }
 
 u64 passage_cell_address(const struct context *context, const struct forced_cell *cell)
@@ -112,20 +113,26 @@ static u32 others_only_spin(struct context *context, const struct domain *domain
 	       process->vain_looks > 2 * domain->waiters && process->vain_looks % VAIN_LOOKS;
 }
 
-/* While a thread that has the baton spins, no other thread can do what it waits for. */
+/* While a thread that has the baton spins, no other thread can do what it waits for. Signals are
+ * delivered on the way out. */
 static u32 record_round(struct context *context)
 {
 	u64 rounds = rounds_so_far(context);
 	const struct domain *domain = context->process->domain;
 	rounds_arm(context, rounds + (domain ? LEAST_ROUNDS : ROUNDS_ALONE));
-	if (!domain)
-		return 0;
-	if (!__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
-		/* A thread on this core may be about to ask for the baton. */
-		sys0(NR_sched_yield);
-	else if (others_only_spin(context, domain))
-		return 0;
 	image_note(context, GOES_ON_TURN);
+	if (!domain) {
+		if (context->deferred_count)
+			ring_event(context, EVENT_PASSAGE, 0, PASSAGE_ROUND, (i64)rounds, NULL, 0);
+		return context->deferred_count != 0;
+	}
+	if (!context->deferred_count) {
+		if (!baton_is_wanted(context))
+			/* A thread on this core may be about to ask for the baton. */
+			sys0(NR_sched_yield);
+		else if (others_only_spin(context, domain))
+			return 0;
+	}
 	return baton_give(context, PASSAGE_ROUND, rounds);
 }
 

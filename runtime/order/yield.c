@@ -174,7 +174,8 @@ void baton_leave(struct context *context)
 u32 baton_give(struct context *context, u16 kind, u64 count)
 {
 	struct domain *domain = context->process->domain;
-	if (!domain || !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+	u32 signalled = kind == PASSAGE_ROUND && context->deferred_count;
+	if (!domain || (!signalled && !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST)))
 		return 0;
 	ring_event(context, EVENT_PASSAGE, 0, kind, (i64)count, NULL, 0);
 	if (kind == PASSAGE_LOCK)
