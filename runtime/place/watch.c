@@ -312,9 +312,8 @@ static struct watch_test difference(
 		if (copy_user(&value, (const void *)address, 8))
 			return (struct watch_test){.kind = TEST_OTHER};
 		if (value != cells[i].value)
-			return (struct watch_test){.kind = TEST_CELL,
-				.address = address,
-				.value = cells[i].value};
+			return (struct watch_test){
+				.kind = TEST_CELL, .address = address, .value = cells[i].value};
 	}
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])

@@ -6,9 +6,9 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    EVENT_STAMPED, PASSAGE_ROUND, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP,
-    TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout,
-    reached_body, sections_body, time_body,
+    EVENT_STAMPED, PASSAGE_ROUND, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE, TSC_PROCESSOR,
+    TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body,
+    event as layout, reached_body, sections_body, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -90,8 +90,8 @@ pub enum Event<'log> {
         turn: u64,
         how: TurnKind,
     },
-    /// The thread gives the baton away at the beginning of a function that locks, or while it spins.
-    /// Its turn follows.
+    /// The thread gives the baton away at the beginning of a function that locks, or while it
+    /// spins. Its turn follows.
     Passage {
         /// How many such functions the thread has begun, including this one, or how many rounds it
         /// has spun.

@@ -10,9 +10,9 @@ use crate::image::{Placement, Site, StubInfo, StubPoint};
 use crate::jump::{JUMP_BYTES, Jump, Patch, SHORT_JUMP_BYTES};
 use crate::sections::Object;
 use crate::stub::{
-    CALL_BYTES, COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, JUMP_RCX_ZERO, LEA_OPERAND_BYTES,
-    LEA_RCX, LOAD_HIGHEST, LOAD_ROUNDS, LOAD_SELF, NEXT_ROUND, Piece, RESTORE_RCX, SAVE_OPERAND,
-    SAVE_RCX, STORE_ROUNDS, pieces,
+    CALL_BYTES, COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, JUMP_RCX_ZERO, LEA_OPERAND_BYTES, LEA_RCX,
+    LOAD_HIGHEST, LOAD_ROUNDS, LOAD_SELF, NEXT_ROUND, Piece, RESTORE_RCX, SAVE_OPERAND, SAVE_RCX,
+    STORE_ROUNDS, pieces,
 };
 use crate::survey::{Listed, Role};
 use iced_x86::{

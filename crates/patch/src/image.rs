@@ -38,8 +38,8 @@ pub enum SiteKind {
     /// The beginning of a function whose calls are counted in the thread's context (`passages`).
     /// When the count becomes negative, the runtime is entered.
     Passage,
-    /// An instruction that a thread executes in each round while it spins. The rounds are counted in
-    /// the same way (`rounds`).
+    /// An instruction that a thread executes in each round while it spins. The rounds are counted
+    /// in the same way (`rounds`).
     Spin,
 }
 

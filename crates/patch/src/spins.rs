@@ -19,8 +19,8 @@ use iced_x86::{
 const PAUSE: [u8; 2] = [0xf3, 0x90];
 /// The most instructions of a loop without `pause`.
 const LOOP_INSTRUCTIONS: usize = 8;
-/// A file with more bytes of text is not searched for loops without `pause`: all of it would have to
-/// be decoded.
+/// A file with more bytes of text is not searched for loops without `pause`: all of it would have
+/// to be decoded.
 const SEARCHED_BYTES: u64 = 1 << 20;
 /// A file with more bytes of text is not searched for `pause` either. Its image would be as large.
 const MOST_BYTES: u64 = 64 << 20;
@@ -155,7 +155,10 @@ fn exchanges(instruction: &Instruction) -> bool {
 }
 
 fn reads(access: OpAccess) -> bool {
-    !matches!(access, OpAccess::None | OpAccess::Write | OpAccess::CondWrite | OpAccess::NoMemAccess)
+    !matches!(
+        access,
+        OpAccess::None | OpAccess::Write | OpAccess::CondWrite | OpAccess::NoMemAccess
+    )
 }
 
 fn writes(access: OpAccess) -> bool {

@@ -25,7 +25,8 @@ pub(crate) const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
 /// `incq %gs:passages`: counts a passage.
 pub(crate) const COUNT: [u8; 9] = with_offset([0x65, 0x48, 0xff, 0x04, 0x25], context::PASSAGES);
 /// `mov %gs:rounds,%rcx`, and back.
-pub(crate) const LOAD_ROUNDS: [u8; 9] = with_offset([0x65, 0x48, 0x8b, 0x0c, 0x25], context::ROUNDS);
+pub(crate) const LOAD_ROUNDS: [u8; 9] =
+    with_offset([0x65, 0x48, 0x8b, 0x0c, 0x25], context::ROUNDS);
 pub(crate) const STORE_ROUNDS: [u8; 9] =
     with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::ROUNDS);
 /// `lea 1(%rcx),%rcx`: adds without a change of flags.
@@ -36,7 +37,8 @@ pub(crate) const LOAD_HIGHEST: [u8; 9] =
 /// `jrcxz rel8`
 pub(crate) const JUMP_RCX_ZERO: [u8; 1] = [0xe3];
 /// `mov %gs:scratch,%rcx`
-pub(crate) const RESTORE_RCX: [u8; 9] = with_offset([0x65, 0x48, 0x8b, 0x0c, 0x25], context::SCRATCH);
+pub(crate) const RESTORE_RCX: [u8; 9] =
+    with_offset([0x65, 0x48, 0x8b, 0x0c, 0x25], context::SCRATCH);
 /// `jns rel8`
 pub(crate) const JUMP_NOT_NEGATIVE: [u8; 1] = [0x79];
 /// Bytes of `lea` and `jmp` to an entry.
@@ -81,8 +83,8 @@ pub(crate) enum Piece {
     /// Counts a passage, and jumps over the next `bytes` of the stub while the count is not
     /// negative.
     Count { bytes: u8, stands_for: u64 },
-    /// Counts a round of spinning, with `%rcx` saved, and calls the runtime if the count is negative.
-    /// No flag changes.
+    /// Counts a round of spinning, with `%rcx` saved, and calls the runtime if the count's highest
+    /// byte is not 0. No flag changes.
     Round { stands_for: u64 },
     /// A jump to the text.
     Jump { target: u64, stands_for: u64 },

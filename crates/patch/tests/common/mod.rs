@@ -213,7 +213,10 @@ fn check_round(image: &Image, site: &Site, decoder: &mut Decoder) {
             (mnemonic, Register::GS)
         );
         assert_eq!(instruction.memory_displacement64(), offset);
-        if mnemonic == Mnemonic::Mov && offset == context::ROUNDS && instruction.op0_kind() == OpKind::Register {
+        if mnemonic == Mnemonic::Mov
+            && offset == context::ROUNDS
+            && instruction.op0_kind() == OpKind::Register
+        {
             let next = decoder.decode();
             assert_eq!((next.mnemonic(), next.memory_displacement64()), (Mnemonic::Lea, 1));
         }
@@ -227,7 +230,10 @@ fn check_round(image: &Image, site: &Site, decoder: &mut Decoder) {
     check_way_in(image, site, decoder);
     assert_eq!(skip.near_branch_target(), decoder.ip());
     let restore = decoder.decode();
-    assert_eq!((restore.op0_register(), restore.memory_displacement64()), (Register::RCX, context::SCRATCH));
+    assert_eq!(
+        (restore.op0_register(), restore.memory_displacement64()),
+        (Register::RCX, context::SCRATCH)
+    );
     assert_eq!(site.stub.continue_at, decoder.ip(), "the runtime restores the register itself");
 }
 
@@ -289,8 +295,8 @@ fn check_displaced(
     position
 }
 
-/// Compares instructions up to the end of a stub: a jump back, or an instruction that leaves. Returns
-/// the text address after them.
+/// Compares instructions up to the end of a stub: a jump back, or an instruction that leaves.
+/// Returns the text address after them.
 fn check_rest(elf: &[u8], image: &Image, decoder: &mut Decoder, from: u64) -> u64 {
     let mut position = from;
     while decoder.can_decode() {
