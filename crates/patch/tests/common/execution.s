@@ -1,3 +1,5 @@
+# The functions under test of execution.rs, each with its own form of site, and the stand-in for the
+# runtime as data.
     .macro function name
     .p2align 4
     .globl \name
