@@ -69,6 +69,9 @@ struct process {
 	struct ended ended;
 	/* Record: the thread that took the private domain's baton last. */
 	struct context *holder;
+	/* Record: the last turn of a thread that only spun, and how often in a row threads only
+	 * spun. */
+	u64 vain_turn, vain_looks;
 	u32 thread_count;
 	/* Replay, sync policy: memory for `struct progress` is mapped. */
 	u32 progress_mapped;

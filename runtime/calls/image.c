@@ -8,6 +8,7 @@
  * Processes that share memory have their images together, as they share one baton. The supervisor
  * reads the others from outside while the thread keeps the baton. */
 #include "calls/image.h"
+#include "base/rounds.h"
 #include "base/sys.h"
 #include "base/unreached.h"
 #include "base/user.h"
@@ -129,6 +130,7 @@ static void thread_as_replayed(struct context *one, u64 turn)
 	one->log = one->log_end = NULL;
 	one->passages &= (1L << 56) - 1;
 	one->passages_ahead = 0;
+	rounds_disarm(one);
 	one->counter_traps = COUNTER_UNKNOWN;
 	one->dispatched = 0;
 	one->in_clock = 0;

@@ -138,12 +138,14 @@ static inline __attribute__((always_inline)) i64 execute_plain(
 	const struct registers *regs = &context->regs;
 	u32 parallel = context->parallel,
 	    gives_baton = may_wait && !parallel && context->process->domain,
-	    lends = gives_baton && lends_baton(context);
+	    lends = gives_baton && lends_baton(context),
+	    gives_way = gives_baton && (u32)regs->rax == NR_sched_yield && baton_give_way(context);
 	u64 turn;
 	if (gives_baton && !lends)
 		baton_release(context);
-	i64 result = plain_window_here(
-		(u32)regs->rax, regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9);
+	i64 result = gives_way ? 0
+			       : plain_window_here((u32)regs->rax, regs->rdi, regs->rsi, regs->rdx,
+					 regs->r10, regs->r8, regs->r9);
 	if (UNLIKELY(parallel))
 		call_is_made(context);
 	if (gives_baton &&

@@ -1,7 +1,9 @@
 /* The producer's side of a thread's ring: record only. Private stack. A thread whose ring is full
  * waits for the supervisor; no event is ever dropped. */
 #include "log/ring.h"
+#include "base/capabilities.h"
 #include "base/futex.h"
+#include "base/rounds.h"
 #include "base/shared.h"
 #include "base/stamp.h"
 #include "base/user.h"
@@ -15,6 +17,8 @@ void ring_begin(struct context *context)
 	context->ring_bytes = slot->ring_bytes;
 	context->head = context->tail_seen = slot->producer.head;
 	stamps_begin(context);
+	if (logs())
+		rounds_arm(context, rounds_so_far(context) + ROUNDS_ALONE);
 }
 
 void ring_drain(void)

@@ -16,6 +16,7 @@
 #include "order/baton.h"
 #include "base/futex.h"
 #include "base/interception.h"
+#include "base/rounds.h"
 #include "base/shared.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -50,6 +51,8 @@
 /* How often the baton is lent in a turn before a call wakes a waiting thread. */
 #define MOST_LENT 200
 #define LONGEST_LOOK_MS 100UL
+/* Some rounds of the kernel's scheduler. */
+#define MOST_COURTESY_MS 20UL
 /* No ordinary hand-over takes this long, so the waiting thread makes the drain look. */
 #define RING_AFTER_MS 4UL
 
@@ -75,6 +78,8 @@ static SELDOM void begin_turn(struct context *context, struct domain *domain)
 	if (orders_plainly())
 		home_follow(context, domain, domain->turn);
 	domain->core = this_core();
+	if (!orders_by_sections())
+		rounds_arm(context, rounds_so_far(context) + LEAST_ROUNDS);
 }
 
 u32 baton_take(struct context *context, struct domain *domain, u64 *turn)
@@ -153,6 +158,15 @@ static void wait_for_expected(struct context *context, struct domain *domain)
 	}
 }
 
+/* Lets a waiting thread take the baton, which is free. That thread may be stopped or dead, so the
+ * wait gets shorter each time that no thread came. */
+static SELDOM void give_way(struct context *context, struct domain *domain)
+{
+	u64 most = MOST_COURTESY_MS >> minimum(context->refused, 8);
+	context->gives_way = 0;
+	futex_wait(&domain->lock, 0, most ? most : 1);
+}
+
 /* The time after which a thread that has waited `waited` milliseconds looks again: when it may ask,
  * when it rings, and then at growing intervals. The intervals also grow with the number of waiting
  * threads. */
@@ -168,6 +182,8 @@ static void wait_for_lock(struct context *context, struct domain *domain)
 {
 	u32 holder, rung = 0;
 	u64 start = now_ns(), patience = context->force.stopped ? ASK_STOPPED_MS : ASK_AFTER_MS;
+	if (UNLIKELY(context->gives_way))
+		give_way(context, domain);
 	for (;;) {
 		wait_for_expected(context, domain);
 		if (lock(context, domain, &holder))
@@ -301,7 +317,8 @@ static SELDOM void wait_for_baton(struct context *context, struct domain *domain
 static inline __attribute__((always_inline)) void obtain(
 	struct context *context, struct domain *domain)
 {
-	u32 holder, at_once = !orders_at_random() && (!domain->expected || !context->force.stopped);
+	u32 holder, at_once = !orders_at_random() && !context->gives_way &&
+			      (!domain->expected || !context->force.stopped);
 	if (UNLIKELY(!at_once || (!lock(context, domain, &holder) && !spin(context, domain))))
 		wait_for_baton(context, domain);
 }
@@ -372,6 +389,12 @@ void baton_release(struct context *context)
 		 * it did in this section before. */
 		context->slot->baton.turn_sections = context->turn_sections + 1;
 	unlock(context->process->domain, is_expected(context->process->domain));
+}
+
+u32 baton_give_way(struct context *context)
+{
+	context->gives_way = orders_plainly() && baton_is_wanted(context);
+	return context->gives_way;
 }
 
 u32 baton_may_lend(struct context *context)

@@ -34,6 +34,10 @@ static inline u32 baton_is_wanted(const struct context *context)
 {
 	return __atomic_load_n(&context->process->domain->waiters, __ATOMIC_RELAXED) != 0;
 }
+/* Record, before the baton is released: a waiting thread goes first, if there is one. Returns
+ * whether there is. The thread sleeps meanwhile, so it need not yield its core: others might keep
+ * that for long. */
+u32 baton_give_way(struct context *context);
 /* Record, while the baton is wanted: returns whether it may be lent around a call that returns
  * soon, in place of releasing it. */
 u32 baton_may_lend(struct context *context);

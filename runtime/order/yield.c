@@ -64,6 +64,17 @@ static u32 let_others(struct context *context, u64 *turn)
 	return baton_acquire(context, turn);
 }
 
+/* The same while the thread spins. It sleeps at once: a thread that yields its core may lose it to
+ * other programs for long. */
+static u32 give_way(struct context *context, u64 *turn)
+{
+	baton_give_way(context);
+	baton_release(context);
+	u32 came = baton_acquire(context, turn);
+	context->refused = came ? 0 : context->refused + 1;
+	return came;
+}
+
 static u32 give_up(struct context *context, u64 *turn)
 {
 	return orders_at_random() ? give_away(context, turn) : let_others(context, turn);
@@ -130,14 +141,19 @@ void baton_await_printers(struct context *context)
 	} while (count && vain < VAIN_LOOKS && now < last);
 }
 
+/* The thread computed, so the others have credit no longer, but may earn it. */
+static void end_credit(struct domain *domain)
+{
+	domain->stopped_turn = domain->turn;
+	domain->credit_until_ns = 0;
+}
+
 /* Called at a forced point whose event announces a TURN event. So the TURN event is logged even if
  * no thread took the baton. */
-static void offer(struct context *context)
+static void offer(struct context *context, u32 (*give)(struct context *, u64 *))
 {
 	u64 turn;
-	context->process->domain->stopped_turn = context->process->domain->turn;
-	context->process->domain->credit_until_ns = 0;
-	if (!give_up(context, &turn))
+	if (!give(context, &turn))
 		turn = context->domain->turn = context->slot->baton.turn =
 			context->domain->turn + 1;
 	log_turn(context, turn_kind(context), turn);
@@ -150,26 +166,32 @@ void baton_leave(struct context *context)
 	if (!context->process->domain || !chaos_one_in(context, HEADER->chaos.yield_one_in))
 		return;
 	ring_event(context, EVENT_TURN, 0, TURN_GIVEN, 0, NULL, 0);
-	offer(context);
+	end_credit(context->process->domain);
+	offer(context, give_up);
 }
 
 /* Logs the place first: if the thread never gets the baton back, its stream ends there. */
-u32 baton_give(struct context *context, u64 passages)
+u32 baton_give(struct context *context, u16 kind, u64 count)
 {
 	struct domain *domain = context->process->domain;
-	if (!domain || !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST))
+	u32 signalled = kind == PASSAGE_ROUND && context->deferred_count;
+	if (!domain || (!signalled && !__atomic_load_n(&domain->waiters, __ATOMIC_SEQ_CST)))
 		return 0;
-	ring_event(context, EVENT_PASSAGE, 0, 0, (i64)passages, NULL, 0);
+	ring_event(context, EVENT_PASSAGE, 0, kind, (i64)count, NULL, 0);
+	if (kind == PASSAGE_LOCK)
+		end_credit(domain);
 	context->force.stopped = 1;
-	offer(context);
+	offer(context, kind == PASSAGE_ROUND && !orders_at_random() ? give_way : give_up);
 	context->force.stopped = 0;
 	return 1;
 }
 
 void baton_offer(struct context *context)
 {
-	if (obeys_order())
+	if (obeys_order()) {
 		turn_obey_next(context);
-	else
-		offer(context);
+		return;
+	}
+	end_credit(context->process->domain);
+	offer(context, give_up);
 }

@@ -15,6 +15,7 @@
 #include "log/hash.h"
 #include "log/ring.h"
 #include "log/sink.h"
+#include "order/passage.h"
 #include "place/neighbourhood.h"
 #include "place/stepping.h"
 
@@ -318,7 +319,7 @@ void log_forced(struct context *context, u16 number, u8 flags)
 	struct busy busy;
 	const struct force *force = &context->force;
 	const struct registers *regs = &context->regs;
-	u64 hash, count = 0;
+	u64 hash, count;
 	body->regs = *regs;
 	find_busy(context, &busy);
 	body->stack_bytes = stack_window(context, &busy);
@@ -330,6 +331,7 @@ void log_forced(struct context *context, u16 number, u8 flags)
 	body->exceptions = force->exceptions;
 	memcpy(body->vectors, force->vectors, sizeof body->vectors);
 	hash_memory(context, &hash, &body->memory_pages);
+	count = passage_cells(context, cells);
 	for (u64 i = 0; i < force->answer.written_count; i++)
 		if (!shared_overlaps(force->answer.written[i], force->answer.written[i] + 8))
 			count = add_cells(cells, count, force->answer.written[i], 1);

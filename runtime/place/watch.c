@@ -308,13 +308,12 @@ static struct watch_test difference(
 			return (struct watch_test){
 				.kind = TEST_REGISTER, .index = i, .value = recorded[i]};
 	for (u64 i = 0; i < body->cell_count; i++) {
-		u64 value;
-		if (copy_user(&value, (const void *)cells[i].address, 8))
+		u64 value, address = passage_cell_address(context, &cells[i]);
+		if (copy_user(&value, (const void *)address, 8))
 			return (struct watch_test){.kind = TEST_OTHER};
 		if (value != cells[i].value)
-			return (struct watch_test){.kind = TEST_CELL,
-				.address = cells[i].address,
-				.value = cells[i].value};
+			return (struct watch_test){
+				.kind = TEST_CELL, .address = address, .value = cells[i].value};
 	}
 	for (u32 i = 0; i < FORCE_VECTORS; i++)
 		if (forced_vector(extended, i) != body->vectors[i])

@@ -80,6 +80,7 @@ enum Details {
     },
     Passage {
         count: u64,
+        spins: bool,
     },
     Forced {
         /// The signal for which the thread was stopped; absent if it was stopped for the baton.
@@ -271,7 +272,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             Details::Start { parent: parent.map(|parent| parent.0), how: address_text(how) }
         }
         Event::Turn { turn, how } => Details::Turn { turn, how: turn_text(how) },
-        Event::Passage { count } => Details::Passage { count },
+        Event::Passage { count, spins } => Details::Passage { count, spins },
         Event::Forced { signal: number, hash, .. } => Details::Forced {
             signal: (number != 0).then(|| signal::name(number).into_owned()),
             program_counter: event.forced_at().map(address_text),

@@ -6,9 +6,9 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    EVENT_STAMPED, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE, TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP,
-    TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body, event as layout,
-    reached_body, sections_body, time_body,
+    EVENT_STAMPED, PASSAGE_ROUND, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE, TSC_PROCESSOR,
+    TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body,
+    event as layout, reached_body, sections_body, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -90,10 +90,13 @@ pub enum Event<'log> {
         turn: u64,
         how: TurnKind,
     },
-    /// The thread gives the baton away at the beginning of a function that locks. Its turn follows.
+    /// The thread gives the baton away at the beginning of a function that locks, or while it
+    /// spins. Its turn follows.
     Passage {
-        /// How many such functions the thread has begun, including this one.
+        /// How many such functions the thread has begun, including this one, or how many rounds it
+        /// has spun.
         count: u64,
+        spins: bool,
     },
     /// The thread was stopped between events, for a signal or to give up the baton. `state` has its
     /// registers and the hash of its stack window.
@@ -322,7 +325,9 @@ impl<'log> EventRef<'log> {
                 how: read_u64(body, 8),
             },
             EventKind::Turn => Event::Turn { turn: value, how: TurnKind::from_number(self.number) },
-            EventKind::Passage => Event::Passage { count: value },
+            EventKind::Passage => {
+                Event::Passage { count: value, spins: self.number == PASSAGE_ROUND }
+            }
             EventKind::Forced => Event::Forced { signal: self.number, hash: value, state: body },
             EventKind::Hash => Event::Hash { hash: value, pages: read_u64(body, 0) },
             EventKind::End => Event::End { status: value },

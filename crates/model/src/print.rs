@@ -50,7 +50,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             format!("start: process {pid}, thread {tid}, made by stream {parent}")
         }
         Event::Turn { turn, how } => turn_line(turn, how),
-        Event::Passage { count } => format!("turn given away at passage {count}"),
+        Event::Passage { count, spins } => passage_line(count, spins),
         Event::Forced { signal, hash, .. } => {
             let at = event.forced_at().map_or(String::new(), |at| format!(" at {at:#x}"));
             let by =
@@ -87,6 +87,13 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
 /// Formats a memory hash; empty if none was taken.
 fn memory(hash: u64) -> String {
     if hash == 0 { String::new() } else { format!(" memory {hash:016x}") }
+}
+
+fn passage_line(count: u64, spins: bool) -> String {
+    match spins {
+        false => format!("turn given away at passage {count}"),
+        true => format!("turn given away in round {count} of spinning"),
+    }
 }
 
 fn turn_line(turn: u64, how: TurnKind) -> String {

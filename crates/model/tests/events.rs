@@ -199,6 +199,7 @@ fn of_the_recorder() -> Vec<Case> {
         (EventKind::Hash, 0, 0, -1, words(&[3]), "memory ffffffffffffffff, 3 pages"),
         (EventKind::Turn, 0, 3, 0, vec![], "turn given away"),
         (EventKind::Passage, 0, 0, 77, vec![], "turn given away at passage 77"),
+        (EventKind::Passage, 0, 1, 77, vec![], "turn given away in round 77 of spinning"),
         (
             EventKind::Thread,
             0,

@@ -17,6 +17,7 @@ use crate::lazy_binding;
 use crate::looks;
 use crate::passages;
 use crate::sections::{self, Wanted, choose_wanted};
+use crate::spins;
 use crate::survey::Role;
 use crate::trapped;
 
@@ -86,8 +87,8 @@ impl Options {
         Self { cpuid: false, trap_cpuid: false, ..Self::untrappable() }
     }
 
-    /// Whether the calls of functions that lock are counted. Where these functions are sections,
-    /// that is not needed.
+    /// Whether the calls of functions that lock are counted, and rounds of spinning. Where these
+    /// functions are sections, that is not needed.
     fn passages(&self) -> bool {
         self.system_calls && !self.sections
     }
@@ -98,7 +99,7 @@ impl Options {
             SiteKind::Rdtsc | SiteKind::Rdtscp => self.time_stamp_counter,
             SiteKind::Cpuid => self.cpuid,
             SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => self.sections,
-            SiteKind::Passage => self.passages(),
+            SiteKind::Passage | SiteKind::Spin => self.passages(),
         }
     }
 }
@@ -122,10 +123,12 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     let elf = ElfView::parse(elf)?;
     let candidates = find_candidates(&elf);
     let trappable = trapped::find(&elf, options.trap_others);
-    if candidates.is_empty() && trappable.is_empty() && !options.sections {
+    let pauses = if options.passages() { spins::candidates(&elf) } else { Vec::new() };
+    let may_spin = options.passages() && (spins::searches_loops(&elf) || !pauses.is_empty());
+    if candidates.is_empty() && trappable.is_empty() && !may_spin && !options.sections {
         return Ok(unpatched(UnpatchedReason::NoSites, Vec::new(), false));
     }
-    if candidates.len().max(trappable.len()) > CANDIDATE_LIMIT {
+    if candidates.len().max(trappable.len()).max(pauses.len()) > CANDIDATE_LIMIT {
         return Ok(unpatched(UnpatchedReason::TooManyPatterns, Vec::new(), true));
     }
     let mut functions = find_functions(&elf, &candidates);
@@ -137,7 +140,10 @@ pub fn examine(elf: &[u8], placement: Placement, options: &Options) -> Result<Ve
     let trapped = trapped::edits(&elf, &functions, &trappable);
     let wanted = match options.sections {
         true => sections::find(&elf, &functions),
-        false if options.passages() => Wanted::passages(passages::find(&elf, &functions)),
+        false if options.passages() => Wanted::passages(
+            passages::find(&elf, &functions),
+            spins::find(&elf, &functions, &pauses),
+        ),
         false => Wanted::default(),
     };
     if recognised.sites.is_empty() && wanted.is_empty() && trapped.is_empty() {
@@ -278,9 +284,11 @@ fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
         SiteKind::Rdtsc => Some(COUNTER_TRAPS[0]),
         SiteKind::Rdtscp => Some(COUNTER_TRAPS[1]),
         SiteKind::Cpuid => options.trap_cpuid.then_some(&CPUID_TRAP),
-        SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd | SiteKind::Passage => {
-            None
-        }
+        SiteKind::Atomic
+        | SiteKind::SectionBegin
+        | SiteKind::SectionEnd
+        | SiteKind::Passage
+        | SiteKind::Spin => None,
     }
 }
 

@@ -231,9 +231,11 @@ impl Context<'_, '_> {
         match wish.kind {
             SiteKind::SystemCall | SiteKind::SectionEnd => (before(), 0),
             SiteKind::SectionBegin | SiteKind::Passage => (0, after()),
-            SiteKind::Rdtsc | SiteKind::Rdtscp | SiteKind::Cpuid | SiteKind::Atomic => {
-                (before(), after())
-            }
+            SiteKind::Rdtsc
+            | SiteKind::Rdtscp
+            | SiteKind::Cpuid
+            | SiteKind::Atomic
+            | SiteKind::Spin => (before(), after()),
         }
     }
 
@@ -278,7 +280,7 @@ impl Context<'_, '_> {
         if !self.targets_complete && first.end() < plan.patch_end {
             return true;
         }
-        let end = match plan.kind.is_of_section() {
+        let end = match plan.kind.is_of_section() || plan.kind == SiteKind::Spin {
             true if wish.bare => plan.site.address,
             true => plan.patch_end.max(plan.site.end()),
             false => plan.patch_end,
@@ -331,7 +333,9 @@ impl Context<'_, '_> {
             .take_while(|instruction| joins(instruction) && self.may_move(instruction, wish));
         let count = run.count();
         let leaves = |last: &&Listed| {
-            wish.kind == SiteKind::Atomic && last.leaves() && last.end() <= wish.bounds.end
+            matches!(wish.kind, SiteKind::Atomic | SiteKind::Spin)
+                && last.leaves()
+                && last.end() <= wish.bounds.end
         };
         let end = following[..count].last().unwrap_or(&self.listing[wish.index]).end();
         count

@@ -10,8 +10,9 @@ use crate::image::{Placement, Site, StubInfo, StubPoint};
 use crate::jump::{JUMP_BYTES, Jump, Patch, SHORT_JUMP_BYTES};
 use crate::sections::Object;
 use crate::stub::{
-    COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, LEA_OPERAND_BYTES, LEA_RCX, LOAD_SELF, Piece,
-    SAVE_OPERAND, SAVE_RCX, pieces,
+    CALL_BYTES, COUNT, JUMP_INDIRECT, JUMP_NOT_NEGATIVE, JUMP_RCX_ZERO, LEA_OPERAND_BYTES, LEA_RCX,
+    LOAD_HIGHEST, LOAD_ROUNDS, LOAD_SELF, NEXT_ROUND, Piece, RESTORE_RCX, SAVE_OPERAND, SAVE_RCX,
+    STORE_ROUNDS, pieces,
 };
 use crate::survey::{Listed, Role};
 use iced_x86::{
@@ -166,6 +167,10 @@ impl Writer<'_> {
                     self.out.extend(JUMP_NOT_NEGATIVE);
                     self.out.push(bytes);
                 }
+                Piece::Round { .. } => {
+                    let next = self.round(piece.bytes())?;
+                    continue_at.get_or_insert(next);
+                }
                 Piece::Jump { target, .. } => {
                     self.out.push(JUMP);
                     self.relative(target)?;
@@ -190,6 +195,22 @@ impl Writer<'_> {
                 points: std::mem::take(&mut self.points),
             },
         })
+    }
+
+    /// Writes the count of a round, with a length of `bytes`. Returns the address behind it: there
+    /// the runtime continues, which restores `%rcx` itself.
+    fn round(&mut self, bytes: usize) -> Result<u64, OutOfReach> {
+        let next = self.address().wrapping_add(bytes as u64);
+        self.out.extend(SAVE_RCX);
+        self.out.extend(LOAD_ROUNDS);
+        self.out.extend(NEXT_ROUND);
+        self.out.extend(STORE_ROUNDS);
+        self.out.extend(LOAD_HIGHEST);
+        self.out.extend(JUMP_RCX_ZERO);
+        self.out.push(CALL_BYTES as u8);
+        self.call(Entry::Passage, next)?;
+        self.out.extend(RESTORE_RCX);
+        Ok(next)
     }
 
     /// Writes a call of the runtime, which continues at `next`.

@@ -35,14 +35,17 @@ pub enum SiteKind {
     SectionBegin,
     /// An instruction that leaves such a function.
     SectionEnd,
-    /// The beginning of a function whose calls are counted in the thread's context, at `%gs:0x140`.
+    /// The beginning of a function whose calls are counted in the thread's context (`passages`).
     /// When the count becomes negative, the runtime is entered.
     Passage,
+    /// An instruction that a thread executes in each round while it spins. The rounds are counted
+    /// in the same way (`rounds`).
+    Spin,
 }
 
 impl SiteKind {
     /// All kinds.
-    pub const ALL: [SiteKind; 8] = [
+    pub const ALL: [SiteKind; 9] = [
         SiteKind::SystemCall,
         SiteKind::Rdtsc,
         SiteKind::Rdtscp,
@@ -51,6 +54,7 @@ impl SiteKind {
         SiteKind::SectionBegin,
         SiteKind::SectionEnd,
         SiteKind::Passage,
+        SiteKind::Spin,
     ];
 
     /// The kinds that are one instruction, which the runtime executes instead.
@@ -79,7 +83,8 @@ impl SiteKind {
             SiteKind::Atomic
             | SiteKind::SectionBegin
             | SiteKind::SectionEnd
-            | SiteKind::Passage => None,
+            | SiteKind::Passage
+            | SiteKind::Spin => None,
         }
     }
 }

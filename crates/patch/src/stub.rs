@@ -24,10 +24,34 @@ pub(crate) const LEA_RCX: [u8; 3] = [0x48, 0x8d, 0x0d];
 pub(crate) const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
 /// `incq %gs:passages`: counts a passage.
 pub(crate) const COUNT: [u8; 9] = with_offset([0x65, 0x48, 0xff, 0x04, 0x25], context::PASSAGES);
+/// `mov %gs:rounds,%rcx`, and back.
+pub(crate) const LOAD_ROUNDS: [u8; 9] =
+    with_offset([0x65, 0x48, 0x8b, 0x0c, 0x25], context::ROUNDS);
+pub(crate) const STORE_ROUNDS: [u8; 9] =
+    with_offset([0x65, 0x48, 0x89, 0x0c, 0x25], context::ROUNDS);
+/// `lea 1(%rcx),%rcx`: adds without a change of flags.
+pub(crate) const NEXT_ROUND: [u8; 4] = [0x48, 0x8d, 0x49, 0x01];
+/// `movzbl %gs:rounds+7,%ecx`
+pub(crate) const LOAD_HIGHEST: [u8; 9] =
+    with_offset([0x65, 0x0f, 0xb6, 0x0c, 0x25], context::ROUNDS + 7);
+/// `jrcxz rel8`
+pub(crate) const JUMP_RCX_ZERO: [u8; 1] = [0xe3];
+/// `mov %gs:scratch,%rcx`
+pub(crate) const RESTORE_RCX: [u8; 9] =
+    with_offset([0x65, 0x48, 0x8b, 0x0c, 0x25], context::SCRATCH);
 /// `jns rel8`
 pub(crate) const JUMP_NOT_NEGATIVE: [u8; 1] = [0x79];
 /// Bytes of `lea` and `jmp` to an entry.
-const CALL_BYTES: usize = LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4;
+pub(crate) const CALL_BYTES: usize = LEA_RCX.len() + 4 + JUMP_INDIRECT.len() + 4;
+const ROUND_BYTES: usize = SAVE_RCX.len()
+    + LOAD_ROUNDS.len()
+    + NEXT_ROUND.len()
+    + STORE_ROUNDS.len()
+    + LOAD_HIGHEST.len()
+    + JUMP_RCX_ZERO.len()
+    + 1
+    + CALL_BYTES
+    + RESTORE_RCX.len();
 /// `0f 80+condition rel32`
 const CONDITIONAL_BYTES: usize = 6;
 
@@ -59,6 +83,9 @@ pub(crate) enum Piece {
     /// Counts a passage, and jumps over the next `bytes` of the stub while the count is not
     /// negative.
     Count { bytes: u8, stands_for: u64 },
+    /// Counts a round of spinning, with `%rcx` saved, and calls the runtime if the count's highest
+    /// byte is not 0. No flag changes.
+    Round { stands_for: u64 },
     /// A jump to the text.
     Jump { target: u64, stands_for: u64 },
 }
@@ -88,6 +115,7 @@ impl Piece {
                 SAVE_RCX.len() + told + CALL_BYTES + usize::from(skipped.is_some())
             }
             Piece::Count { .. } => COUNT.len() + JUMP_NOT_NEGATIVE.len() + 1,
+            Piece::Round { .. } => ROUND_BYTES,
             Piece::Jump { .. } => JUMP_BYTES as usize,
         }
     }
@@ -99,6 +127,7 @@ impl Piece {
             Piece::Skip { stands_for, .. }
             | Piece::Call { stands_for, .. }
             | Piece::Count { stands_for, .. }
+            | Piece::Round { stands_for }
             | Piece::Jump { stands_for, .. } => *stands_for,
         }
     }
@@ -115,6 +144,7 @@ pub(crate) fn pieces(plan: &Plan) -> Vec<Piece> {
         SiteKind::SectionBegin => section_begin(plan),
         SiteKind::SectionEnd => section_end(plan),
         SiteKind::Passage => passage(plan),
+        SiteKind::Spin => spin(plan),
     }
 }
 
@@ -161,10 +191,7 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
         stands_for: inside.first().unwrap_or(&plan.site).address,
     });
     pieces.extend(within);
-    match plan.after.split_last().filter(|(last, _)| last.leaves()) {
-        Some((last, others)) => pieces.extend(neighbours(plan, others).chain([leave(last)])),
-        None => pieces.extend(neighbours(plan, &plan.after).chain([Piece::back(plan.end())])),
-    }
+    go_on(plan, &mut pieces);
     pieces
 }
 
@@ -231,6 +258,23 @@ fn passage(plan: &Plan) -> Vec<Piece> {
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces
+}
+
+/// Counts a round between the displaced instructions. They may depend on flags.
+fn spin(plan: &Plan) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = moved(&plan.before).collect();
+    pieces.push(Piece::Round { stands_for: plan.site.address });
+    pieces.push(Piece::Moved(plan.site));
+    go_on(plan, &mut pieces);
+    pieces
+}
+
+/// The instructions after the site, and the way back into the text, if the last does not leave.
+fn go_on(plan: &Plan, pieces: &mut Vec<Piece>) {
+    match plan.after.split_last().filter(|(last, _)| last.leaves()) {
+        Some((last, others)) => pieces.extend(neighbours(plan, others).chain([leave(last)])),
+        None => pieces.extend(neighbours(plan, &plan.after).chain([Piece::back(plan.end())])),
+    }
 }
 
 /// The call that ends the section, then the instruction that leaves the function. A conditional

@@ -5,6 +5,7 @@ mod common;
 
 use common::check_image;
 use object::{Object, ObjectSegment, ObjectSymbol};
+use retake_contract::context::context;
 use retake_patch::{Image, Options, Placement, RUNTIME_TEXT, Refusal, SiteKind, build_image};
 use retake_testing::c::compiler;
 use std::collections::HashMap;
@@ -13,242 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The functions under test, each with its own form of site, and the stand-in as data.
-const SOURCE: &str = r#"
-    .macro function name
-    .p2align 4
-    .globl \name
-    .type \name, @function
-\name:
-    .endm
-    .macro done name
-    .size \name, .-\name
-    .endm
-    .text
-    function plain              # the usual pair
-    mov $39, %eax
-    syscall
-    ret
-    done plain
-    function wide               # a 7-byte mov: the jump, then two bytes of int3
-    mov $39, %rax
-    syscall
-    ret
-    done wide
-    function conditional        # like read() of glibc
-    cmpb $0, flag(%rip)
-    je 1f
-    xor %eax, %eax
-    syscall
-    ret
-1:  mov $0x7777, %eax
-    ret
-    done conditional
-    function padded             # by way of padding
-    xor %eax, %eax
-    syscall
-    ret
-    done padded
-    function relative           # a displaced instruction with an address relative to itself
-    mov number(%rip), %eax
-    syscall
-    ret
-    done relative
-    function counter_after      # displaced after the site
-    mov $99, %ecx
-    jmp 2f
-    .p2align 4
-2:  rdtsc
-    shl $32, %rdx
-    or %rdx, %rax
-    add %rcx, %rax
-    ret
-    done counter_after
-    function counter_before     # displaced before it
-    mov number(%rip), %esi
-    rdtsc
-    add %rsi, %rax
-    ret
-    done counter_before
-    function counter_pair
-    mov $5, %ecx
-    rdtscp
-    mov %ecx, %eax
-    ret
-    done counter_pair
-    function identify           # between pushes
-    push %rbx
-    xor %ecx, %ecx
-    mov $7, %eax
-    cpuid
-    lea (%rbx,%rcx), %eax
-    pop %rbx
-    ret
-    done identify
-    function pthread_mutex_lock # goes back to its beginning, and returns with padding behind
-    mov (%rdi), %rax
-    lea 3(%rax), %rdx
-    lock cmpxchg %rdx, (%rdi)
-    jne pthread_mutex_lock
-    mov %rdx, %rax
-    ret
-    done pthread_mutex_lock
-    function pthread_tail       # leaves by a conditional and by an ordinary jump
-    mov number(%rip), %eax
-    cmp $5, %rdi
-    ja outside
-    lea 1(%rdi), %rdi
-    cmp $3, %rdi
-    je 1f
-    jmp outside
-1:  push %rbx
-    mov $77, %eax
-    pop %rbx
-    ret
-    done pthread_tail
-    function pthread_bare       # a return that stays, because others jump to it
-    mov number(%rip), %eax
-    test %rdi, %rdi
-    je 1f
-    mov number(%rip), %ecx
-    mov $5, %eax
-    cmp $2, %rdi
-    je 2f
-1:  ret
-2:  mov $6, %eax
-    ret
-    done pthread_bare
-    function outside
-    lea 1000(%rdi), %rax
-    ret
-    done outside
-    function pthread_split      # with a part elsewhere
-    mov number(%rip), %eax
-    test %rdi, %rdi
-    je pthread_split.cold
-1:  lea 7(%rdi), %rax
-    add %rsi, %rax
-    ret
-    done pthread_split
-    .type pthread_split.cold, @function
-pthread_split.cold:
-    mov $100, %edi
-    cmp $4, %rsi
-    jne 1b
-    mov $4, %eax
-    ret
-    done pthread_split.cold
-    function atomic_add         # a section of its own: the function may call anything
-    mov $5, %eax
-    lock xadd %eax, (%rdi)
-    adc %rsi, %rax
-    test %rdx, %rdx
-    jne 1f
-    ret
-1:  call *%rdx
-    ret
-    done atomic_add
-    function atomic_skip        # glibc jumps over LOCK prefixes
-    mov (%rdi), %rax
-    lea 1(%rax), %rcx
-    cmp $0, %rsi
-    je 1f
-    .byte 0xf0
-1:  cmpxchg %rcx, (%rdi)
-    sete %al
-    movzbl %al, %eax
-    test %rdx, %rdx
-    jne 2f
-    ret
-2:  call *%rdx
-    ret
-    done atomic_skip
-    function atomic_short       # two bytes, between instructions that need and give flags
-    stc
-    xchg %esi, (%rdi)
-    adc $0, %esi
-    mov %rsi, %rax
-    test %rdx, %rdx
-    jne 1f
-    ret
-1:  call *%rdx
-    ret
-    done atomic_short
-    .section .rodata
-    .p2align 4
-number: .long 39
-flag:   .byte 1
-    .p2align 4
-    .globl stand_in
-    .globl stand_in_end
-stand_in:
-    jmp call
-    .org stand_in + 0x10
-    jmp counter
-    .org stand_in + 0x20
-    jmp counter_and_core
-    .org stand_in + 0x30
-    jmp features
-    .org stand_in + 0x40
-entries: .quad 0
-begins: .quad 0
-ends:   .quad 0
-saved:  .quad 0
-fails:  .quad 0
-    .org stand_in + 0x90
-    jmp begin
-    .org stand_in + 0xa0
-    jmp end
-    .org stand_in + 0xb0
-    jmp compare
-    .org stand_in + 0xc0
-    jmp end
-compare:                        # or what one does that fails
-    mov %rcx, saved(%rip)
-    mov fails(%rip), %rcx
-    jrcxz 1f
-    mov saved(%rip), %rcx
-    movzbl -1(%rcx), %eax
-    add %rax, saved(%rip)
-    mov $5555, %eax
-    mov %gs:0x10, %rcx
-    jmp *saved(%rip)
-1:  mov saved(%rip), %rcx
-    .macro counting name, counter   # changes no flags
-\name:
-    mov %rcx, saved(%rip)
-    mov \counter(%rip), %rcx
-    lea 1(%rcx), %rcx
-    mov %rcx, \counter(%rip)
-    mov %gs:0x10, %rcx
-    jmp *saved(%rip)
-    .endm
-    counting begin, begins
-    counting end, ends
-call:
-    incq entries(%rip)
-    mov %rcx, saved(%rip)
-    syscall
-    jmp *saved(%rip)
-counter:
-    mov %rcx, saved(%rip)
-    mov $0x1000, %eax
-    mov $2, %edx
-    mov %gs:0x10, %rcx
-    jmp *saved(%rip)
-counter_and_core:
-    mov %rcx, saved(%rip)
-    mov $0x1000, %eax
-    mov $2, %edx
-    mov $42, %ecx
-    jmp *saved(%rip)
-features:
-    mov %rcx, saved(%rip)
-    mov %gs:0x10, %rcx
-    lea 100(%rax,%rcx), %rbx
-    mov $1000, %ecx
-    jmp *saved(%rip)
-stand_in_end:
-"#;
+const SOURCE: &str = include_str!("common/execution.s");
 
 /// `arch_prctl` sub-function that sets the base of `%gs`.
 const ARCH_SET_GS: libc::c_long = 0x1001;
@@ -366,13 +132,14 @@ fn set_fails(fails: bool) {
     unsafe { ((RUNTIME_TEXT + 0x60) as *mut u64).write_volatile(u64::from(fails)) };
 }
 
-/// Makes `%gs:0x10` of this thread valid memory.
-fn give_scratch() {
-    let scratch = Box::leak(Box::new([0_u64; 8]));
+/// Puts valid memory, of zeros, where stubs expect the context of this thread.
+fn give_scratch() -> *mut u64 {
+    let scratch = Box::leak(Box::new([0_u64; 0x1000]));
     // SAFETY: %gs is used by nothing else in a 64-bit process, and the scratch memory is never
     // freed.
     let result = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, scratch.as_mut_ptr()) };
     assert_eq!(result, 0);
+    scratch.as_mut_ptr()
 }
 
 fn check(loaded: &Loaded) {
@@ -390,6 +157,29 @@ fn check(loaded: &Loaded) {
     assert_eq!(loaded.call("counter_before", [0; 3]), 0x1000 + 39);
     assert_eq!(loaded.call("counter_pair", [0; 3]), 42);
     assert_eq!(loaded.call("identify", [0; 3]), 100 + 7 + 1000);
+}
+
+/// Functions that spin count their rounds. They enter the runtime while the count's highest byte
+/// is not 0.
+fn check_spins(loaded: &Loaded, scratch: *mut u64) {
+    // SAFETY: the field is in the memory made for it, and the counter is behind those of sections.
+    let (rounds, looks) =
+        unsafe { (scratch.add(context::ROUNDS as usize / 8), (RUNTIME_TEXT + 0x68) as *const u64) };
+    // SAFETY: as above.
+    let (count, entered) =
+        (|| unsafe { rounds.read_volatile() }, || unsafe { looks.read_volatile() });
+    let word = 1_u32;
+    let before = (count(), entered());
+    assert_eq!(loaded.call("spin_pause", [10, 0, 0]), 10);
+    assert_eq!(loaded.call("spin_look", [&raw const word as u64, 0, 0]), 1);
+    assert_eq!((count(), entered()), (before.0 + 11, before.1));
+    // SAFETY: as above.
+    unsafe { rounds.write_volatile((1 << 56) - 7) };
+    assert_eq!(loaded.call("spin_pause", [10, 0, 0]), 10);
+    assert_eq!(loaded.call("spin_look", [&raw const word as u64, 0, 0]), 1);
+    assert_eq!((count(), entered()), ((1 << 56) + 4, before.1 + 5));
+    // SAFETY: as above.
+    unsafe { rounds.write_volatile(0) };
 }
 
 /// Calls functions with sections. Each must begin and end as many sections as expected.
@@ -440,7 +230,7 @@ fn patched_code_runs() {
         .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
         .collect();
     install_stand_in(&library, &symbols);
-    give_scratch();
+    let scratch = give_scratch();
     for (placement, sections) in [
         (Placement::After, false),
         (Placement::Before, false),
@@ -460,6 +250,9 @@ fn patched_code_runs() {
             assert_eq!(count(SiteKind::Atomic), 3, "{:x?}", image.refused);
             assert_eq!(count(SiteKind::SectionBegin), 4, "{:x?}", image.refused);
             check_sections(&loaded);
+        } else {
+            assert_eq!(count(SiteKind::Spin), 2, "{:x?}", image.refused);
+            check_spins(&loaded, scratch);
         }
         let expected = if sections { 3 } else { 0 };
         assert_eq!(image.refused.len(), expected, "{:?}", image.refused);

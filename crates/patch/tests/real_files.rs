@@ -75,6 +75,8 @@ fn c_library() {
         (3, 0),
         "a mutex, and a lock for readers and writers"
     );
+    let (counted, refused) = counts(&verdict, SiteKind::Spin);
+    assert!(counted >= 5 && refused == 0, "{counted} places of spinning, {refused} refused");
 }
 
 #[test]

@@ -165,7 +165,9 @@ impl Diversion {
 
     /// Leaves a passage: no thread waits for the baton here, or ever will.
     fn pass(&mut self, back: &Registers) -> Result<()> {
-        self.process.memory.write(back.gs_base + context::PASSAGES, &[0; 8])?;
+        for count in [context::PASSAGES, context::ROUNDS] {
+            self.process.memory.write(back.gs_base + count, &[0; 8])?;
+        }
         Ok(ptrace::set_registers(self.process.pid, back)?)
     }
 

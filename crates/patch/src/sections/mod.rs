@@ -43,19 +43,26 @@ pub(crate) struct Wanted {
     /// First instructions of functions whose calls are counted, ascending. Empty if there are
     /// sections.
     pub passages: Vec<u64>,
+    /// Instructions that threads execute while they spin, ascending. Empty if there are sections.
+    pub spins: Vec<u64>,
     /// Places in the text to be examined closely, ascending.
     pub places: Vec<u64>,
 }
 
 impl Wanted {
-    /// Makes a set of passages alone.
-    pub fn passages(passages: Vec<u64>) -> Self {
-        Self { places: passages.clone(), passages, ..Self::default() }
+    /// Makes a set of passages and rounds of spinning alone.
+    pub fn passages(passages: Vec<u64>, spins: Vec<u64>) -> Self {
+        let mut places = [&passages[..], &spins].concat();
+        places.sort_unstable();
+        Self { places, passages, spins, ..Self::default() }
     }
 
     /// Whether there is nothing to patch.
     pub fn is_empty(&self) -> bool {
-        self.functions.is_empty() && self.atomics.is_empty() && self.passages.is_empty()
+        self.functions.is_empty()
+            && self.atomics.is_empty()
+            && self.passages.is_empty()
+            && self.spins.is_empty()
     }
 }
 
@@ -106,6 +113,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         known,
         named: names.named,
         passages: Vec::new(),
+        spins: Vec::new(),
         places,
     }
 }

@@ -61,11 +61,14 @@ pub(crate) fn choose_wanted(
         |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
     planner.atomics(&atomics, chosen);
-    for &address in &wanted.passages {
-        let kind = SiteKind::Passage;
-        match planner.single(address, kind, Manner::USUAL) {
-            Ok(plan) => chosen.plans.push(plan),
-            Err(reason) => chosen.refused.push(RefusedSite { kind, address, reason }),
+    for (kind, addresses) in
+        [(SiteKind::Passage, &wanted.passages), (SiteKind::Spin, &wanted.spins)]
+    {
+        for &address in addresses {
+            match planner.single(address, kind, Manner::USUAL) {
+                Ok(plan) => chosen.plans.push(plan),
+                Err(reason) => chosen.refused.push(RefusedSite { kind, address, reason }),
+            }
         }
     }
     chosen.plans.sort_by_key(Plan::patch_start);

@@ -160,6 +160,12 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
         check_count(site, &mut decoder);
     }
     assert_eq!(image.text_address(decoder.ip()), Some(site.address));
+    if site.kind == SiteKind::Spin {
+        check_round(image, site, &mut decoder);
+        position = check_rest(elf, image, &mut decoder, position);
+        assert!(site.patch_address + u64::from(site.patch_length) <= position);
+        return;
+    }
     check_call(image, site, &mut decoder);
     if site.kind != SiteKind::Passage {
         // The runtime executes the site instead.
@@ -197,6 +203,40 @@ fn check_count(site: &Site, decoder: &mut Decoder) {
     );
 }
 
+/// A count of `%gs:rounds` that changes no flag and no register, and a jump over the call while its
+/// highest byte is 0.
+fn check_round(image: &Image, site: &Site, decoder: &mut Decoder) {
+    let mut of_context = |mnemonic: Mnemonic, offset: u64| {
+        let instruction = decoder.decode();
+        assert_eq!(
+            (instruction.mnemonic(), instruction.memory_segment()),
+            (mnemonic, Register::GS)
+        );
+        assert_eq!(instruction.memory_displacement64(), offset);
+        if mnemonic == Mnemonic::Mov
+            && offset == context::ROUNDS
+            && instruction.op0_kind() == OpKind::Register
+        {
+            let next = decoder.decode();
+            assert_eq!((next.mnemonic(), next.memory_displacement64()), (Mnemonic::Lea, 1));
+        }
+    };
+    of_context(Mnemonic::Mov, context::SCRATCH);
+    of_context(Mnemonic::Mov, context::ROUNDS);
+    of_context(Mnemonic::Mov, context::ROUNDS);
+    of_context(Mnemonic::Movzx, context::ROUNDS + 7);
+    let skip = decoder.decode();
+    assert_eq!(skip.mnemonic(), Mnemonic::Jrcxz);
+    check_way_in(image, site, decoder);
+    assert_eq!(skip.near_branch_target(), decoder.ip());
+    let restore = decoder.decode();
+    assert_eq!(
+        (restore.op0_register(), restore.memory_displacement64()),
+        (Register::RCX, context::SCRATCH)
+    );
+    assert_eq!(site.stub.continue_at, decoder.ip(), "the runtime restores the register itself");
+}
+
 /// `mov %rcx,%gs:scratch` except for system calls, then the call of the runtime.
 fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
     if site.kind != SiteKind::SystemCall {
@@ -208,6 +248,11 @@ fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
         );
         assert_eq!((save.memory_base(), save.op1_register()), (Register::None, Register::RCX));
     }
+    check_way_in(image, site, decoder);
+}
+
+/// `lea CONTINUE(%rip),%rcx`, and a jump to the entry.
+fn check_way_in(image: &Image, site: &Site, decoder: &mut Decoder) {
     let lea = decoder.decode();
     assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
     assert_eq!(lea.ip_rel_memory_address(), site.stub.continue_at);
@@ -247,6 +292,33 @@ fn check_displaced(
         position += old.len() as u64;
     }
     assert_eq!(decoder.ip(), stub_end);
+    position
+}
+
+/// Compares instructions up to the end of a stub: a jump back, or an instruction that leaves.
+/// Returns the text address after them.
+fn check_rest(elf: &[u8], image: &Image, decoder: &mut Decoder, from: u64) -> u64 {
+    let mut position = from;
+    while decoder.can_decode() {
+        let at = decoder.ip();
+        assert_eq!(image.text_address(at), Some(position));
+        let new = decoder.decode();
+        if new.flow_control() == FlowControl::UnconditionalBranch
+            && new.near_branch_target() == position
+        {
+            assert!(!decoder.can_decode(), "nothing follows in the stub");
+            break;
+        }
+        let old = decode(original(elf, image, position), position);
+        match old.flow_control() {
+            FlowControl::Next => check_same(&old, &new),
+            flow => {
+                assert_eq!((flow, old.mnemonic()), (new.flow_control(), new.mnemonic()));
+                assert_eq!(old.near_branch_target(), new.near_branch_target());
+            }
+        }
+        position += old.len() as u64;
+    }
     position
 }
 
