@@ -5,8 +5,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Finds the address of a symbol that a file of the program exports.
-pub type Exports<'a> = &'a dyn Fn(&str) -> Option<u64>;
+/// What a file of the program exports: where it lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its address.
+    pub at: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// Finds what a file of the program exports, by its name.
+pub type Exports<'a> = &'a dyn Fn(&str) -> Option<Symbol>;
 
 /// The registers that a stack is followed by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //!
 //! * `language`: what languages have in common.
 //! * `java`: Java, in HotSpot.
+//! * `node`: JavaScript, in Node.js.
 //!
 //! The memory is a stranger's. It may contain anything, so every loop has a limit, every address is
 //! only ever read through [`Memory`](retake_python::Memory), and what makes no sense is left out.
@@ -13,5 +14,6 @@
 
 pub mod java;
 mod language;
+pub mod node;
 
-pub use language::{Exports, Language, Registers, Start, Step};
+pub use language::{Exports, Language, Registers, Start, Step, Symbol};

@@ -2,8 +2,10 @@
 
 use super::process::Scripts;
 use retake_interpreters::java::{self, Java};
-use retake_interpreters::{Exports, Language, Registers, Start, Step};
+use retake_interpreters::node::{self, Node};
+use retake_interpreters::{Exports, Language, Registers, Start, Step, Symbol};
 use serde::Serialize;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The languages of a process.
@@ -59,15 +61,31 @@ impl Scripts<'_> {
     /// Calls `take` for each language, or with the reason why its frames are not known.
     fn each(&self, mut take: impl FnMut(&str, Result<&dyn Language, String>)) {
         for (exported, bias) in self.exporting() {
-            let exports = |name: &str| exported.get(name).map(|at| bias.wrapping_add(*at));
-            if let Some(at) = exports(java::MARK) {
-                match self.machine(at, &exports) {
+            let exports = |name: &str| {
+                let Symbol { at, bytes } = *exported.get(name)?;
+                Some(Symbol { at: bias.wrapping_add(at), bytes })
+            };
+            if exports(node::MARK).is_some() {
+                match node::Layout::of(self, &exports) {
+                    Ok(layout) => take(node::NAME, Ok(&Node::new(self, layout, self.made()))),
+                    Err(error) => take(node::NAME, Err(error.to_string())),
+                }
+            }
+            if let Some(mark) = exports(java::MARK) {
+                match self.machine(mark.at, &exports) {
                     Some(Ok(layout)) => take(java::NAME, Ok(&Java::new(self, &layout))),
                     Some(Err(error)) => take(java::NAME, Err(error.to_string())),
                     None => {}
                 }
             }
         }
+    }
+
+    /// The executable memory that belongs to no file.
+    fn made(&self) -> Vec<Range<u64>> {
+        let mappings = self.inferior.text.mappings();
+        let made = mappings.iter().filter(|one| one.executable && one.name.is_empty());
+        made.map(|one| one.start..one.end).collect()
     }
 
     /// The layout of a virtual machine of Java. Reading it takes long, so it is remembered.

@@ -6,7 +6,7 @@ use crate::program::Program;
 use object::LittleEndian;
 use object::elf::{FileHeader64, SHT_DYNSYM};
 use object::read::elf::{FileHeader, Sym};
-use retake_interpreters::java;
+use retake_interpreters::{Symbol, java};
 use retake_python::Memory;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,10 +14,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// What the names begin with that say something about a language.
-const TELLING: [&str; 4] = ["_PyRuntime", "Py", "gHotSpotVM", "v8"];
+const TELLING: [&str; 6] = [
+    "_PyRuntime",
+    "Py",
+    "gHotSpotVM",
+    "v8dbg_",
+    "_ZN2v88internal7Isolate2",
+    "_ZN2v88internal11interpreter9Bytecodes14",
+];
 
-/// The addresses of what a file exports, by names.
-pub(super) type Exported = Rc<HashMap<String, u64>>;
+/// What a file exports, by names. Addresses are those in the file.
+pub(super) type Exported = Rc<HashMap<String, Symbol>>;
 
 /// What is known of the program.
 #[derive(Debug, Default)]
@@ -69,7 +76,7 @@ impl Known {
 }
 
 /// What a file exports of languages.
-fn exported(elf: &[u8]) -> Option<HashMap<String, u64>> {
+fn exported(elf: &[u8]) -> Option<HashMap<String, Symbol>> {
     let sections = FileHeader64::<LittleEndian>::parse(elf).ok()?;
     let sections = sections.sections(LittleEndian, elf).ok()?;
     let table = sections.symbols(LittleEndian, elf, SHT_DYNSYM).ok()?;
@@ -77,7 +84,8 @@ fn exported(elf: &[u8]) -> Option<HashMap<String, u64>> {
     let telling = defined.filter_map(|one| {
         let name = str::from_utf8(one.name(LittleEndian, table.strings()).ok()?).ok()?;
         let is_telling = TELLING.iter().any(|begin| name.starts_with(begin));
-        is_telling.then(|| (name.to_owned(), one.st_value(LittleEndian)))
+        let (at, bytes) = (one.st_value(LittleEndian), one.st_size(LittleEndian));
+        is_telling.then(|| (name.to_owned(), Symbol { at, bytes }))
     });
     Some(telling.collect())
 }

@@ -4,6 +4,7 @@
 //! its version. The rest is read from memory: see `retake_python`.
 
 use super::process::Scripts;
+use retake_interpreters::Symbol;
 use retake_python::{Interpreter, Memory, PythonError, Stack, Version};
 use std::collections::HashMap;
 
@@ -38,10 +39,10 @@ impl Scripts<'_> {
         self.exporting().into_iter().find_map(|(exported, bias)| {
             let runtime = exported.get(RUNTIME)?;
             let version = match exported.get(VERSION) {
-                Some(at) => self.version_at(bias.wrapping_add(*at))?,
+                Some(version) => self.version_at(bias.wrapping_add(version.at))?,
                 None => version_by_added(&exported),
             };
-            Some((bias.wrapping_add(*runtime), version))
+            Some((bias.wrapping_add(runtime.at), version))
         })
     }
 
@@ -54,7 +55,7 @@ impl Scripts<'_> {
     }
 }
 
-fn version_by_added(exported: &HashMap<String, u64>) -> Version {
+fn version_by_added(exported: &HashMap<String, Symbol>) -> Version {
     let added = ADDED.iter().find(|(name, _)| exported.contains_key(*name));
     added.map_or(OLDER, |(_, version)| *version)
 }

@@ -33,7 +33,7 @@ struct Table<'a> {
 impl Table<'_> {
     /// The value of one of the variables that describe the table.
     fn told(&self, what: &str) -> Option<u64> {
-        self.reader.word((self.exports)(&format!("gHotSpotVM{}{what}", self.prefix))?, 0)
+        self.reader.word((self.exports)(&format!("gHotSpotVM{}{what}", self.prefix))?.at, 0)
     }
 
     /// Calls `take` with the address of each entry.

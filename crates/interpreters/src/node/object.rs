@@ -1,0 +1,252 @@
+//! Strings, functions and scripts. Addresses of objects have their lowest bit set.
+
+use super::Node;
+use super::positions::{bytecode_index, position};
+
+/// The most bytes of a name, and of a script in which lines are counted.
+const LONGEST_NAME: u64 = 1024;
+const MOST_SCRIPT_BYTES: u64 = 16 << 20;
+/// How deep strings are made of others.
+const MOST_PARTS: usize = 8;
+/// The most bytes of a table.
+const MOST_TABLE_BYTES: u64 = 1 << 20;
+const TAG: u64 = 1;
+
+impl Node<'_> {
+    /// The word at an offset in an object, if this is one.
+    pub fn word(&self, object: u64, offset: u64) -> Option<u64> {
+        (object & 3 == TAG).then_some(())?;
+        self.reader.word(object - TAG, offset)
+    }
+
+    /// The small integer at an offset in an object.
+    pub fn small(&self, object: u64, offset: u64) -> Option<u64> {
+        integer(self.word(object, offset)?)
+    }
+
+    pub fn kind(&self, object: u64) -> Option<u16> {
+        let map = self.word(object, 0)?;
+        (map & 3 == TAG).then_some(())?;
+        self.reader.short(map - TAG, self.layout.instance_type)
+    }
+
+    /// The bytes of a string, and whether each character has one byte.
+    fn characters(&self, string: u64, most: u64) -> Option<(Vec<u8>, bool)> {
+        const CONSTRUCTED: u16 = 1;
+        const EXTERNAL: u16 = 2;
+        const SLICED: u16 = 3;
+        const THIN: u16 = 5;
+        const REFERRED: u64 = 16;
+        const SECOND: u64 = 24;
+        let strings = self.layout.strings;
+        let (mut string, mut skipped, mut wanted) = (string, 0_u64, None);
+        for _ in 0..MOST_PARTS {
+            let kind = self.kind(string).filter(|kind| *kind < self.layout.types.first_not_string)?;
+            let length = u64::from(self.reader.half(string - TAG, strings.length)?);
+            let length = wanted.unwrap_or(length.min(most));
+            let is_short = kind & strings.one_byte != 0;
+            let width = if is_short { 1 } else { 2 };
+            let start = match kind & strings.representation {
+                0 => string - TAG + strings.chars,
+                CONSTRUCTED if self.string_length(self.word(string, SECOND)?) == Some(0) => {
+                    string = self.word(string, REFERRED)?;
+                    continue;
+                }
+                CONSTRUCTED => {
+                    let (mut all, is_short) =
+                        self.characters_of_part(self.word(string, REFERRED)?, length)?;
+                    let rest = length.saturating_sub(all.len() as u64 / if is_short { 1 } else { 2 });
+                    let (more, is_also) = self.characters_of_part(self.word(string, SECOND)?, rest)?;
+                    all.extend(more);
+                    return (is_short == is_also).then_some((all, is_short));
+                }
+                EXTERNAL => self.word(string, SECOND)?,
+                SLICED => {
+                    skipped = skipped.checked_add(self.small(string, SECOND)?)?;
+                    wanted = Some(length);
+                    string = self.word(string, REFERRED)?;
+                    continue;
+                }
+                THIN => {
+                    string = self.word(string, REFERRED)?;
+                    continue;
+                }
+                _ => return None,
+            };
+            let start = start.checked_add(skipped.checked_mul(width)?)?;
+            return Some((self.bytes(start, length.checked_mul(width)?)?, is_short));
+        }
+        None
+    }
+
+    /// The same of a part of a string, which is not made of others again.
+    fn characters_of_part(&self, part: u64, most: u64) -> Option<(Vec<u8>, bool)> {
+        let strings = self.layout.strings;
+        let kind = self.kind(part).filter(|kind| *kind < self.layout.types.first_not_string)?;
+        let length = self.string_length(part)?.min(most);
+        let is_short = kind & strings.one_byte != 0;
+        let bytes = length.checked_mul(if is_short { 1 } else { 2 })?;
+        (kind & strings.representation == 0).then_some(())?;
+        Some((self.bytes(part - TAG + strings.chars, bytes)?, is_short))
+    }
+
+    fn string_length(&self, string: u64) -> Option<u64> {
+        (string & 3 == TAG).then_some(())?;
+        self.reader.half(string - TAG, self.layout.strings.length).map(u64::from)
+    }
+
+    /// More bytes than can be read at once.
+    fn bytes(&self, start: u64, count: u64) -> Option<Vec<u8>> {
+        const AT_ONCE: u64 = 1 << 20;
+        let count = Some(count).filter(|count| *count <= 2 * MOST_SCRIPT_BYTES)?;
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < count {
+            let read = bytes.len() as u64;
+            bytes.extend(self.reader.bytes(start.checked_add(read)?, AT_ONCE.min(count - read))?);
+        }
+        Some(bytes)
+    }
+
+    /// The text of a name.
+    pub fn text(&self, string: u64) -> Option<String> {
+        let (bytes, is_short) = self.characters(string, LONGEST_NAME)?;
+        if is_short {
+            return Some(bytes.into_iter().map(char::from).collect());
+        }
+        let units: Vec<u16> = bytes.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+        Some(String::from_utf16_lossy(&units))
+    }
+
+    /// The name of a function, by what all functions of its code share.
+    pub fn name(&self, shared: u64) -> Option<String> {
+        let named = self.word(shared, self.layout.shared_name)?;
+        let name = if self.kind(named) == Some(self.layout.types.scope) {
+            self.name_in_scope(named)
+        } else {
+            self.text(named)
+        };
+        let inferred = || {
+            let data = self.word(shared, self.layout.shared_data)?;
+            let kind = self.kind(data).filter(|kind| self.layout.types.uncompiled.contains(kind));
+            self.text(self.word(data, kind.map(|_| self.layout.strings.inferred_name)?)?)
+        };
+        name.filter(|name| !name.is_empty()).or_else(inferred)
+    }
+
+    /// The name of a function, from what is known of its variables. After its fixed part, this has
+    /// their names, a number for each, and then the name of the function, if it has one.
+    fn name_in_scope(&self, scope: u64) -> Option<String> {
+        const VARIABLES: u64 = 24;
+        const FIXED: u64 = 48;
+        const MOST_INLINE: u64 = 75;
+        const LONGEST_REST: u64 = 8;
+        let count = self.small(scope, VARIABLES)?;
+        let names = if count < MOST_INLINE { count } else { 1 };
+        let rest = FIXED.checked_add(names.checked_add(count)?.checked_mul(8)?)?;
+        let fields = (0..LONGEST_REST).map_while(|index| self.word(scope, rest + index * 8));
+        fields.filter_map(|field| self.text(field)).next()
+    }
+
+    /// The script of a function. Functions that are part of V8 have none.
+    pub fn script(&self, shared: u64) -> Option<u64> {
+        let script = self.word(shared, self.layout.shared_script)?;
+        (self.kind(script) == Some(self.layout.types.script)).then_some(script)
+    }
+
+    /// The path of a script, as V8 knows it. Modules have addresses of files.
+    pub fn file(&self, script: u64) -> Option<String> {
+        let name = self.text(self.word(script, self.layout.script_name)?)?;
+        Some(name.strip_prefix("file://").map_or_else(|| name.clone(), str::to_owned))
+    }
+
+    /// The line of a position in a script.
+    pub fn line(&self, script: u64, position: u64) -> Option<u32> {
+        let source = self.word(script, self.layout.script_source)?;
+        let (bytes, is_short) = self.characters(source, MOST_SCRIPT_BYTES)?;
+        let position = usize::try_from(position).ok()?;
+        let before = if is_short {
+            bytes.get(..position)?.iter().filter(|byte| **byte == b'\n').count()
+        } else {
+            let units = bytes.as_chunks().0;
+            units.get(..position)?.iter().filter(|unit| **unit == [b'\n', 0]).count()
+        };
+        u32::try_from(before).ok()?.checked_add(1)
+    }
+
+    /// The position in its script of the instruction at an offset in bytecode.
+    pub fn position(&self, bytecode: u64, offset: u64) -> Option<u64> {
+        const POSITIONS: u64 = 24;
+        let table = self.word(bytecode, self.layout.length + POSITIONS)?;
+        position(&self.table(table)?, offset)
+    }
+
+    fn table(&self, bytes: u64) -> Option<Vec<u8>> {
+        const ITEMS: u64 = 8;
+        (self.kind(bytes)? == self.layout.types.bytes).then_some(())?;
+        let count = self.small(bytes, self.layout.length).filter(|count| *count <= MOST_TABLE_BYTES)?;
+        self.bytes((bytes - TAG).checked_add(self.layout.length + ITEMS)?, count)
+    }
+
+    /// The bytecode of a function.
+    pub fn bytecode(&self, shared: u64) -> Option<u64> {
+        const MOST_HOPS: usize = 3;
+        let types = self.layout.types;
+        let mut data = self.word(shared, self.layout.shared_data)?;
+        for _ in 0..MOST_HOPS {
+            match self.kind(data)? {
+                kind if kind == types.bytecode => return Some(data),
+                // Compiled code has the bytecode that it was made of.
+                kind if kind == types.code => data = self.word(data, self.layout.interpreted_data)?,
+                kind if kind == types.interpreter_data => data = self.word(data, 8)?,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The offset in the bytecode of a function of what its code at `pc` was made of, if that code
+    /// was made instruction by instruction.
+    pub fn offset_of_compiled(&self, shared: u64, pc: u64) -> Option<u64> {
+        let code = self.word(shared, self.layout.shared_data)?;
+        (self.kind(code)? == self.layout.types.code).then_some(())?;
+        let start = self.start_of(code, pc)?;
+        let table = self.table(self.word(code, self.layout.offset_table)?)?;
+        // The first part is what comes before the first instruction.
+        let count = bytecode_index(&table, pc - start)?.checked_sub(1)?;
+        self.offset_of_instruction(self.bytecode(shared)?, count)
+    }
+
+    /// Where the instructions begin of a code object that has `pc`. It has their address among its
+    /// first words.
+    fn start_of(&self, code: u64, pc: u64) -> Option<u64> {
+        const WORDS: u64 = 10;
+        const ALIGNMENT: u64 = 32;
+        let words = (1..WORDS).filter_map(|index| self.word(code, index * 8));
+        let starts = words.filter(|word| word.is_multiple_of(ALIGNMENT) && *word <= pc);
+        starts.filter(|start| pc - start < MOST_TABLE_BYTES).max()
+    }
+
+    /// The offset of the instruction with this number.
+    fn offset_of_instruction(&self, bytecode: u64, number: usize) -> Option<u64> {
+        let count = self.small(bytecode, self.layout.length).filter(|count| *count <= MOST_TABLE_BYTES)?;
+        let bytes = self.bytes((bytecode - TAG).checked_add(self.layout.bytecode)?, count)?;
+        let [plain, wide, widest] = &self.layout.sizes;
+        let mut at = 0;
+        for _ in 0..number {
+            let (sizes, prefix) = match bytes.get(at)? {
+                0 => (wide, 1),
+                1 => (widest, 1),
+                _ => (plain, 0),
+            };
+            let size = *sizes.get(usize::from(*bytes.get(at + prefix)?))?;
+            at += prefix + usize::from(size).max(1);
+        }
+        Some(at as u64)
+    }
+}
+
+/// The value of a small integer.
+pub fn integer(word: u64) -> Option<u64> {
+    const SHIFT: u32 = 32;
+    (word & 0xffff_ffff == 0).then_some(word >> SHIFT)
+}
