@@ -12,6 +12,8 @@
 // They panic where the stream cannot be written.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+#[cfg(test)]
+mod hostile;
 pub mod java;
 mod language;
 pub mod node;

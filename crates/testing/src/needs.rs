@@ -37,7 +37,6 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("python3", "python3"),
     ("readelf", "binutils"),
     ("rsync", "rsync"),
-    ("ruby", "ruby"),
     ("rustc", "rustc"),
     ("script", "bsdutils"),
     ("setfattr", "attr"),

@@ -171,3 +171,64 @@ impl Java<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::{Repeated, START, look};
+    use crate::java::layout::Layout;
+    use crate::java::vm::Tables;
+    use crate::java::{JavaError, layout};
+    use proptest::prelude::*;
+    use retake_python::Reader;
+
+    /// A layout with these offsets, in turn. Variables lie at the beginning.
+    fn layout_with(offsets: &[u64], memory: &Repeated) -> Layout {
+        let (mut tables, mut offsets) = (Tables::default(), offsets.iter().cycle());
+        loop {
+            match Layout::of(&tables, Reader(memory)) {
+                Ok(layout) => return layout,
+                Err(JavaError::Unknown(name)) => {
+                    let is_variable = ["_heaps", "Interpreter::", "StubRoutines::"];
+                    let is_variable = is_variable.iter().any(|part| name.contains(part));
+                    let value = if is_variable { START } else { *offsets.next().unwrap() };
+                    tables = tables.with(&name, value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn circles_end() {
+        for words in [vec![START], vec![START, START + 8, START + 4096], vec![START, 1 << 40, 0]] {
+            let memory = Repeated(words);
+            for offsets in [&[0][..], &[0, 8], &[8, 0, 16, 4]] {
+                look(&Java::new(&memory, &layout_with(offsets, &memory)), &memory);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_without_tables_has_no_machine() {
+        let memory = Repeated(vec![0]);
+        assert!(layout(&memory, &|_| None).is_none());
+        let symbol = crate::language::Symbol { at: START, bytes: 8 };
+        assert!(layout(&memory, &|_| Some(symbol)).is_some_and(|layout| layout.is_err()));
+        let memory = Repeated(vec![START]);
+        assert!(layout(&memory, &|_| Some(symbol)).is_none_or(|layout| layout.is_err()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn memory_may_contain_anything(
+            words in prop::collection::vec(prop_oneof![
+                START..START + 64, any::<u64>(), 0_u64..300, (0_u64..16).prop_map(|n| START + n * 4096)
+            ], 1..24),
+            offsets in prop::collection::vec(0_u64..256, 1..24),
+        ) {
+            let memory = Repeated(words);
+            look(&Java::new(&memory, &layout_with(&offsets, &memory)), &memory);
+        }
+    }
+}

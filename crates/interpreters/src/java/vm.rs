@@ -132,6 +132,16 @@ impl Tables {
     }
 }
 
+#[cfg(test)]
+impl Tables {
+    /// Tables in which a field or a type has this value, too.
+    pub fn with(mut self, name: &str, value: u64) -> Self {
+        let map = if name.contains("::") { &mut self.fields } else { &mut self.sizes };
+        map.insert(name.to_owned(), value);
+        self
+    }
+}
+
 /// The C string at an address, cut where it is long.
 pub fn text(reader: Reader<'_>, address: u64) -> Option<String> {
     let bytes = reader.bytes(address, LONGEST_NAME).or_else(|| {

@@ -36,7 +36,6 @@ pub struct Layout {
     pub(super) shared_script: u64,
     pub(super) script_name: u64,
     pub(super) script_source: u64,
-    pub(super) script_line_ends: u64,
     pub(super) instance_type: u64,
     pub(super) length: u64,
     pub(super) bytecode: u64,
@@ -44,6 +43,16 @@ pub struct Layout {
     pub(super) interpreted_data: u64,
     pub(super) types: Types,
     pub(super) strings: Strings,
+    pub(super) scopes: Scopes,
+}
+
+/// What is known of the variables of functions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scopes {
+    /// How many variables functions share with others.
+    pub count: u64,
+    /// Where their names begin.
+    pub variables: u64,
 }
 
 /// The kinds of frames that have more to tell, and the places below their frame pointers.
@@ -124,7 +133,6 @@ impl Layout {
                 .number("class_SharedFunctionInfo__script_or_debug_info__HeapObject")?,
             script_name: told.number("class_Script__name__Object")?,
             script_source: told.number("class_Script__source__Object")?,
-            script_line_ends: told.number("class_Script__line_ends__Object")?,
             instance_type: told.number("class_Map__instance_type__uint16_t")?,
             length: told.number("class_FixedArrayBase__length__SMI")?,
             bytecode: told.number("class_BytecodeArray__data__uintptr_t")?,
@@ -132,6 +140,7 @@ impl Layout {
             interpreted_data: told.number("class_Code__bytecode_or_interpreter_data__HeapObject")?,
             types: Types::of(&told)?,
             strings: Strings::of(&told)?,
+            scopes: Scopes::of(&told)?,
         })
     }
 }
@@ -166,6 +175,17 @@ impl Types {
                 )?,
             ],
             first_not_string: told.short("FirstNonstringType")?,
+        })
+    }
+}
+
+impl Scopes {
+    fn of(told: &Told<'_>) -> Result<Self, NodeError> {
+        // These are numbers of words, after the first.
+        let at = |name| told.number(name)?.checked_mul(8).ok_or(NodeError::Unknown(name));
+        Ok(Self {
+            count: at("scopeinfo_idx_ncontextlocals")?.saturating_add(8),
+            variables: at("scopeinfo_idx_first_vars")?.saturating_add(8),
         })
     }
 }
@@ -210,4 +230,53 @@ fn returned_variable(reader: Reader<'_>, function: u64) -> Option<u64> {
         instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Memory
     })?;
     (load.memory_base() == Register::RIP).then(|| load.ip_rel_memory_address())
+}
+
+#[cfg(test)]
+impl Layout {
+    /// What V8 11.3 says, with code at `built_in`.
+    pub(super) fn known(built_in: Range<u64>) -> Self {
+        Self {
+            built_in,
+            sizes: [vec![1; 198], vec![3; 198], vec![5; 198]],
+            frame: Frame {
+                entry: [1, 2],
+                built_in_exit: 25,
+                context: -8,
+                function: -16,
+                bytecode_array: -32,
+                bytecode_offset: -40,
+            },
+            shared: 24,
+            shared_data: 8,
+            shared_name: 16,
+            shared_script: 32,
+            script_name: 16,
+            script_source: 8,
+            instance_type: 12,
+            length: 8,
+            bytecode: 54,
+            offset_table: 24,
+            interpreted_data: 16,
+            types: Types {
+                shared: 262,
+                script: 167,
+                scope: 261,
+                bytecode: 191,
+                bytes: 190,
+                code: 245,
+                interpreter_data: 159,
+                uncompiled: [220, 222],
+                first_not_string: 128,
+            },
+            strings: Strings {
+                length: 12,
+                chars: 16,
+                representation: 7,
+                one_byte: 8,
+                inferred_name: 8,
+            },
+            scopes: Scopes { count: 24, variables: 32 },
+        }
+    }
 }

@@ -6,11 +6,19 @@ use super::positions::{bytecode_index, position};
 /// The most bytes of a name, and of a script in which lines are counted.
 const LONGEST_NAME: u64 = 1024;
 const MOST_SCRIPT_BYTES: u64 = 16 << 20;
-/// How deep strings are made of others.
-const MOST_PARTS: usize = 8;
+/// The most strings that one is made of.
+const MOST_PARTS: usize = 64;
 /// The most bytes of a table.
 const MOST_TABLE_BYTES: u64 = 1 << 20;
 const TAG: u64 = 1;
+
+/// Some characters of a string.
+struct Part {
+    string: u64,
+    /// Those before, and how many these are.
+    skipped: u64,
+    length: u64,
+}
 
 impl Node<'_> {
     /// The word at an offset in an object, if this is one.
@@ -30,64 +38,67 @@ impl Node<'_> {
         self.reader.short(map - TAG, self.layout.instance_type)
     }
 
-    /// The bytes of a string, and whether each character has one byte.
+    /// The first characters of a string, in UTF-16 unless it has one byte for each.
     fn characters(&self, string: u64, most: u64) -> Option<(Vec<u8>, bool)> {
+        let kind = self.kind(string)?;
+        let is_short = kind & self.layout.strings.one_byte != 0;
+        let (mut bytes, mut parts) = (Vec::new(), 0);
+        let length = self.string_length(string)?.min(most);
+        self.add(Part { string, skipped: 0, length }, is_short, &mut parts, &mut bytes)?;
+        Some((bytes, is_short))
+    }
+
+    /// Adds a part of a string. Strings may be made of others.
+    fn add(&self, part: Part, is_short: bool, parts: &mut usize, bytes: &mut Vec<u8>) -> Option<()> {
         const CONSTRUCTED: u16 = 1;
         const EXTERNAL: u16 = 2;
         const SLICED: u16 = 3;
         const THIN: u16 = 5;
         const REFERRED: u64 = 16;
         const SECOND: u64 = 24;
-        let strings = self.layout.strings;
-        let (mut string, mut skipped, mut wanted) = (string, 0_u64, None);
-        for _ in 0..MOST_PARTS {
-            let kind = self.kind(string).filter(|kind| *kind < self.layout.types.first_not_string)?;
-            let length = u64::from(self.reader.half(string - TAG, strings.length)?);
-            let length = wanted.unwrap_or(length.min(most));
-            let is_short = kind & strings.one_byte != 0;
-            let width = if is_short { 1 } else { 2 };
-            let start = match kind & strings.representation {
-                0 => string - TAG + strings.chars,
-                CONSTRUCTED if self.string_length(self.word(string, SECOND)?) == Some(0) => {
-                    string = self.word(string, REFERRED)?;
-                    continue;
-                }
-                CONSTRUCTED => {
-                    let (mut all, is_short) =
-                        self.characters_of_part(self.word(string, REFERRED)?, length)?;
-                    let rest = length.saturating_sub(all.len() as u64 / if is_short { 1 } else { 2 });
-                    let (more, is_also) = self.characters_of_part(self.word(string, SECOND)?, rest)?;
-                    all.extend(more);
-                    return (is_short == is_also).then_some((all, is_short));
-                }
-                EXTERNAL => self.word(string, SECOND)?,
-                SLICED => {
-                    skipped = skipped.checked_add(self.small(string, SECOND)?)?;
-                    wanted = Some(length);
-                    string = self.word(string, REFERRED)?;
-                    continue;
-                }
-                THIN => {
-                    string = self.word(string, REFERRED)?;
-                    continue;
-                }
-                _ => return None,
-            };
-            let start = start.checked_add(skipped.checked_mul(width)?)?;
-            return Some((self.bytes(start, length.checked_mul(width)?)?, is_short));
+        *parts += 1;
+        if part.length == 0 {
+            return Some(());
         }
-        None
-    }
-
-    /// The same of a part of a string, which is not made of others again.
-    fn characters_of_part(&self, part: u64, most: u64) -> Option<(Vec<u8>, bool)> {
-        let strings = self.layout.strings;
-        let kind = self.kind(part).filter(|kind| *kind < self.layout.types.first_not_string)?;
-        let length = self.string_length(part)?.min(most);
-        let is_short = kind & strings.one_byte != 0;
-        let bytes = length.checked_mul(if is_short { 1 } else { 2 })?;
-        (kind & strings.representation == 0).then_some(())?;
-        Some((self.bytes(part - TAG + strings.chars, bytes)?, is_short))
+        let (Part { string, skipped, length }, strings) = (part, self.layout.strings);
+        let kind = self.kind(string).filter(|kind| *kind < self.layout.types.first_not_string)?;
+        if *parts > MOST_PARTS {
+            return None;
+        }
+        let (referred, second) = (self.word(string, REFERRED), self.word(string, SECOND));
+        let start = match kind & strings.representation {
+            0 => string - TAG + strings.chars,
+            EXTERNAL => second?,
+            CONSTRUCTED => {
+                let first = self.string_length(referred?)?;
+                let here = first.saturating_sub(skipped).min(length);
+                let part = Part { string: referred?, skipped, length: here };
+                self.add(part, is_short, parts, bytes)?;
+                let skipped = skipped.saturating_sub(first);
+                let part = Part { string: second?, skipped, length: length - here };
+                return self.add(part, is_short, parts, bytes);
+            }
+            SLICED => {
+                let skipped = skipped.checked_add(integer(second?)?)?;
+                let part = Part { string: referred?, skipped, length };
+                return self.add(part, is_short, parts, bytes);
+            }
+            THIN => {
+                let part = Part { string: referred?, skipped, length };
+                return self.add(part, is_short, parts, bytes);
+            }
+            _ => return None,
+        };
+        let is_own_short = kind & strings.one_byte != 0;
+        let width = if is_own_short { 1 } else { 2 };
+        let start = start.checked_add(skipped.checked_mul(width)?)?;
+        let own = self.bytes(start, length.checked_mul(width)?)?;
+        match (is_own_short, is_short) {
+            (true, false) => bytes.extend(own.into_iter().flat_map(|byte| [byte, 0])),
+            (false, true) => return None,
+            _ => bytes.extend(own),
+        }
+        Some(())
     }
 
     fn string_length(&self, string: u64) -> Option<u64> {
@@ -133,18 +144,26 @@ impl Node<'_> {
         name.filter(|name| !name.is_empty()).or_else(inferred)
     }
 
-    /// The name of a function, from what is known of its variables. After its fixed part, this has
-    /// their names, a number for each, and then the name of the function, if it has one.
+    /// The name of a function, from what is known of its variables. After their names, and a number
+    /// for each, this has the name of the function, if it has one, or what V8 calls it instead.
     fn name_in_scope(&self, scope: u64) -> Option<String> {
-        const VARIABLES: u64 = 24;
-        const FIXED: u64 = 48;
         const MOST_INLINE: u64 = 75;
-        const LONGEST_REST: u64 = 8;
-        let count = self.small(scope, VARIABLES)?;
+        const MOST_FIELDS: u64 = 4;
+        let scopes = self.layout.scopes;
+        let count = self.small(scope, scopes.count)?;
         let names = if count < MOST_INLINE { count } else { 1 };
-        let rest = FIXED.checked_add(names.checked_add(count)?.checked_mul(8)?)?;
-        let fields = (0..LONGEST_REST).map_while(|index| self.word(scope, rest + index * 8));
-        fields.filter_map(|field| self.text(field)).next()
+        let rest = scopes.variables.checked_add(names.checked_add(count)?.checked_mul(8)?)?;
+        for index in 0..MOST_FIELDS {
+            let field = self.word(scope, rest + index * 8)?;
+            match integer(field) {
+                Some(_) => {}
+                None => match self.text(field)? {
+                    name if name.is_empty() => {}
+                    name => return Some(name),
+                },
+            }
+        }
+        None
     }
 
     /// The script of a function. Functions that are part of V8 have none.

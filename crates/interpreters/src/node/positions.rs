@@ -30,12 +30,13 @@ impl Numbers<'_> {
 pub fn position(table: &[u8], offset: u64) -> Option<u64> {
     const POSITION_BITS: u64 = (1 << 30) - 1;
     let mut numbers = Numbers(table);
-    let (mut at, mut position, mut found) = (0_i64, 0_i64, None);
+    // What is before the first instruction has the offset -1.
+    let (mut at, mut position, mut found) = (-1_i64, 0_i64, None);
     while let Some(step) = numbers.signed() {
         // The sign says whether a statement begins here.
         at = at.checked_add(if step < 0 { -(step + 1) } else { step })?;
         position = position.wrapping_add(numbers.signed()?);
-        if u64::try_from(at).ok()? > offset {
+        if u64::try_from(at).is_ok_and(|at| at > offset) {
             break;
         }
         found = Some(position);
@@ -65,9 +66,10 @@ mod tests {
 
     #[test]
     fn positions_are_those_of_the_last_entry_before() {
-        // At 2 a statement at position 9, at 5 an expression at 4: (position + 1) * 2 each.
-        let table = [4, 40, 3 * 2 * 2 - 5, 19];
-        assert_eq!([1, 2, 4].map(|at| position(&table, at)), [None, Some(9), Some(9)]);
+        // A statement at 2, with position 9, and an expression at 5, with position 4.
+        let table = [3 << 1, (9 + 1) << 2, (3 << 1) + 1, ((10 - 5) << 2) - 1];
+        let positions = [1, 2, 4, 5, 99].map(|at| position(&table, at));
+        assert_eq!(positions, [None, Some(9), Some(9), Some(4), Some(4)]);
         assert_eq!(position(&[], 3), None);
         assert_eq!(position(&[0xff; 20], 3), None);
     }

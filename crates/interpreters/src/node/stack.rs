@@ -128,3 +128,40 @@ fn kind_of_stub(marker: u64) -> Option<u64> {
     let kind = marker >> 1;
     (marker & 1 == 0 && (1..MOST_KINDS).contains(&kind)).then_some(kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::{Repeated, START, look};
+    use crate::node::Layout;
+    use proptest::prelude::*;
+
+    fn look_at(words: Vec<u64>) {
+        let memory = Repeated(words);
+        let layout = Layout::known(START..START + (1 << 20));
+        let made = START << 4..START << 5;
+        look(&Node::new(&memory, layout, vec![made]), &memory);
+    }
+
+    #[test]
+    fn circles_end() {
+        for kind in [0_u64, 3, 8, 128, 191, 261, 262] {
+            // Everything is an object of this type, and part of itself.
+            look_at(vec![START + 1, kind << 32 | START]);
+            look_at(vec![START + 1, START + 9, kind << 32, START]);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn memory_may_contain_anything(words in prop::collection::vec(prop_oneof![
+            START..START + 64,
+            any::<u64>(),
+            (0_u64..300).prop_map(|kind| kind << 32),
+            (0_u64..64).prop_map(|n| START + n * 8 + 1),
+        ], 1..24)) {
+            look_at(words);
+        }
+    }
+}
