@@ -2,7 +2,7 @@
 
 mod cli_support;
 
-use cli_support::debugging::gdb;
+use cli_support::debugging::{compile as compile_c, gdb, in_order};
 use cli_support::{Place, source_file};
 use retake_testing::needs;
 use serde_json::Value;
@@ -77,7 +77,9 @@ fn compare(place: &Place, printed: &str, teller: &str, some: &[usize]) {
         match line.split_once(", thread ") {
             Some((_, rest)) if line.starts_with('#') => thread = rest.split(',').next().unwrap(),
             _ if line.contains(" write(1, ") => {
-                events.push(format!("{thread}:{}", line.split_whitespace().next().unwrap()));
+                // One event later, the call has been made, and nothing has been executed since.
+                let event: u64 = line.split_whitespace().next().unwrap().parse().unwrap();
+                events.push(format!("{thread}:{}", event + 1));
             }
             _ => {}
         }
@@ -86,7 +88,8 @@ fn compare(place: &Place, printed: &str, teller: &str, some: &[usize]) {
     let all = "python for one in gdb.selected_inferior().threads(): print('stack', python_stack(one.num))";
     let way: Vec<usize> = some.iter().chain(some.iter().rev()).copied().collect();
     let seeks: Vec<String> = way.iter().map(|at| format!("seek {}", events[*at])).collect();
-    let steps = seeks.iter().flat_map(|seek| [seek.as_str(), "echo moment\\n", all, "echo over\\n"]);
+    let steps =
+        seeks.iter().flat_map(|seek| [seek.as_str(), "echo moment\\n", all, "echo over\\n"]);
     let text = gdb(place, &[], &steps.collect::<Vec<_>>());
     let parts: Vec<&str> = text.split("moment\n").skip(1).collect();
     assert_eq!(parts.len(), way.len(), "{text}");
@@ -98,24 +101,130 @@ fn compare(place: &Place, printed: &str, teller: &str, some: &[usize]) {
 }
 
 /// Records the program that tells its stacks, and compares some.
-fn java(name: &str, options: &[&str], warm: &str) {
-    let place = Place::new(name);
-    compile(&place);
+fn java(place: &Place, options: &[&str], warm: &str) {
+    compile(place);
     let folder = place.work("");
     let shown = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-cp"];
-    let class = [folder.to_str().unwrap(), "Moments", warm, "40"];
-    let printed = record(&place, &[&["java"], options, &shown, &class].concat());
-    compare(&place, &printed, "Moments.tell", &[3, 21, 38]);
+    let class = [folder.to_str().unwrap(), "Moments", warm, "12"];
+    let printed = record(place, &[&["java"], options, &shown, &class].concat());
+    compare(place, &printed, "Moments.tell", &[2, 9]);
 }
 
 #[test]
 fn frames_are_those_that_java_tells_where_it_is_interpreted() {
     needs!("gdb", "java", "javac");
-    java("debug-java-interpreted", &["-Xint"], "2");
+    java(&Place::new("debug-java-interpreted"), &["-Xint"], "1");
 }
 
 #[test]
 fn frames_are_those_that_java_tells_where_it_is_compiled() {
     needs!("gdb", "java", "javac");
-    java("debug-java-compiled", &[], "2000");
+    java(&Place::new("debug-java-compiled"), &[], "1500");
+}
+
+/// A program that ends in native code, which Java has called.
+const HALT: &str = "
+public class Halt {
+    static void leave(int status) {
+        Runtime.getRuntime().halt(status);
+    }
+
+    public static void main(String[] arguments) {
+        leave(arguments.length);
+    }
+}
+";
+
+#[test]
+fn frames_of_java_stand_between_native_ones() {
+    needs!("gdb", "java", "javac");
+    let place = Place::new("debug-java-between");
+    std::fs::write(place.work("Halt.java"), HALT).unwrap();
+    assert!(place.command_of("javac", &["-g", "Halt.java"]).status().unwrap().success());
+    record(&place, &["java", "-Xint", "-cp", ".", "Halt"]);
+    let text = gdb(&place, &["--at", "end"], &["thread apply all bt"]);
+    let parts = [
+        "JVM_Halt ",
+        " java.lang.Shutdown.halt0 () at <native method>\n",
+        " Halt.leave () at Halt.java:4\n",
+        " Halt.main () at Halt.java:8\n",
+        " in StubRoutines (1) ()\n",
+        " in JavaCalls::call_helper",
+        " in JavaMain ",
+        "start_thread",
+    ];
+    in_order(&text, &parts);
+    let report = place.run_json(&["backtrace", "--at", "exit", "--json"]);
+    let threads = report["threads"].as_array().unwrap();
+    let has_main = |frames: &&Value| {
+        let last = frames.as_array().unwrap().last();
+        last.is_some_and(|last| last["function"] == "Halt.main" && last["line"] == 8)
+    };
+    let managed = threads.iter().map(|thread| &thread["managed"]).find(has_main).unwrap();
+    assert_eq!(managed[0]["language"], "Java");
+    let whole = threads.iter().find(|thread| thread["managed"] == *managed).unwrap();
+    let frames = whole["frames"].as_array().unwrap();
+    let of_frames = frames.iter().flat_map(|frame| frame["managed"].as_array().unwrap());
+    assert!(of_frames.eq(managed.as_array().unwrap()), "{whole}");
+    let text = place.run(&["backtrace", "--at", "exit"]).stdout;
+    let parts = [
+        ", in Java: java.lang.Shutdown.halt0 (<native method>) < java.lang.Shutdown.halt (Shutdown.java:",
+        " < Halt.leave (Halt.java:4) < Halt.main (Halt.java:8)\n",
+    ];
+    in_order(&text, &parts);
+}
+
+/// A program that looks like a virtual machine of Java whose structures are not known, and crashes.
+const UNKNOWN: &str = "
+unsigned long none[16], *gHotSpotVMStructs = none, *gHotSpotVMTypes = none, *gHotSpotVMIntConstants = none;
+unsigned long gHotSpotVMStructEntryTypeNameOffset, gHotSpotVMStructEntryFieldNameOffset;
+unsigned long gHotSpotVMStructEntryIsStaticOffset, gHotSpotVMStructEntryOffsetOffset;
+unsigned long gHotSpotVMStructEntryAddressOffset, gHotSpotVMStructEntryArrayStride;
+unsigned long gHotSpotVMTypeEntryTypeNameOffset, gHotSpotVMTypeEntrySizeOffset;
+unsigned long gHotSpotVMTypeEntryArrayStride, gHotSpotVMIntConstantEntryNameOffset;
+unsigned long gHotSpotVMIntConstantEntryValueOffset, gHotSpotVMIntConstantEntryArrayStride;
+int main(void)
+{
+	__builtin_trap();
+}
+";
+
+#[test]
+fn unknown_machines_are_refused() {
+    needs!("gdb");
+    let place = Place::new("debug-java-unknown");
+    let program = compile_c(&place, "unknown", UNKNOWN, &["-rdynamic"]);
+    record(&place, &[&program]);
+    let reason = "Java: this version of HotSpot has no CodeCache::_heaps";
+    let text = place.run(&["backtrace"]).stdout;
+    in_order(&text, &["main () at ", &format!("no frames of {reason}")]);
+    let text = gdb(&place, &["--at", "end"], &["bt"]);
+    in_order(&text, &[&format!("(no frames of {reason})"), "main () at "]);
+}
+
+/// Records the program that tells its stack, and compares some.
+fn node(name: &str, options: &[&str], warm: &str) {
+    let place = Place::new(name);
+    let script = source_file("node/moments.js");
+    let script = [script.to_str().unwrap(), warm, "12"];
+    let printed = record(&place, &[&["node"], options, &script].concat());
+    compare(&place, &printed, "tell", &[0, 3, 10]);
+}
+
+#[test]
+fn frames_are_those_that_node_tells_where_it_is_interpreted() {
+    needs!("gdb", "node");
+    node("debug-node-interpreted", &["--no-opt", "--no-sparkplug"], "1");
+}
+
+#[test]
+fn frames_are_those_that_node_tells_where_it_is_compiled() {
+    needs!("gdb", "node");
+    node("debug-node-compiled", &["--no-opt", "--always-sparkplug"], "1");
+}
+
+#[test]
+fn frames_are_those_that_node_tells_where_it_is_optimised() {
+    needs!("gdb", "node");
+    node("debug-node-optimised", &[], "8000");
 }

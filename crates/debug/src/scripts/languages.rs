@@ -2,8 +2,9 @@
 
 use super::process::Scripts;
 use retake_interpreters::java::{self, Java};
-use retake_interpreters::node::{self, Node};
+use retake_interpreters::node::{self, Code, Node};
 use retake_interpreters::{Exports, Language, Registers, Start, Step, Symbol};
+use retake_kernel::maps::Mapping;
 use serde::Serialize;
 use std::ops::Range;
 use std::rc::Rc;
@@ -67,7 +68,10 @@ impl Scripts<'_> {
             };
             if exports(node::MARK).is_some() {
                 match node::Layout::of(self, &exports) {
-                    Ok(layout) => take(node::NAME, Ok(&Node::new(self, layout, self.made()))),
+                    Ok(layout) => {
+                        let code = self.code_of_node(&layout.built_in);
+                        take(node::NAME, Ok(&Node::new(self, layout, code)));
+                    }
                     Err(error) => take(node::NAME, Err(error.to_string())),
                 }
             }
@@ -81,11 +85,22 @@ impl Scripts<'_> {
         }
     }
 
-    /// The executable memory that belongs to no file.
-    fn made(&self) -> Vec<Range<u64>> {
+    /// Where Node.js has code. It maps its own file once more, to have that near what it makes.
+    fn code_of_node(&self, built_in: &Range<u64>) -> Code {
         let mappings = self.inferior.text.mappings();
-        let made = mappings.iter().filter(|one| one.executable && one.name.is_empty());
-        made.map(|one| one.start..one.end).collect()
+        let offset = |address: u64| {
+            let mapping = mappings.iter().find(|one| (one.start..one.end).contains(&address))?;
+            Some(mapping.offset + (address - mapping.start))
+        };
+        let (first, bytes) = (offset(built_in.start), built_in.end - built_in.start);
+        let executable = mappings.iter().filter(|one| one.executable);
+        let (files, made): (Vec<_>, Vec<_>) = executable.partition(|one| !one.name.is_empty());
+        let is_copy = |one: &&&Mapping| first == Some(one.offset);
+        let copies = files.iter().filter(is_copy).map(|one| one.start..one.start + bytes);
+        Code {
+            built_in: std::iter::once(built_in.clone()).chain(copies).collect(),
+            made: made.iter().map(|one| one.start..one.end).collect(),
+        }
     }
 
     /// The layout of a virtual machine of Java. Reading it takes long, so it is remembered.

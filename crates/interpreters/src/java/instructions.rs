@@ -34,7 +34,11 @@ pub fn depth_while_given_up(reader: Reader<'_>, pc: u64) -> Option<u64> {
         match instruction.mnemonic() {
             Mnemonic::Ret => return Some(depth),
             // Whether the thread is to stop here, and old forms of that.
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Ja | Mnemonic::Jae | Mnemonic::Vzeroupper => {}
+            Mnemonic::Cmp
+            | Mnemonic::Test
+            | Mnemonic::Ja
+            | Mnemonic::Jae
+            | Mnemonic::Vzeroupper => {}
             Mnemonic::Mov if instruction.op0_kind() == OpKind::Register => {}
             _ => depth = depth.checked_add_signed(moved(&instruction).filter(|by| *by > 0)?)?,
         }

@@ -200,7 +200,8 @@ impl Debugging {
 
 impl Method {
     fn of(tables: &Tables) -> Result<Self, JavaError> {
-        let has_lines = ["ConstMethod::_has_linenumber_table", "ConstMethodFlags::_misc_has_linenumber_table"];
+        let has_lines =
+            ["ConstMethod::_has_linenumber_table", "ConstMethodFlags::_misc_has_linenumber_table"];
         let has_lines = has_lines.into_iter().find_map(|name| tables.constant(name));
         Ok(Self {
             fixed: tables.field("Method::_constMethod")?,

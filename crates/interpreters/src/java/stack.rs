@@ -1,8 +1,8 @@
 //! The frames of a stack. The rules for a frame depend on what made its code.
 
-use super::{Java, NAME};
 use super::code::{Blob, Kind};
 use super::instructions::{depth_while_given_up, depth_while_made};
+use super::{Java, NAME};
 use crate::language::{Language, Registers, Start, Step};
 use retake_python::Frame;
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl Java<'_> {
 
     /// The place in a compiled method, and its caller.
     fn compiled(&self, blob: &Blob, start: Start) -> Option<(u64, Registers)> {
-        let Registers { pc, sp, fp } = start.registers;
+        let Registers { pc, sp, .. } = start.registers;
         if start.r13.is_some()
             && let Some(caller) = self.while_incomplete(blob, start.registers)
         {
@@ -124,7 +124,6 @@ impl Java<'_> {
             self.reader.pointer(sp, offset.into())
         };
         let is_left = start.r13.is_none() && self.is_deoptimized(blob, pc);
-        let _ = fp;
         Some((if is_left { original()? } else { pc }, caller))
     }
 

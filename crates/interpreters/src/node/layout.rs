@@ -26,11 +26,13 @@ pub enum NodeError {
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The code that was made when V8 was built.
-    pub(super) built_in: Range<u64>,
+    pub built_in: Range<u64>,
     /// The sizes of the instructions of bytecode: as they are, and after each of two prefixes.
     pub(super) sizes: [Vec<u8>; 3],
     pub(super) frame: Frame,
     pub(super) shared: u64,
+    /// The code of a function.
+    pub(super) code: u64,
     pub(super) shared_data: u64,
     pub(super) shared_name: u64,
     pub(super) shared_script: u64,
@@ -112,10 +114,7 @@ impl Layout {
     ///
     /// # Errors
     /// This version says too little.
-    pub fn of(
-        memory: &dyn retake_python::Memory,
-        exports: Exports<'_>,
-    ) -> Result<Self, NodeError> {
+    pub fn of(memory: &dyn retake_python::Memory, exports: Exports<'_>) -> Result<Self, NodeError> {
         const UNCOMPRESSED_SHIFT: i64 = 31;
         let told = Told(Reader(memory), exports);
         if told.signed("SmiShiftSize")? != UNCOMPRESSED_SHIFT {
@@ -127,6 +126,9 @@ impl Layout {
             sizes: sizes(told.0, exports).ok_or(NodeError::Unknown("the sizes of bytecode"))?,
             frame: Frame::of(&told)?,
             shared: told.number("class_JSFunction__shared__SharedFunctionInfo")?,
+            code: told
+                .number("class_JSFunction__raw_feedback_cell__FeedbackCell")?
+                .saturating_add(8),
             shared_data: told.number("class_SharedFunctionInfo__function_data__Object")?,
             shared_name: told.number("class_SharedFunctionInfo__name_or_scope_info__Object")?,
             shared_script: told
@@ -137,7 +139,8 @@ impl Layout {
             length: told.number("class_FixedArrayBase__length__SMI")?,
             bytecode: told.number("class_BytecodeArray__data__uintptr_t")?,
             offset_table: told.number("class_Code__bytecode_offset_table__ByteArray")?,
-            interpreted_data: told.number("class_Code__bytecode_or_interpreter_data__HeapObject")?,
+            interpreted_data: told
+                .number("class_Code__bytecode_or_interpreter_data__HeapObject")?,
             types: Types::of(&told)?,
             strings: Strings::of(&told)?,
             scopes: Scopes::of(&told)?,
@@ -148,7 +151,10 @@ impl Layout {
 impl Frame {
     fn of(told: &Told<'_>) -> Result<Self, NodeError> {
         Ok(Self {
-            entry: [told.number("frametype_EntryFrame")?, told.number("frametype_ConstructEntryFrame")?],
+            entry: [
+                told.number("frametype_EntryFrame")?,
+                told.number("frametype_ConstructEntryFrame")?,
+            ],
             built_in_exit: told.number("frametype_BuiltinExitFrame")?,
             context: told.signed("off_fp_context")?,
             function: told.signed("off_fp_function")?,
@@ -248,6 +254,7 @@ impl Layout {
                 bytecode_offset: -40,
             },
             shared: 24,
+            code: 48,
             shared_data: 8,
             shared_name: 16,
             shared_script: 32,

@@ -1,10 +1,12 @@
 //! The frames of JavaScript in V8, as Node.js has it.
 //!
 //! * `layout`: what V8 says about its structures.
+//! * `code`: positions in bytecode and in the code that is made of it.
 //! * `object`: strings, functions and scripts.
 //! * `positions`: the tables of positions in scripts.
 //! * `stack`: the frames.
 
+mod code;
 mod layout;
 mod object;
 mod positions;
@@ -22,13 +24,21 @@ pub const NAME: &str = "JavaScript";
 pub struct Node<'a> {
     reader: Reader<'a>,
     layout: Layout,
-    /// Where code lies that it has made.
-    made: Vec<Range<u64>>,
+    code: Code,
+}
+
+/// Where code lies.
+#[derive(Debug, Clone, Default)]
+pub struct Code {
+    /// What V8 was built with, and copies of that.
+    pub built_in: Vec<Range<u64>>,
+    /// What it has made.
+    pub made: Vec<Range<u64>>,
 }
 
 impl<'a> Node<'a> {
-    /// The engine of a process, by its layout. `made` is the executable memory that no file has.
-    pub fn new(memory: &'a dyn Memory, layout: Layout, made: Vec<Range<u64>>) -> Self {
-        Self { reader: Reader(memory), layout, made }
+    /// The engine of a process, by its layout.
+    pub fn new(memory: &'a dyn Memory, layout: Layout, code: Code) -> Self {
+        Self { reader: Reader(memory), layout, code }
     }
 }

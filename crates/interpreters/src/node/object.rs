@@ -1,16 +1,14 @@
 //! Strings, functions and scripts. Addresses of objects have their lowest bit set.
 
 use super::Node;
-use super::positions::{bytecode_index, position};
 
 /// The most bytes of a name, and of a script in which lines are counted.
 const LONGEST_NAME: u64 = 1024;
 const MOST_SCRIPT_BYTES: u64 = 16 << 20;
 /// The most strings that one is made of.
 const MOST_PARTS: usize = 64;
-/// The most bytes of a table.
-const MOST_TABLE_BYTES: u64 = 1 << 20;
-const TAG: u64 = 1;
+/// The lowest bit of the address of an object.
+pub const TAG: u64 = 1;
 
 /// Some characters of a string.
 struct Part {
@@ -49,7 +47,13 @@ impl Node<'_> {
     }
 
     /// Adds a part of a string. Strings may be made of others.
-    fn add(&self, part: Part, is_short: bool, parts: &mut usize, bytes: &mut Vec<u8>) -> Option<()> {
+    fn add(
+        &self,
+        part: Part,
+        is_short: bool,
+        parts: &mut usize,
+        bytes: &mut Vec<u8>,
+    ) -> Option<()> {
         const CONSTRUCTED: u16 = 1;
         const EXTERNAL: u16 = 2;
         const SLICED: u16 = 3;
@@ -107,7 +111,7 @@ impl Node<'_> {
     }
 
     /// More bytes than can be read at once.
-    fn bytes(&self, start: u64, count: u64) -> Option<Vec<u8>> {
+    pub fn bytes(&self, start: u64, count: u64) -> Option<Vec<u8>> {
         const AT_ONCE: u64 = 1 << 20;
         let count = Some(count).filter(|count| *count <= 2 * MOST_SCRIPT_BYTES)?;
         let mut bytes = Vec::new();
@@ -124,7 +128,8 @@ impl Node<'_> {
         if is_short {
             return Some(bytes.into_iter().map(char::from).collect());
         }
-        let units: Vec<u16> = bytes.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+        let units: Vec<u16> =
+            bytes.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
         Some(String::from_utf16_lossy(&units))
     }
 
@@ -190,77 +195,6 @@ impl Node<'_> {
             units.get(..position)?.iter().filter(|unit| **unit == [b'\n', 0]).count()
         };
         u32::try_from(before).ok()?.checked_add(1)
-    }
-
-    /// The position in its script of the instruction at an offset in bytecode.
-    pub fn position(&self, bytecode: u64, offset: u64) -> Option<u64> {
-        const POSITIONS: u64 = 24;
-        let table = self.word(bytecode, self.layout.length + POSITIONS)?;
-        position(&self.table(table)?, offset)
-    }
-
-    fn table(&self, bytes: u64) -> Option<Vec<u8>> {
-        const ITEMS: u64 = 8;
-        (self.kind(bytes)? == self.layout.types.bytes).then_some(())?;
-        let count = self.small(bytes, self.layout.length).filter(|count| *count <= MOST_TABLE_BYTES)?;
-        self.bytes((bytes - TAG).checked_add(self.layout.length + ITEMS)?, count)
-    }
-
-    /// The bytecode of a function.
-    pub fn bytecode(&self, shared: u64) -> Option<u64> {
-        const MOST_HOPS: usize = 3;
-        let types = self.layout.types;
-        let mut data = self.word(shared, self.layout.shared_data)?;
-        for _ in 0..MOST_HOPS {
-            match self.kind(data)? {
-                kind if kind == types.bytecode => return Some(data),
-                // Compiled code has the bytecode that it was made of.
-                kind if kind == types.code => data = self.word(data, self.layout.interpreted_data)?,
-                kind if kind == types.interpreter_data => data = self.word(data, 8)?,
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// The offset in the bytecode of a function of what its code at `pc` was made of, if that code
-    /// was made instruction by instruction.
-    pub fn offset_of_compiled(&self, shared: u64, pc: u64) -> Option<u64> {
-        let code = self.word(shared, self.layout.shared_data)?;
-        (self.kind(code)? == self.layout.types.code).then_some(())?;
-        let start = self.start_of(code, pc)?;
-        let table = self.table(self.word(code, self.layout.offset_table)?)?;
-        // The first part is what comes before the first instruction.
-        let count = bytecode_index(&table, pc - start)?.checked_sub(1)?;
-        self.offset_of_instruction(self.bytecode(shared)?, count)
-    }
-
-    /// Where the instructions begin of a code object that has `pc`. It has their address among its
-    /// first words.
-    fn start_of(&self, code: u64, pc: u64) -> Option<u64> {
-        const WORDS: u64 = 10;
-        const ALIGNMENT: u64 = 32;
-        let words = (1..WORDS).filter_map(|index| self.word(code, index * 8));
-        let starts = words.filter(|word| word.is_multiple_of(ALIGNMENT) && *word <= pc);
-        starts.filter(|start| pc - start < MOST_TABLE_BYTES).max()
-    }
-
-    /// The offset of the instruction with this number.
-    fn offset_of_instruction(&self, bytecode: u64, number: usize) -> Option<u64> {
-        let count = self.small(bytecode, self.layout.length).filter(|count| *count <= MOST_TABLE_BYTES)?;
-        let bytes = self.bytes((bytecode - TAG).checked_add(self.layout.bytecode)?, count)?;
-        let [plain, wide, widest] = &self.layout.sizes;
-        let mut at = 0;
-        for _ in 0..number {
-            let (sizes, prefix) = match bytes.get(at)? {
-                0 => (wide, 1),
-                1 => (widest, 1),
-                _ => (plain, 0),
-            };
-            let size = *sizes.get(usize::from(*bytes.get(at + prefix)?))?;
-            at += prefix + usize::from(size).max(1);
-        }
-        Some(at as u64)
     }
 }
 

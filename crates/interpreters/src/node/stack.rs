@@ -1,6 +1,7 @@
 //! The frames of a stack. All code of V8 has frame pointers.
 
 use super::object::integer;
+use super::positions::Position;
 use super::{NAME, Node};
 use crate::language::{Language, Registers, Start, Step};
 use retake_python::Frame;
@@ -13,7 +14,8 @@ const MOST_STEPS: usize = 4096;
 const MOST_FRAME_BYTES: u64 = 16 << 20;
 /// Below the frame pointer of what native code enters JavaScript through: the registers that it
 /// keeps for its caller.
-const KEPT: [(&str, i64); 5] = [("r12", -24), ("r13", -32), ("r14", -40), ("r15", -48), ("rbx", -56)];
+const KEPT: [(&str, i64); 5] =
+    [("r12", -24), ("r13", -32), ("r14", -40), ("r15", -48), ("rbx", -56)];
 
 impl Language for Node<'_> {
     fn name(&self) -> &'static str {
@@ -21,7 +23,7 @@ impl Language for Node<'_> {
     }
 
     fn code(&self) -> Vec<Range<u64>> {
-        std::iter::once(&self.layout.built_in).chain(&self.made).cloned().collect()
+        self.code.built_in.iter().chain(&self.code.made).cloned().collect()
     }
 
     fn walk(&self, start: Start) -> Vec<Step> {
@@ -41,39 +43,44 @@ impl Language for Node<'_> {
 
 impl Node<'_> {
     fn is_code(&self, pc: u64) -> bool {
-        self.layout.built_in.contains(&pc) || self.made.iter().any(|range| range.contains(&pc))
+        self.is_built_in(pc) || self.code.made.iter().any(|range| range.contains(&pc))
+    }
+
+    fn is_built_in(&self, pc: u64) -> bool {
+        self.code.built_in.iter().any(|range| range.contains(&pc))
     }
 
     fn step(&self, registers: Registers) -> Option<Step> {
         let Registers { pc, sp, fp } = registers;
         (fp.checked_sub(sp)? < MOST_FRAME_BYTES).then_some(())?;
         let marker = self.slot(fp, self.layout.frame.context)?;
-        let mut kept = BTreeMap::new();
-        let frame = match kind_of_stub(marker) {
+        let (mut kept, mut frames) = (BTreeMap::new(), Vec::new());
+        match kind_of_stub(marker) {
             Some(kind) if self.layout.frame.entry.contains(&kind) => {
-                kept.extend(KEPT.into_iter().filter_map(|(name, at)| {
-                    Some((name.to_owned(), self.slot(fp, at)?))
-                }));
-                None
+                kept.extend(
+                    KEPT.into_iter()
+                        .filter_map(|(name, at)| Some((name.to_owned(), self.slot(fp, at)?))),
+                );
             }
             Some(kind) if kind == self.layout.frame.built_in_exit => {
                 const FUNCTION: i64 = 24;
-                self.function(self.slot(fp, FUNCTION)?, None)
+                let function = self.slot(fp, FUNCTION)?;
+                let shared = self.word(function, self.layout.shared);
+                frames.extend(shared.and_then(|shared| self.function(shared, None)));
             }
-            Some(_) => None,
-            None => Some(self.frame(pc, fp)?),
-        };
+            Some(_) => {}
+            None => frames = self.frames(pc, fp)?,
+        }
         let caller = Registers {
             pc: self.reader.word(fp, 8)?,
             sp: fp.checked_add(16)?,
             fp: self.reader.word(fp, 0)?,
         };
-        let is_built_in = self.layout.built_in.contains(&pc);
         Some(Step {
             registers,
             code: pc,
-            name: if is_built_in { "V8" } else { "JavaScript" }.to_owned(),
-            frames: frame.into_iter().collect(),
+            name: if self.is_built_in(pc) { "V8" } else { "JavaScript" }.to_owned(),
+            frames,
             caller,
             kept,
         })
@@ -83,31 +90,37 @@ impl Node<'_> {
         self.reader.word(fp.checked_add_signed(offset)?, 0)
     }
 
-    /// What a frame of JavaScript executes.
-    fn frame(&self, pc: u64, fp: u64) -> Option<Frame> {
+    /// What a frame of JavaScript executes, the innermost first.
+    fn frames(&self, pc: u64, fp: u64) -> Option<Vec<Frame>> {
         let fields = self.layout.frame;
         let function = self.slot(fp, fields.function)?;
         let shared = self.word(function, self.layout.shared)?;
         let bytecode = self.slot(fp, fields.bytecode_array)?;
-        let has_bytecode = || self.kind(bytecode) == Some(self.layout.types.bytecode);
-        let position = if self.layout.built_in.contains(&pc) {
-            let offset = || {
-                // It counts from the beginning of the object.
-                let offset = integer(self.slot(fp, fields.bytecode_offset)?)?;
-                (offset + 1).checked_sub(self.layout.bytecode)
-            };
-            has_bytecode().then(offset).flatten().and_then(|at| self.position(bytecode, at))
-        } else {
-            // Optimised code has something else in that place.
-            let offset = || self.offset_of_compiled(shared, pc);
-            has_bytecode().then(offset).flatten().and_then(|at| self.position(bytecode, at))
+        // Optimised code has something else in that place.
+        let has_bytecode = self.kind(bytecode) == Some(self.layout.types.bytecode);
+        let offset = match (has_bytecode, self.is_built_in(pc)) {
+            // It counts from the beginning of the object.
+            (true, true) => integer(self.slot(fp, fields.bytecode_offset)?)
+                .and_then(|offset| (offset + 1).checked_sub(self.layout.bytecode)),
+            (true, false) => self.offset_of_compiled(shared, pc),
+            (false, _) => None,
         };
-        self.function(function, position)
+        if let Some(offset) = offset {
+            let position = self.position(bytecode, offset);
+            return Some(vec![self.function(shared, position)?]);
+        }
+        let inlined = if self.is_built_in(pc) { None } else { self.inlined(function, pc) };
+        let frames = inlined.unwrap_or_default().into_iter();
+        let frames: Option<Vec<_>> =
+            frames.map(|(shared, at)| self.function(shared, Some(at))).collect();
+        match frames.filter(|frames| !frames.is_empty()) {
+            Some(frames) => Some(frames),
+            None => Some(vec![self.function(shared, None)?]),
+        }
     }
 
     /// A frame that executes a function at a position in its script.
-    fn function(&self, function: u64, position: Option<u64>) -> Option<Frame> {
-        let shared = self.word(function, self.layout.shared)?;
+    fn function(&self, shared: u64, position: Option<Position>) -> Option<Frame> {
         (self.kind(shared)? == self.layout.types.shared).then_some(())?;
         let name = self.name(shared).filter(|name| !name.contains(char::is_control));
         let script = self.script(shared);
@@ -116,7 +129,9 @@ impl Node<'_> {
         Some(Frame {
             function: name.unwrap_or_else(|| "<anonymous>".to_owned()),
             file: file.unwrap_or_else(|| unnamed.to_owned()),
-            line: script.zip(position).and_then(|(script, position)| self.line(script, position)),
+            line: script
+                .zip(position)
+                .and_then(|(script, position)| self.line(script, position.offset)),
             ..Frame::default()
         })
     }
@@ -133,14 +148,18 @@ fn kind_of_stub(marker: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::hostile::{Repeated, START, look};
-    use crate::node::Layout;
+    use crate::node::{Code, Layout};
     use proptest::prelude::*;
 
     fn look_at(words: Vec<u64>) {
         let memory = Repeated(words);
         let layout = Layout::known(START..START + (1 << 20));
         let made = START << 4..START << 5;
-        look(&Node::new(&memory, layout, vec![made]), &memory);
+        let code = Code {
+            built_in: std::iter::once(layout.built_in.clone()).collect(),
+            made: std::iter::once(made).collect(),
+        };
+        look(&Node::new(&memory, layout, code), &memory);
     }
 
     #[test]

@@ -165,17 +165,22 @@ fn print_variables(variables: &[Variable], output: &mut Output) -> Result<()> {
 /// `take (locks.py:11)`.
 fn of_script(Script { function, file, line, .. }: &Script) -> String {
     let file = file.rsplit('/').next().unwrap_or_default();
-    harmless(&format!("{function} ({file}:{})", number(*line)))
+    harmless(&format!("{function} ({})", place_of_script(file, *line)))
 }
 
 /// `     take (first=<lock at 0x7f31>) at locks.py:11`.
 fn call_of_script(Script { function, file, line, arguments, .. }: &Script) -> String {
-    let line = number(*line);
-    harmless(&format!("     {function} ({}) at {file}:{line}", listed(arguments)))
+    let place = place_of_script(file, *line);
+    harmless(&format!("     {function} ({}) at {place}", listed(arguments)))
 }
 
-fn number(line: Option<u32>) -> String {
-    line.map_or_else(|| "?".to_owned(), |line| line.to_string())
+/// `locks.py:11`. What is no file has no line.
+fn place_of_script(file: &str, line: Option<u32>) -> String {
+    match line {
+        Some(line) => format!("{file}:{line}"),
+        None if file.starts_with('<') => file.to_owned(),
+        None => format!("{file}:?"),
+    }
 }
 
 /// `argc=2, argv=0x7ffd`.
