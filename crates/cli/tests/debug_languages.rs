@@ -85,7 +85,8 @@ fn compare(place: &Place, printed: &str, teller: &str, some: &[usize]) {
         }
     }
     assert_eq!(moments.len(), events.len(), "{dump}");
-    let all = "python for one in gdb.selected_inferior().threads(): print('stack', python_stack(one.num))";
+    let all = "python for one in gdb.selected_inferior().threads(): \
+               print('stack', python_stack(one.num))";
     let way: Vec<usize> = some.iter().chain(some.iter().rev()).copied().collect();
     let seeks: Vec<String> = way.iter().map(|at| format!("seek {}", events[*at])).collect();
     let steps =
@@ -111,27 +112,31 @@ fn java(place: &Place, options: &[&str], warm: &str) {
 }
 
 #[test]
-fn frames_are_those_that_java_tells_where_it_is_interpreted() {
-    needs!("gdb", "java", "javac");
-    java(&Place::new("debug-java-interpreted"), &["-Xint"], "1");
-}
-
-#[test]
-fn frames_are_those_that_java_tells_where_it_is_compiled() {
+fn frames_are_those_that_java_tells() {
     needs!("gdb", "java", "javac");
     java(&Place::new("debug-java-compiled"), &[], "1500");
 }
 
-/// A program that ends in native code, which Java has called.
-const HALT: &str = "
-public class Halt {
-    static void leave(int status) {
-        Runtime.getRuntime().halt(status);
+/// A program that crashes in native code, which Java has called.
+const CRASH: &str = "
+public class Crash {
+    static native int crash(int value);
+
+    static int call(int value) {
+        return crash(value) + 1;
     }
 
     public static void main(String[] arguments) {
-        leave(arguments.length);
+        System.load(arguments[0]);
+        System.out.println(call(1));
     }
+}
+";
+const CRASHING: &str = "
+int Java_Crash_crash(void *machine, void *class, int value)
+{
+	__builtin_trap();
+	return value;
 }
 ";
 
@@ -139,39 +144,40 @@ public class Halt {
 fn frames_of_java_stand_between_native_ones() {
     needs!("gdb", "java", "javac");
     let place = Place::new("debug-java-between");
-    std::fs::write(place.work("Halt.java"), HALT).unwrap();
-    assert!(place.command_of("javac", &["-g", "Halt.java"]).status().unwrap().success());
-    record(&place, &["java", "-Xint", "-cp", ".", "Halt"]);
-    let text = gdb(&place, &["--at", "end"], &["thread apply all bt"]);
+    std::fs::write(place.work("Crash.java"), CRASH).unwrap();
+    assert!(place.command_of("javac", &["-g", "Crash.java"]).status().unwrap().success());
+    let library = compile_c(&place, "libcrash.so", CRASHING, &["-shared", "-fPIC"]);
+    let options = ["java", "-Xint", "-XX:+SuppressFatalErrorMessage", "-cp", "."];
+    record(&place, &[&options[..], &["Crash", &library]].concat());
+    let text = gdb(&place, &["--at", "crash"], &["bt"]);
     let parts = [
-        "JVM_Halt ",
-        " java.lang.Shutdown.halt0 () at <native method>\n",
-        " Halt.leave () at Halt.java:4\n",
-        " Halt.main () at Halt.java:8\n",
+        "abort () ",
+        " JVM_handle_linux_signal ",
+        "Java_Crash_crash (machine=0x",
+        " Crash.crash () at <native method>\n",
+        " Crash.call () at Crash.java:6\n",
+        " Crash.main () at Crash.java:11\n",
         " in StubRoutines (1) ()\n",
         " in JavaCalls::call_helper",
         " in JavaMain ",
         "start_thread",
     ];
     in_order(&text, &parts);
-    let report = place.run_json(&["backtrace", "--at", "exit", "--json"]);
-    let threads = report["threads"].as_array().unwrap();
-    let has_main = |frames: &&Value| {
-        let last = frames.as_array().unwrap().last();
-        last.is_some_and(|last| last["function"] == "Halt.main" && last["line"] == 8)
-    };
-    let managed = threads.iter().map(|thread| &thread["managed"]).find(has_main).unwrap();
+    let report = place.run_json(&["backtrace", "--json"]);
+    let thread = &report["threads"][0];
+    let managed = thread["managed"].as_array().unwrap();
+    let told = managed.iter().map(|one| (one["function"].as_str().unwrap(), one["line"].as_i64()));
+    let expected = [("Crash.crash", None), ("Crash.call", Some(6)), ("Crash.main", Some(11))];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
     assert_eq!(managed[0]["language"], "Java");
-    let whole = threads.iter().find(|thread| thread["managed"] == *managed).unwrap();
-    let frames = whole["frames"].as_array().unwrap();
+    let frames = thread["frames"].as_array().unwrap();
     let of_frames = frames.iter().flat_map(|frame| frame["managed"].as_array().unwrap());
-    assert!(of_frames.eq(managed.as_array().unwrap()), "{whole}");
-    let text = place.run(&["backtrace", "--at", "exit"]).stdout;
-    let parts = [
-        ", in Java: java.lang.Shutdown.halt0 (<native method>) < java.lang.Shutdown.halt (Shutdown.java:",
-        " < Halt.leave (Halt.java:4) < Halt.main (Halt.java:8)\n",
-    ];
-    in_order(&text, &parts);
+    assert!(of_frames.eq(managed), "{thread}");
+    let text = place.run(&["backtrace"]).stdout;
+    in_order(
+        &text,
+        &["Crash.call () at Crash.java:6\n", "in Java:\n", "Crash.main (Crash.java:11)\n"],
+    );
 }
 
 /// A program that looks like a virtual machine of Java whose structures are not known, and crashes.
@@ -212,19 +218,7 @@ fn node(name: &str, options: &[&str], warm: &str) {
 }
 
 #[test]
-fn frames_are_those_that_node_tells_where_it_is_interpreted() {
-    needs!("gdb", "node");
-    node("debug-node-interpreted", &["--no-opt", "--no-sparkplug"], "1");
-}
-
-#[test]
-fn frames_are_those_that_node_tells_where_it_is_compiled() {
-    needs!("gdb", "node");
-    node("debug-node-compiled", &["--no-opt", "--always-sparkplug"], "1");
-}
-
-#[test]
-fn frames_are_those_that_node_tells_where_it_is_optimised() {
+fn frames_are_those_that_node_tells() {
     needs!("gdb", "node");
     node("debug-node-optimised", &[], "8000");
 }

@@ -222,7 +222,10 @@ mod tests {
         #[test]
         fn memory_may_contain_anything(
             words in prop::collection::vec(prop_oneof![
-                START..START + 64, any::<u64>(), 0_u64..300, (0_u64..16).prop_map(|n| START + n * 4096)
+                START..START + 64,
+                any::<u64>(),
+                0_u64..300,
+                (0_u64..16).prop_map(|page| START + page * 4096),
             ], 1..24),
             offsets in prop::collection::vec(0_u64..256, 1..24),
         ) {

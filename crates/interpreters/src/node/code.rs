@@ -85,8 +85,8 @@ impl Node<'_> {
         Some(at as u64)
     }
 
-    /// The functions that optimised code executes at `pc`, by what all of one code share, with their
-    /// positions, the innermost first. `None` if `function` has other code by now.
+    /// The functions that optimised code executes at `pc`, by what all of one code share, with
+    /// their positions, the innermost first. `None` if `function` has other code by now.
     pub fn inlined(&self, function: u64, pc: u64) -> Option<Vec<(u64, Position)>> {
         const POSITIONS: u64 = 24;
         const CALL_BYTES: usize = 16;

@@ -175,10 +175,14 @@ impl Types {
             code: told.short("type_Code__CODE_TYPE")?,
             interpreter_data: told.short("type_InterpreterData__INTERPRETER_DATA_TYPE")?,
             uncompiled: [
-                told.short("type_UncompiledDataWithPreparseData__UNCOMPILED_DATA_WITH_PREPARSE_DATA_TYPE")?,
-                told.short(
-                    "type_UncompiledDataWithoutPreparseData__UNCOMPILED_DATA_WITHOUT_PREPARSE_DATA_TYPE",
-                )?,
+                told.short(concat!(
+                    "type_UncompiledDataWithPreparseData",
+                    "__UNCOMPILED_DATA_WITH_PREPARSE_DATA_TYPE"
+                ))?,
+                told.short(concat!(
+                    "type_UncompiledDataWithoutPreparseData",
+                    "__UNCOMPILED_DATA_WITHOUT_PREPARSE_DATA_TYPE"
+                ))?,
             ],
             first_not_string: told.short("FirstNonstringType")?,
         })
