@@ -14,6 +14,19 @@ function tell() {
   Error.prepareStackTrace = prepare;
   const frames = sites.map(site => `${site.getFunctionName() || '<anonymous>'} ${site.getLineNumber() || -1}\n`);
   fs.writeSync(1, `thread main\n${frames.join('')}look\n`);
+  // This makes the function too large to be compiled into its callers.
+  sum = sum * 3 % 7 + 0; sum = sum * 3 % 7 + 1; sum = sum * 3 % 7 + 2; sum = sum * 3 % 7 + 3;
+  sum = sum * 3 % 7 + 4; sum = sum * 3 % 7 + 5; sum = sum * 3 % 7 + 6; sum = sum * 3 % 7 + 7;
+  sum = sum * 3 % 7 + 8; sum = sum * 3 % 7 + 9; sum = sum * 3 % 7 + 10; sum = sum * 3 % 7 + 11;
+  sum = sum * 3 % 7 + 12; sum = sum * 3 % 7 + 13; sum = sum * 3 % 7 + 14; sum = sum * 3 % 7 + 15;
+  sum = sum * 3 % 7 + 16; sum = sum * 3 % 7 + 17; sum = sum * 3 % 7 + 18; sum = sum * 3 % 7 + 19;
+  sum = sum * 3 % 7 + 20; sum = sum * 3 % 7 + 21; sum = sum * 3 % 7 + 22; sum = sum * 3 % 7 + 23;
+  sum = sum * 3 % 7 + 24; sum = sum * 3 % 7 + 25; sum = sum * 3 % 7 + 26; sum = sum * 3 % 7 + 27;
+  sum = sum * 3 % 7 + 28; sum = sum * 3 % 7 + 29; sum = sum * 3 % 7 + 30; sum = sum * 3 % 7 + 31;
+  sum = sum * 3 % 7 + 32; sum = sum * 3 % 7 + 33; sum = sum * 3 % 7 + 34; sum = sum * 3 % 7 + 35;
+  sum = sum * 3 % 7 + 36; sum = sum * 3 % 7 + 37; sum = sum * 3 % 7 + 38; sum = sum * 3 % 7 + 39;
+  sum = sum * 3 % 7 + 40; sum = sum * 3 % 7 + 41; sum = sum * 3 % 7 + 42; sum = sum * 3 % 7 + 43;
+  sum = sum * 3 % 7 + 44; sum = sum * 3 % 7 + 45; sum = sum * 3 % 7 + 46; sum = sum * 3 % 7 + 47;
 }
 
 function moment() { tell(); }
