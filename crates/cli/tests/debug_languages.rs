@@ -16,7 +16,7 @@ type Told = (String, i64);
 struct Teller {
     /// The function that tells them.
     function: &'static str,
-    /// Whether functions without a line are left out. Optimised JavaScript does the work of V8's own
+    /// Whether functions without a line count, too. Optimised JavaScript does the work of V8's own
     /// functions without calling them.
     has_all: bool,
 }
