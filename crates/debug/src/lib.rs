@@ -20,7 +20,7 @@
 //! * `diversion`: throw-away copies in which registers and memory can be changed.
 //! * `waits`: which threads wait for which, where a program hangs.
 //! * `session`: all of this for one user; `destination`: places as users name them.
-//! * `python`: the frames of Python programs.
+//! * `scripts`: the frames of languages whose code is interpreted, or made while a program runs.
 //! * `gdb`: the gdb remote protocol.
 //! * `dap`: the Debug Adapter Protocol, for editors, on top of gdb.
 //!
@@ -49,9 +49,9 @@ mod lines;
 mod place;
 mod program;
 mod progress;
-mod python;
 mod replay;
 mod scout;
+mod scripts;
 mod session;
 mod state;
 mod stops;

@@ -8,6 +8,8 @@ use object::elf::{DT_DEBUG, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::Mapping;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 const AT_PHDR: u64 = 3;
@@ -89,7 +91,7 @@ impl Program {
 
     /// The files that the dynamic linker has loaded, the program itself first.
     pub fn loaded(&self, inferior: &Inferior) -> Vec<Library> {
-        let main = self.main_file(inferior).and_then(|path| std::fs::read(path).ok());
+        let main = self.main_file(inferior).and_then(|path| head_of(&path).ok());
         main.map_or_else(Vec::new, |main| self.libraries(inferior, &main))
     }
 
@@ -157,6 +159,14 @@ impl Program {
         }
         libraries
     }
+}
+
+/// The part of an ELF file that has its program headers. Files may be large.
+fn head_of(path: &Path) -> io::Result<Vec<u8>> {
+    const HEAD_BYTES: u64 = 64 << 10;
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// A loaded file in the dynamic linker's list.

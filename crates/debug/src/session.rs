@@ -8,8 +8,8 @@ use crate::history::target::Target;
 use crate::inferior::{Fate, GiveUp, Inferior, Stop, signal_here};
 use crate::kept::{Keeping, Kept, Summary};
 use crate::lines::loops::GoneOver;
-use crate::python::{Known, Scripts};
 use crate::replay::{Replay, Runs};
+use crate::scripts::{Known, Scripts};
 use crate::timeline::Timeline;
 use crate::tls::Locals;
 use crate::travel::Travel;
@@ -30,7 +30,7 @@ pub struct DebugSession {
     /// The user's changes, until the program goes on.
     pub(crate) changes: Changes,
     pub(crate) gone_over: GoneOver,
-    python: Known,
+    known: Known,
     pub(crate) travel: Travel,
 }
 
@@ -49,7 +49,7 @@ impl DebugSession {
         Ok(Self {
             changes: Changes::default(),
             gone_over: GoneOver::default(),
-            python: Known::default(),
+            known: Known::default(),
             travel: Travel::new(Timeline::new(replay), kept),
         })
     }
@@ -164,11 +164,11 @@ impl DebugSession {
         Locals { program: &replay.program, inferior: &replay.inferior, changes: &self.changes }
     }
 
-    /// Finds frames of Python.
+    /// Finds frames of languages that are not native.
     pub(crate) fn scripts(&self) -> Scripts<'_> {
         let replay = self.replay();
         Scripts {
-            known: &self.python,
+            known: &self.known,
             program: &replay.program,
             inferior: &replay.inferior,
             changes: &self.changes,

@@ -25,4 +25,4 @@ mod shown;
 
 pub use interpreter::{Entry, Exception, Frame, Interpreter, Stack, Variable};
 pub use layout::{NEWEST, OLDEST, PythonError, Version};
-pub use memory::Memory;
+pub use memory::{Memory, Reader};

@@ -11,7 +11,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// Little-endian numbers from memory. Each method returns `None` if the memory is not there.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a>(pub &'a dyn Memory);
+pub struct Reader<'a>(pub &'a dyn Memory);
 
 impl Reader<'_> {
     fn array<const COUNT: usize>(self, address: u64) -> Option<[u8; COUNT]> {
@@ -29,10 +29,17 @@ impl Reader<'_> {
         self.word(base, offset).filter(|pointer| *pointer != 0)
     }
 
+    /// Four bytes.
     pub fn half(self, base: u64, offset: u64) -> Option<u32> {
         self.array(base.checked_add(offset)?).map(u32::from_le_bytes)
     }
 
+    /// Two bytes.
+    pub fn short(self, base: u64, offset: u64) -> Option<u16> {
+        self.array(base.checked_add(offset)?).map(u16::from_le_bytes)
+    }
+
+    /// One byte.
     pub fn byte(self, base: u64, offset: u64) -> Option<u8> {
         self.array::<1>(base.checked_add(offset)?).map(|[byte]| byte)
     }

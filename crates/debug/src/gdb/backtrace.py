@@ -6,6 +6,8 @@ import gdb
 
 MOST_FRAMES = 64
 MOST_FRAMES_OF_OTHERS = 16
+# The limits above count native frames. This one counts those that execute another language, too.
+MOST_WITH_MANAGED = 512
 LONGEST_VALUE = 400
 
 
@@ -43,9 +45,10 @@ def variables(frame):
 def describe(frame, with_values, interleaving):
     place = frame.find_sal()
     arguments, local = variables(frame) if with_values else ([], [])
+    executed = interleaving.of(frame)
     return {
         "level": frame.level(),
-        "function": frame.name(),
+        "function": frame.name() or walks.name_of(frame),
         "address": hex(frame.pc()),
         "file": place.symtab.filename if place.symtab else None,
         "line": place.line if place.symtab and place.line else None,
@@ -53,18 +56,20 @@ def describe(frame, with_values, interleaving):
         "arguments": arguments,
         "locals": local,
         "own": is_own(frame),
-        "python": interleaving.of(frame),
+        "python": [one for one in executed if "language" not in one],
+        "managed": [one for one in executed if "language" in one],
     }
 
 
 def frames(limit, with_values, interleaving):
     """The frames of the selected thread, and whether there are more."""
-    found, has_own = [], False
+    found, native, has_own = [], 0, False
     try:
         frame = gdb.newest_frame()
         # Include a frame of the user's own code, if there is one.
-        while frame is not None and (len(found) < limit or not has_own and len(found) < MOST_FRAMES_TO_OWN):
+        while frame is not None and (native < limit or not has_own and native < MOST_FRAMES_TO_OWN) and len(found) < MOST_WITH_MANAGED:
             found.append(describe(frame, with_values, interleaving))
+            native += not found[-1]["managed"]
             has_own = has_own or found[-1]["own"]
             frame = frame.older()
     except gdb.error:
@@ -83,7 +88,8 @@ def threads():
         scripts = [frame for entry in interleaving.entries for frame in entry["frames"]]
         stack, is_cut = frames(MOST_FRAMES if is_current else MOST_FRAMES_OF_OTHERS, is_current, interleaving)
         found.append({"tid": thread.ptid[1], "name": thread.name, "current": is_current, "frames": stack, "more_frames": is_cut,
-                      "python": scripts, "no_python": interleaving.refused})
+                      "python": scripts, "no_python": interleaving.refused,
+                      "managed": [one for frame in stack for one in frame["managed"]], "no_managed": walks.refused()})
     return found
 
 

@@ -12,7 +12,9 @@ use crate::waits::{self, Known, Told, Wait};
 use gdbstub::target::ext::monitor_cmd::{ConsoleOutput, MonitorCmd, outputln};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use retake_interpreters::Registers;
 use retake_model::event::Console;
+use serde::Serialize;
 use std::fmt::Write;
 
 const HELP: &str = "\
@@ -34,6 +36,8 @@ output                both
 crash                 how the process died
 waits                 what the threads wait for, as JSON
 python THREAD         what a thread does in Python, as JSON: its frames, those together that one native call evaluates, the innermost first; its exception
+languages             which other languages the process runs, as JSON, and where the code lies that they have made
+walk THREAD PC SP FP  the native frames from there outwards, as long as they are of such code, and what they execute, as JSON
 deadlocks JSON        the same in words; the JSON is that of `waits`, with what the debugger has added
 reverse-continue      when the program is to run the next time, it runs back, to one of the breakpoints that are set now
 reverse-stepi         ... by one instruction
@@ -138,6 +142,8 @@ impl Remote {
             "begins" => yes_or_no(self.session.travel.timeline.is_at_begin()?),
             "waits" => self.waits()?,
             "python" => self.python(argument),
+            "languages" => json(&self.session.scripts().languages()),
+            "walk" => self.walk(argument),
             "deadlocks" => self.deadlocks(argument),
             "hash" => format!("{:016x}", hash_of_state(self.session.inferior())?),
             "followed" => self.session.travel.timeline.followed(),
@@ -233,9 +239,17 @@ impl Remote {
             return format!("error: {thread:?} is not the number of a thread");
         };
         match self.session.scripts().stack(thread) {
-            Ok(stack) => serde_json::to_string(&stack).expect("keys are strings"),
+            Ok(stack) => json(&stack),
             Err(error) => format!("error: {error}"),
         }
+    }
+
+    fn walk(&self, arguments: &str) -> String {
+        let numbers: Vec<u64> = arguments.split(' ').filter_map(|one| one.parse().ok()).collect();
+        let &[thread, pc, sp, fp] = numbers.as_slice() else {
+            return "error: walk takes the number of a thread and three registers".to_owned();
+        };
+        json(&self.session.scripts().walk(thread as u32, Registers { pc, sp, fp }))
     }
 
     fn deadlocks(&self, waits: &str) -> String {
@@ -276,6 +290,10 @@ fn local_time(unix_ns: u64) -> String {
     Timestamp::from_nanosecond(i128::from(unix_ns)).map_or(String::new(), |time| {
         time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
     })
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("keys are strings")
 }
 
 fn yes_or_no(is_so: bool) -> String {

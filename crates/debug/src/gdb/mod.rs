@@ -113,6 +113,7 @@ fn answer(remote: &mut Remote, stream: impl Stream + 'static) -> std::result::Re
 
 /// A script for gdb with commands for time travel. It connects to the socket in `RETAKE_SOCKET`.
 pub const SCRIPT: &str = concat!(
+    include_str!("languages.py"),
     include_str!("python.py"),
     include_str!("waits.py"),
     include_str!("python_commands.py"),
@@ -121,8 +122,12 @@ pub const SCRIPT: &str = concat!(
 
 /// A script for gdb that connects in the same way, and writes information about the threads to the
 /// file in `RETAKE_OUTPUT`, as JSON.
-pub const BACKTRACE_SCRIPT: &str =
-    concat!(include_str!("python.py"), include_str!("waits.py"), include_str!("backtrace.py"));
+pub const BACKTRACE_SCRIPT: &str = concat!(
+    include_str!("languages.py"),
+    include_str!("python.py"),
+    include_str!("waits.py"),
+    include_str!("backtrace.py")
+);
 
 /// A script for gdb that connects in the same way and reads the stack at `RETAKE_SAMPLES` places.
 /// It writes the number of times that it saw each stack to the file in `RETAKE_OUTPUT`, as folded

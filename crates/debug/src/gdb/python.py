@@ -61,8 +61,14 @@ class Interleaving:
         except (gdb.error, gdb.GdbError, ValueError) as error:
             self.refused = str(error)
 
+    def may_find(self):
+        return bool(self.entries) or walks.may_find()
+
     def of(self, native):
-        """The frames that this native frame evaluates. The outermost native frame gets all that are left."""
+        """The frames that this native frame executes. The outermost native frame gets all of Python that are left."""
+        step = walks.of(native)
+        if step is not None:
+            return step["frames"]
         if not self.entries:
             return []
         older = older_frame(native)
@@ -82,14 +88,14 @@ class Interleaving:
 
 
 def python_stack(number):
-    """As JSON, the frames of a thread in Python, with the levels of the native frames that evaluate them."""
+    """As JSON, the frames of a thread in Python or another language, with the levels of the native frames that evaluate them."""
     selected, found = gdb.selected_thread(), []
     for thread in gdb.selected_inferior().threads():
         if thread.num == number:
             thread.switch()
             interleaving = Interleaving(thread.ptid[1])
-            native = gdb.newest_frame() if interleaving.entries else None
-            while native is not None and interleaving.entries:
+            native = gdb.newest_frame() if interleaving.may_find() else None
+            while native is not None and interleaving.may_find():
                 found += [dict(one, level=native.level()) for one in interleaving.of(native)]
                 native = older_frame(native)
     selected.switch()
@@ -160,7 +166,7 @@ class Named:
 
 
 class PythonFrame(FrameDecorator):
-    """A native frame shown as a frame of Python that it evaluates."""
+    """A native frame shown as a frame of Python, or of another language, that it executes."""
 
     # What stands where gdb prints a number. It prints none for the second of several frames at one native frame.
     INDENT = "    "
@@ -195,11 +201,11 @@ class NamelessFrame(FrameDecorator):
     """A native frame without a symbol. Without this, gdb leaves its name out where filters act."""
 
     def function(self):
-        return "??"
+        return walks.name_of(self.inferior_frame()) or "??"
 
 
 class PythonFilter:
-    """Shows frames of Python in place of the native frames that evaluate them."""
+    """Shows frames of Python and other languages in place of the native frames that execute them."""
 
     name, enabled, priority = "python", True, 100
 
@@ -207,7 +213,9 @@ class PythonFilter:
         interleaving = Interleaving(gdb.selected_thread().ptid[1])
         if interleaving.refused:
             print("(no frames of Python: %s)" % interleaving.refused)
-        return self.shown(frames, interleaving) if interleaving.entries else frames
+        for refused in walks.refused():
+            print("(no frames of %s)" % refused)
+        return self.shown(frames, interleaving) if interleaving.may_find() else frames
 
     def shown(self, frames, interleaving):
         for decorated in frames:

@@ -41,7 +41,8 @@ impl Report {
     pub fn own_frame(&self) -> Option<(&str, u32)> {
         let ended = self.ended.iter().flat_map(|ended| &ended.threads);
         let thread = self.threads.iter().chain(ended).find(|thread| thread.current)?;
-        let script = thread.python.first().and_then(|one| Some((one.file.as_str(), one.line?)));
+        let script = thread.python.iter().chain(&thread.managed).next();
+        let script = script.and_then(|one| Some((one.file.as_str(), one.line?)));
         let own = thread.frames.iter().find(|frame| frame.own && frame.file.is_some());
         own.and_then(|frame| Some((frame.file.as_deref()?, frame.line?))).or(script)
     }
@@ -144,11 +145,19 @@ pub struct Thread {
     /// Why there are none of these, if the program runs an interpreter that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_python: Option<String>,
+    /// Its frames in other languages that make or interpret code, the innermost first.
+    pub managed: Vec<Script>,
+    /// The languages whose frames are not known here, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_managed: Vec<String>,
 }
 
 /// A frame of a script.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Script {
+    /// Its language, if that is not Python.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
     /// The function's name.
     pub function: String,
     /// The script.
@@ -184,6 +193,8 @@ pub struct Frame {
     pub own: bool,
     /// The frames of a Python script that this one evaluates, the innermost first.
     pub python: Vec<Script>,
+    /// The frames of another language that this one executes, the innermost first.
+    pub managed: Vec<Script>,
 }
 
 /// A variable and its value.

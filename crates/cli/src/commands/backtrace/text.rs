@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::output::{Output, Style};
 use crate::processes::{self, End};
 use crate::text::{self, harmless};
+use std::collections::BTreeMap;
 
 /// gdb's text for the value of a variable that is in no register or memory.
 const OPTIMIZED_OUT: &str = "<optimized out>";
@@ -104,13 +105,10 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
         .filter(|name| !name.is_empty())
         .map_or_else(String::new, |name| format!(" ({})", harmless(name)));
     if !thread.current {
-        if !thread.python.is_empty() {
-            let stack: Vec<String> = thread.python.iter().map(of_script).collect();
-            output.line(format!(
-                "thread {}{name}, in Python: {}",
-                thread.tid,
-                stack.join(" < ")
-            ))?;
+        for (language, scripts) in by_language(thread) {
+            let stack: Vec<String> = scripts.into_iter().map(of_script).collect();
+            let stack = stack.join(" < ");
+            output.line(format!("thread {}{name}, in {language}: {stack}", thread.tid))?;
         }
         // The user's own code is always shown, if there is any.
         let own = thread.frames.iter().position(|frame| frame.own).map_or(0, |index| index + 1);
@@ -124,7 +122,7 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
     for frame in &thread.frames {
         output.line(line(frame))?;
         print_variables(&frame.locals, output)?;
-        for script in &frame.python {
+        for script in frame.python.iter().chain(&frame.managed) {
             output.line(call_of_script(script))?;
             print_variables(&script.locals, output)?;
         }
@@ -135,13 +133,26 @@ fn print_thread(thread: &Thread, output: &mut Output) -> Result<()> {
     if let Some(reason) = &thread.no_python {
         output.line(format!("no frames of Python: {}", harmless(reason)))?;
     }
-    if !thread.python.is_empty() {
-        output.line("in Python:")?;
+    for reason in &thread.no_managed {
+        output.line(format!("no frames of {}", harmless(reason)))?;
     }
-    for script in &thread.python {
-        output.line(format!("     {}", of_script(script)))?;
+    for (language, scripts) in by_language(thread) {
+        output.line(format!("in {language}:"))?;
+        for script in scripts {
+            output.line(format!("     {}", of_script(script)))?;
+        }
     }
     Ok(())
+}
+
+/// The frames of a thread that are not native, by language.
+fn by_language(thread: &Thread) -> BTreeMap<String, Vec<&Script>> {
+    let mut found: BTreeMap<String, Vec<&Script>> = BTreeMap::new();
+    for script in thread.python.iter().chain(&thread.managed) {
+        let language = script.language.as_deref().map_or_else(|| "Python".to_owned(), harmless);
+        found.entry(language).or_default().push(script);
+    }
+    found
 }
 
 fn print_variables(variables: &[Variable], output: &mut Output) -> Result<()> {
@@ -154,17 +165,22 @@ fn print_variables(variables: &[Variable], output: &mut Output) -> Result<()> {
 /// `take (locks.py:11)`.
 fn of_script(Script { function, file, line, .. }: &Script) -> String {
     let file = file.rsplit('/').next().unwrap_or_default();
-    harmless(&format!("{function} ({file}:{})", number(*line)))
+    harmless(&format!("{function} ({})", place_of_script(file, *line)))
 }
 
 /// `     take (first=<lock at 0x7f31>) at locks.py:11`.
 fn call_of_script(Script { function, file, line, arguments, .. }: &Script) -> String {
-    let line = number(*line);
-    harmless(&format!("     {function} ({}) at {file}:{line}", listed(arguments)))
+    let place = place_of_script(file, *line);
+    harmless(&format!("     {function} ({}) at {place}", listed(arguments)))
 }
 
-fn number(line: Option<u32>) -> String {
-    line.map_or_else(|| "?".to_owned(), |line| line.to_string())
+/// `locks.py:11`. What is no file has no line.
+fn place_of_script(file: &str, line: Option<u32>) -> String {
+    match line {
+        Some(line) => format!("{file}:{line}"),
+        None if file.starts_with('<') => file.to_owned(),
+        None => format!("{file}:?"),
+    }
 }
 
 /// `argc=2, argv=0x7ffd`.
