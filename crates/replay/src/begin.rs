@@ -90,7 +90,7 @@ pub fn restore_all(
 ) -> Result<Vec<Process>, ReplayError> {
     let Some((image, rest)) = images.split_first_mut() else { return Ok(Vec::new()) };
     let mut copies = copies(first, rest.len())?;
-    restore_in(running, recording, [image], [first])?;
+    restore_other(running, recording, image, first)?;
     restore_in(running, recording, rest, &mut copies)?;
     Ok(copies)
 }
@@ -106,28 +106,44 @@ fn restore_beside(
     Ok(copies)
 }
 
-fn copies(of: &Process, count: usize) -> Result<Vec<Process>, ReplayError> {
+/// Returns copies of a process that has executed nothing. All are stopped.
+///
+/// # Errors
+/// No copy can be made.
+pub fn copies(of: &Process, count: usize) -> Result<Vec<Process>, ReplayError> {
     let copy = || Ok(Process::of_stopped(remote::fork(of.pid)?)?);
     std::iter::repeat_with(copy).take(count).collect()
 }
 
-fn restore_in<'a>(
+fn restore_in(
     running: &Running,
     recording: &Recording,
-    images: impl IntoIterator<Item = &'a mut CheckpointReader>,
-    processes: impl IntoIterator<Item = &'a mut Process>,
+    images: &mut [CheckpointReader],
+    processes: &mut [Process],
 ) -> Result<(), ReplayError> {
-    for (image, process) in images.into_iter().zip(processes) {
-        let around = Surroundings {
-            header: running.header(),
-            scratch: running.scratch().to_owned(),
-            recording,
-            other: &mut |_, _| Ok(true), // only a debugger uses these
-        };
-        restore(image, process, around).map_err(|error| match error {
-            ImageError::Recording(error) => ReplayError::Recording(error),
-            error => ReplayError::Image(error.to_string()),
-        })?;
-    }
+    let mut both = images.iter_mut().zip(processes);
+    both.try_for_each(|(image, process)| restore_other(running, recording, image, process))
+}
+
+/// Restores an image whose summary has been read, of a process that is not debugged.
+///
+/// # Errors
+/// `Image` if it cannot be restored.
+pub fn restore_other(
+    running: &Running,
+    recording: &Recording,
+    image: &mut CheckpointReader,
+    process: &mut Process,
+) -> Result<(), ReplayError> {
+    let around = Surroundings {
+        header: running.header(),
+        scratch: running.scratch().to_owned(),
+        recording,
+        other: &mut |_, _| Ok(true), // only a debugger uses these
+    };
+    restore(image, process, around).map_err(|error| match error {
+        ImageError::Recording(error) => ReplayError::Recording(error),
+        error => ReplayError::Image(error.to_string()),
+    })?;
     Ok(())
 }
