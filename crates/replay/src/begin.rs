@@ -3,12 +3,10 @@
 //! themselves.
 
 use crate::{Held, Outcome, Purpose, ReplayError, Request, Running, Status, Wanted, finish_or_end};
-use retake_kernel::shared::OPTION_DEBUG;
 use retake_recording::{CheckpointReader, Recording};
 use retake_snapshot::image::{ImageError, Surroundings, restore, summary};
 use retake_snapshot::{Process, remote};
 use std::path::Path;
-use std::sync::atomic::Ordering::AcqRel;
 
 /// Where replay begins.
 pub struct Begin {
@@ -68,7 +66,7 @@ fn let_begin(
     };
     running.begin_console(console);
     // Processes that they make from here on are replayed, too.
-    running.header().options.fetch_and(!OPTION_DEBUG, AcqRel);
+    running.want_all();
     first.let_all_go()?;
     others.iter_mut().try_for_each(Process::let_all_go)?;
     if has_start {
