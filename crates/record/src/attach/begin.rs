@@ -229,7 +229,9 @@ impl Newcomer {
 fn command(pid: i32) -> String {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let line = process::read_proc(pid, "cmdline").unwrap_or_default();
-    let words = line.strip_suffix(b"\0").unwrap_or(&line).split(|byte| *byte == 0);
+    // A program that tells in its place what it does leaves zeros behind that.
+    let end = line.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let words = line[..end].split(|byte| *byte == 0);
     let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     StreamInfo::label_of_command(&program.to_string_lossy(), &words)
 }

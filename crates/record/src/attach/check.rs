@@ -135,8 +135,8 @@ fn status_field(pid: i32, name: &str) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Checks the threads of all processes when they are stopped, and the memory of those processes that
-/// share some.
+/// Checks the threads of all processes when they are stopped, and the memory of those processes
+/// that share some.
 ///
 /// # Errors
 /// They cannot be recorded.

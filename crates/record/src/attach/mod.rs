@@ -1,7 +1,7 @@
 //! Recording a program that runs already.
 //!
-//! All its threads are stopped for a moment, and those of all processes that share memory with it, and
-//! of its descendants if that is wanted.
+//! All its threads are stopped for a moment, and those of all processes that share memory with it,
+//! and of its descendants if that is wanted.
 //! The runtime comes into each process, and each thread prepares itself (runtime/entry/attach.c).
 //! The first thread then makes an image, from which replay begins, and all go on.
 
