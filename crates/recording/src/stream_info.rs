@@ -179,7 +179,7 @@ mod tests {
         };
         assert_eq!(back("/bin/sleep", &["sleep", "1"]), "/bin/sleep|sleep|1");
         assert_eq!(back("/bin/true", &[]), "/bin/true|");
-        let long = "x".repeat(240);
+        let long = "x".repeat(242);
         assert_eq!(back("/bin/a", &["a", &long, "b"]), format!("/bin/a|a|{long}|..."));
         assert_eq!(back("/bin/a", &["a", &"x".repeat(250), "b"]), "/bin/a|a|...");
         assert_eq!(example("").command(), None);
