@@ -38,8 +38,8 @@ u32 copied_beside_others(const struct context *context, u32 parent)
 void copied_log(
 	struct context *context, u32 parent, struct event event, const void *body, u64 body_bytes)
 {
-	i64 staged = sys6(NR_mmap, 0, MOST_BYTES + SLACK, 3 /* PROT_READ | PROT_WRITE */,
-		0x4022 /* MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE */, -1, 0);
+	i64 staged = sys6(NR_mmap, 0, MOST_BYTES + SLACK, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct sink sink = {.mode = SINK_MEASURE, .context = context, .pointee_before = MOST_BYTES};
 	if (staged > 0) {
 		sink.position = (u8 *)staged;
