@@ -8,8 +8,6 @@
 #include "gen/numbers.h"
 #include "log/items.h"
 #include "log/log.h"
-#include "order/baton.h"
-#include "order/policy.h"
 
 #define RED_ZONE 128UL
 /* What the kernel and the runtime may leave below a stack pointer. */
@@ -54,7 +52,8 @@ void places_beside(struct context *context, struct places *places)
 		.context = context,
 		.pointee_before = LARGEST_MOVE,
 		.places = places};
-	const struct domain *domain = domain_of(context);
+	const struct domain *domain = answers() ? context->domain : context->process->domain;
+	u32 is_shared = domain == &HEADER->shared_domain;
 	places->count = places->unknown = 0;
 	for (u32 i = 0; i < context->process->region_count; i++) {
 		const struct context *one = context_of(i);
@@ -63,8 +62,7 @@ void places_beside(struct context *context, struct places *places)
 		places->unknown |= may_wait_for_guest(one);
 		add_stack(places, one);
 	}
-	if (places->count &&
-		(shares_memory(domain) || (logs() && domain->lock != as_holder(context))))
+	if (places->count && (is_shared || (logs() && domain->lock != as_holder(context))))
 		places->unknown = 1;
 	visit_beside(&sink, context, context->pid);
 }

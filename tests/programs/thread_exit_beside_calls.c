@@ -48,9 +48,9 @@ static _Noreturn void *polls(void *argument UNUSED) {
 }
 
 static _Noreturn void *waits(void *argument UNUSED) {
-    int group = CHECK(epoll_create1(0));
+    int group = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN}, events[8];
-    CHECK(epoll_ctl(group, EPOLL_CTL_ADD, pipes[0], &event));
+    CHECK(epoll_ctl(group, EPOLL_CTL_ADD, pipes[0], &event) == 0);
     for (;;)
         epoll_wait(group, events, 8, 1);
 }
@@ -59,13 +59,13 @@ int main(void) {
     static void *(*const bodies[])(void *) = {reads, reads, receives, computes, polls, waits};
     char bytes[BYTES];
     pthread_t thread;
-    CHECK(pipe(pipes));
-    CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets));
+    CHECK(pipe(pipes) == 0);
+    CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets) == 0);
     for (unsigned i = 0; i < sizeof bodies / sizeof *bodies; i++)
         CHECK(pthread_create(&thread, NULL, bodies[i], NULL) == 0);
     memset(bytes, 'b', sizeof bytes);
     for (unsigned round = 1; round <= ROUNDS; round++) {
-        CHECK(write(pipes[1], bytes, round * 7 % BYTES));
+        CHECK(write(pipes[1], bytes, round * 7 % BYTES) > 0);
         send(sockets[1], bytes, round * 13 % BYTES + 1, MSG_DONTWAIT);
     }
     puts("ends");

@@ -199,7 +199,8 @@ fn atomic(plan: &Plan) -> Vec<Piece> {
 /// calls of their own.
 fn neighbours(plan: &Plan, instructions: &[Listed]) -> impl Iterator<Item = Piece> {
     instructions.iter().flat_map(|instruction| {
-        let is_operation = matches!(instruction.nature, Nature::Atomic { .. });
+        let is_operation =
+            plan.kind == SiteKind::Atomic && matches!(instruction.nature, Nature::Atomic { .. });
         let begin = Piece::Call {
             entry: Entry::SectionBegin,
             text_next: None,
