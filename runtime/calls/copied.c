@@ -16,6 +16,7 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "mode/answer.h"
+#include "mode/call.h"
 #include "order/baton.h"
 #include "signals/signal.h"
 
@@ -44,23 +45,22 @@ u32 copied_beside_others(const struct context *context, u32 parent)
 static void visit_others(struct sink *sink, const struct context *context, u32 parent)
 {
 	for (u32 i = 0; i < context->process->region_count; i++) {
-		const struct context *one = context_of(i);
+		struct context *one = context_of(i);
+		struct call call;
 		if (!was_beside(context, one, parent))
 			continue;
-		const struct registers *regs = &one->regs;
-		u64 arguments[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
-		const struct call_row *row = find_row((u32)regs->rax, arguments);
+		call_begin(&call, one);
 		sink->pointee_before = MOST_BYTES;
-		if (row)
-			visit_begun(sink, row, arguments);
+		if (call.row)
+			visit_begun(sink, call.row, call.arguments);
 	}
 }
 
 void copied_log(
 	struct context *context, u32 parent, struct event event, const void *body, u64 body_bytes)
 {
-	i64 staged = sys6(NR_mmap, 0, MOST_BYTES + SLACK, 3 /* PROT_READ | PROT_WRITE */,
-		0x4022 /* MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE */, -1, 0);
+	i64 staged = sys6(NR_mmap, 0, MOST_BYTES + SLACK, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct sink sink = {.mode = SINK_MEASURE, .context = context};
 	if (staged > 0) {
 		sink.position = (u8 *)staged;

@@ -94,7 +94,7 @@ const struct item *item_at(struct context *context, const u8 *at, const u8 *end)
 	const struct item *item = (const struct item *)at;
 	const u8 *data = at + sizeof *item;
 	if (UNLIKELY(data > end || data + ALIGN8(item->inline_bytes) > end))
-		diverge(context, WHY_CORRUPT, 0, (u64)(end - at));
+		diverge(context, WHY_CORRUPT, data > end ? 0 : item->inline_bytes, (u64)(end - at));
 	return item;
 }
 

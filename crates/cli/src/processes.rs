@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use retake_model::event::ThreadAccount;
 use retake_model::table::number::{EXECVE, EXECVEAT};
 use retake_model::{CallRef, Dropped, Event, EventKind, EventRef, StreamTimes, TimeScale};
-use retake_recording::{EventReader, Recording, StreamId, StreamKind, StreamSummary};
+use retake_recording::{EventReader, Recording, StreamId, StreamInfo, StreamKind, StreamSummary};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -138,6 +138,15 @@ struct Image {
     arguments: Vec<String>,
 }
 
+impl Image {
+    /// The program of a process that ran before it was recorded.
+    fn of_running(first: &StreamInfo) -> Self {
+        let (program, arguments) = first.command().unzip();
+        let arguments = arguments.unwrap_or_default().into_iter().map(str::to_owned).collect();
+        Self { program: program.map(str::to_owned), arguments }
+    }
+}
+
 /// The facts found in one stream.
 #[derive(Debug)]
 struct Scan {
@@ -173,7 +182,7 @@ pub fn of_recording(recording: &Recording, dropped: &Dropped) -> (Vec<Process>, 
         if info.kind == StreamKind::Supervisor {
             continue;
         }
-        let image = inherited.remove(&info.id.0).unwrap_or_default();
+        let image = inherited.remove(&info.id.0).unwrap_or_else(|| Image::of_running(info));
         let mut scan = Scan::new(image);
         if let Err(error) = scan.read(recording, info.id, scale.as_ref(), &mut inherited) {
             failure.get_or_insert(error);

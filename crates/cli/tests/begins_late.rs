@@ -160,12 +160,12 @@ fn a_whole_tree_begins_at_images_of_different_times() {
 }
 
 /// A process that began by vfork, and whose beginning is left out, cannot be made by replay. So its
-/// maker begins at an image after that.
+/// maker begins at an image after that. Children that it makes after its image print.
 #[test]
 fn makers_begin_after_children_that_began_in_their_memory() {
     needs!("python3");
     let place = Place::new("late-guests");
-    let child = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 0.1; echo $i; done";
+    let child = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 0.1; (echo $i); done";
     let script = format!(
         "import os\n\
          for round in range(3):\n \

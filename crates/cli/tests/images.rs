@@ -232,19 +232,37 @@ fn as_the_kernel_tells(pid: i32) -> String {
 /// Records a running program several times, and lets it go. It ends well, and each recording
 /// replays. Returns what it printed.
 fn is_recorded_and_let_go(place: &Place, command: Command, status: i32, last: &str) -> String {
+    is_recorded_with(&[], place, command, status, last)
+}
+
+fn is_recorded_with(
+    options: &[&str],
+    place: &Place,
+    command: Command,
+    status: i32,
+    last: &str,
+) -> String {
     let (mut started, pid) = start(place, command);
     let before = as_the_kernel_tells(pid);
     let mut replayed = String::new();
     for time in ["10ms", "100ms", "300ms"] {
         let made = format!("for-{time}");
-        let ran = place.run(&["record", "-o", &made, "-p", &pid.to_string(), "--for", time]);
+        let pid_text = pid.to_string();
+        let arguments = ["record", "-o", &made, "-p", &pid_text, "--for", time];
+        let ran = place.run(&[&arguments[..], options].concat());
         assert_eq!(ran.status, Some(0), "{ran:?}");
         assert_eq!(as_the_kernel_tells(pid), before);
         let ran = place.run_within(&["replay", "--check=full", &made], LIMIT);
         assert_eq!(ran.status, Some(0), "{ran:?}");
         assert!(ran.stderr.contains("the program went on without it"), "{ran:?}");
         let printed = fs::read_to_string(place.work("printed")).unwrap();
-        assert!(printed.contains(&ran.stdout), "{printed}\n{ran:?}");
+        // The last line that a process had printed may not have been logged by then.
+        let mut all = printed.lines();
+        let is_part = match options.is_empty() {
+            true => printed.contains(&ran.stdout),
+            false => ran.stdout.lines().all(|line| all.any(|one| one == line)),
+        };
+        assert!(is_part, "{printed}\n{ran:?}");
         replayed += &ran.stdout;
     }
     assert!(!replayed.is_empty());
@@ -313,6 +331,47 @@ fn a_running_shell_is_recorded_and_let_go() {
     assert!(lines, "{printed}");
 }
 
+/// A shell, a pipeline beside it, and Python with a child of its own.
+const TREE: &str = "
+python3 -u -c '
+import itertools, os, subprocess, time
+child = subprocess.Popen([\"sleep\", \"100\"])
+open(\"ready\", \"w\")
+for i in itertools.count():
+    print(\"python\", i)
+    time.sleep(0.01)
+    if os.path.exists(\"enough\"): break
+child.kill()
+print(\"child\", child.wait())
+' &
+i=0
+until test -e ready; do sleep 0.01; done
+(until test -e enough; do i=$((i+1)); echo beside $i; sleep 0.02; done |
+    while read x; do echo $x; done) &
+until test -e enough; do i=$((i+1)); echo line $i | cat; done; wait; exit 6";
+
+#[test]
+fn running_descendants_are_recorded_and_let_go() {
+    let place = Place::new("attach-tree");
+    let command = place.command_of("/bin/sh", &["-c", TREE]);
+    let printed = is_recorded_with(&["--children"], &place, command, 6, "child -9\n");
+    assert!(printed.contains("beside 1\n"), "{printed}");
+    let processes: Value =
+        serde_json::from_str(&place.run(&["ps", "--json", "for-300ms"]).stdout).unwrap();
+    let ran_before = |program: &str, argument: &str| {
+        processes.as_array().unwrap().iter().any(|one| {
+            let path = one["program"].as_str().unwrap_or_default();
+            let arguments = one["arguments"].as_array().unwrap();
+            one["parent_pid"].is_null()
+                && path.rsplit('/').next().unwrap().starts_with(program)
+                && arguments.iter().any(|one| one == argument)
+        })
+    };
+    assert!(ran_before("sleep", "100") && ran_before("python3", "-u"), "{processes}");
+    let stack = place.run_within(&["backtrace", "-p", "sleep", "for-100ms"], LIMIT).stdout;
+    assert!(stack.contains("sleep)") && stack.contains("#0  "), "{stack}");
+}
+
 #[test]
 fn what_a_running_program_keeps_from_its_children_stays_so() {
     let place = Place::new("attach-kept");
@@ -367,6 +426,39 @@ fn a_recorder_that_is_killed_lets_the_program_go() {
     wait_until("the guardian", LIMIT, || left_behind(&place).is_empty());
     let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
     assert_eq!(ran.status, Some(0), "{ran:?}");
+}
+
+#[test]
+fn descendants_that_cannot_be_attached_to_are_named() {
+    let place = Place::new("attach-child");
+    let script = "sleep 100 & echo this is $!; wait; exit 3";
+    let (mut shell, pid) = start(&place, place.command_of("/bin/sh", &["-c", script]));
+    let before = as_the_kernel_tells(pid);
+    let printed = fs::read_to_string(place.work("printed")).unwrap();
+    let child: i32 = printed.split_whitespace().last().unwrap().parse().unwrap();
+    wait_until("the program", LIMIT, || {
+        fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n")
+    });
+    let signal = |signal| {
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        rustix::process::kill_process(child, signal).unwrap();
+    };
+    signal(rustix::process::Signal::STOP);
+    wait_until("the stop", LIMIT, || state_of(child).is_some_and(|(state, _)| state == 'T'));
+    let why = format!("process {child} (sleep) would be recorded with it: ");
+    let arguments = ["record", "-p", &pid.to_string(), "--children"];
+    place.run_badly(&arguments, 125, &[&why, "it is stopped"]);
+    assert_eq!(as_the_kernel_tells(pid), before);
+    // Recording ends although one of them is killed.
+    signal(rustix::process::Signal::CONT);
+    let arguments = ["record", "-o", "made", "-p", &pid.to_string(), "--children"];
+    let mut recorder = Started::new(&mut place.command(&arguments));
+    wait_until("images", LIMIT, || place.work("made/checkpoints/2").exists());
+    signal(rustix::process::Signal::KILL);
+    assert_eq!(recorder.wait(LIMIT).code(), Some(3));
+    assert_eq!(shell.wait(LIMIT).code(), Some(3));
+    let ran = place.run_within(&["replay", "--check=full", "made"], LIMIT);
+    assert_eq!(ran.status, Some(3), "{ran:?}");
 }
 
 #[test]

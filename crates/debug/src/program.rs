@@ -7,6 +7,7 @@ use object::LittleEndian;
 use object::elf::{DT_DEBUG, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::Mapping;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -31,6 +32,8 @@ pub(crate) struct Program {
     entries: HashMap<u64, u64>,
     /// The first stack pointer.
     stack: u64,
+    /// The bytes of the program's file, read on first use. gdb asks for each library by name.
+    main: OnceCell<Vec<u8>>,
 }
 
 impl Program {
@@ -44,24 +47,20 @@ impl Program {
             auxv: words.flat_map(u64::to_le_bytes).collect(),
             entries: vector.into_iter().collect(),
             stack,
+            main: OnceCell::new(),
         }
     }
 
     /// The stored file that the program knew by this name.
     pub fn stored(&self, inferior: &Inferior, name: &str) -> Option<PathBuf> {
-        let main = self.main_file(inferior);
         if name == self.path {
-            return main;
+            return self.main_file(inferior);
         }
-        let main_bytes = main.and_then(|path| std::fs::read(path).ok());
-        if main_bytes
-            .as_deref()
-            .and_then(interpreter)
-            .is_some_and(|interpreter| interpreter == name)
-        {
+        let main = self.main_bytes(inferior)?;
+        if interpreter(main).is_some_and(|interpreter| interpreter == name) {
             return inferior.text.original_at(self.entry(AT_BASE)?);
         }
-        let libraries = self.libraries(inferior, main_bytes.as_deref()?);
+        let libraries = self.libraries(inferior, main);
         let library = libraries
             .iter()
             .find(|library| library.name == name)
@@ -72,14 +71,14 @@ impl Program {
     /// The stored files that the program has loaded, with the program's names for them.
     pub fn names(&self, inferior: &Inferior) -> HashMap<PathBuf, String> {
         let Some(main) = self.main_file(inferior) else { return HashMap::new() };
-        let bytes = std::fs::read(&main).unwrap_or_default();
-        let libraries = self.libraries(inferior, &bytes);
+        let bytes = self.main_bytes(inferior).unwrap_or_default();
+        let libraries = self.libraries(inferior, bytes);
         let named = libraries.into_iter().filter(|library| library.name.starts_with('/'));
         let mut names: HashMap<_, _> = named
             .filter_map(|one| Some((inferior.text.original_at(one.dynamic)?, one.name)))
             .collect();
         let linker = self.entry(AT_BASE).and_then(|base| inferior.text.original_at(base));
-        names.extend(linker.zip(interpreter(&bytes)));
+        names.extend(linker.zip(interpreter(bytes)));
         names.insert(main, self.path.clone());
         names
     }
@@ -89,10 +88,18 @@ impl Program {
         inferior.text.original_at(self.entry(AT_ENTRY)?)
     }
 
+    fn main_bytes(&self, inferior: &Inferior) -> Option<&[u8]> {
+        if self.main.get().is_none() {
+            let bytes = head_of(&self.main_file(inferior)?).ok()?;
+            self.main.get_or_init(|| bytes);
+        }
+        self.main.get().map(Vec::as_slice)
+    }
+
     /// The files that the dynamic linker has loaded, the program itself first.
     pub fn loaded(&self, inferior: &Inferior) -> Vec<Library> {
-        let main = self.main_file(inferior).and_then(|path| head_of(&path).ok());
-        main.map_or_else(Vec::new, |main| self.libraries(inferior, &main))
+        let main = self.main_bytes(inferior);
+        main.map_or_else(Vec::new, |main| self.libraries(inferior, main))
     }
 
     /// Where the dynamic linker stops for debuggers, and the address of the state that it writes
@@ -100,8 +107,7 @@ impl Program {
     pub fn linker_stop(&self, inferior: &Inferior) -> Option<(u64, u64)> {
         const STOP: u64 = 16;
         const ONE_LIST: u64 = 1;
-        let main = std::fs::read(self.main_file(inferior)?).ok()?;
-        let state = self.linker_state(inferior, &main)?;
+        let state = self.linker_state(inferior, self.main_bytes(inferior)?)?;
         let has_one_list = inferior.process.memory.word(state)? & u64::from(u32::MAX) == ONE_LIST;
         has_one_list
             .then(|| inferior.process.memory.word(state + STOP))

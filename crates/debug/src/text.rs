@@ -2,7 +2,7 @@
 //! stubs.
 
 use object::LittleEndian;
-use object::elf::{FileHeader64, PT_LOAD};
+use object::elf::{FileHeader64, PT_LOAD, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use retake_kernel::maps::{self, Mapping};
 use retake_patch::{Image, Options, Placement, Site, SiteKind, build_image};
@@ -333,12 +333,41 @@ fn bias_of(bytes: &[u8], mapping: &Mapping) -> Option<u64> {
         .map(|(_, address)| mapping.start.wrapping_sub(address))
 }
 
+/// The addresses of an ELF file in memory, with whole pages.
+fn extent_of(bytes: &[u8]) -> Option<(u64, u64)> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    let segments = header.program_headers(LittleEndian, bytes).ok()?;
+    let loaded = || segments.iter().filter(|segment| segment.p_type(LittleEndian) == PT_LOAD);
+    let low = loaded().map(|segment| segment.p_vaddr(LittleEndian)).min()?;
+    let end = |segment: &ProgramHeader64<LittleEndian>| {
+        segment.p_vaddr(LittleEndian).checked_add(segment.p_memsz(LittleEndian))
+    };
+    let high = loaded().filter_map(end).max()?;
+    Some((low & !PAGE, high.checked_next_multiple_of(PAGE + 1)?))
+}
+
+/// Where the stubs of a file may be, if it has some: something else that the recording holds is
+/// mapped there. To find out whether it is the file's stubs takes a thousand times as long.
+fn possible_placements(
+    (low, high): (u64, u64),
+    bias: u64,
+    mappings: &[Mapping],
+) -> impl Iterator<Item = Placement> {
+    let is_stored = |mapping: &&Mapping| mapping.executable && content_of(&mapping.name).is_some();
+    let (mut behind, mut before) =
+        (mappings.iter().filter(is_stored), mappings.iter().filter(is_stored));
+    let after = behind.any(|mapping| mapping.start == high.wrapping_add(bias));
+    let before = before.any(|mapping| mapping.end == low.wrapping_add(bias));
+    let possible = [(after, Placement::After), (before, Placement::Before)];
+    possible.into_iter().filter_map(|(is_possible, placement)| is_possible.then_some(placement))
+}
+
 /// Finds the image of a file that the process has mapped, if it has one. Only its contents tell
 /// which image it is.
 fn find_image(path: &Path, first: &Mapping, mappings: &[Mapping]) -> Option<PatchedFile> {
     let bytes = std::fs::read(path).ok()?;
     let bias = bias_of(&bytes, first)?;
-    for placement in [Placement::After, Placement::Before] {
+    for placement in possible_placements(extent_of(&bytes)?, bias, mappings) {
         for options in [
             Options::default(),
             Options { sections: true, ..Options::default() },

@@ -1,6 +1,6 @@
 //! What languages have in common.
 
-use retake_python::{Entry, Frame};
+use retake_python::Frame;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -61,18 +61,8 @@ pub trait Language {
     fn name(&self) -> &'static str;
 
     /// Where code lies whose frames [`walk`](Self::walk) knows. Native unwinders do not.
-    fn code(&self) -> Vec<Range<u64>> {
-        Vec::new()
-    }
+    fn code(&self) -> Vec<Range<u64>>;
 
     /// The native frames from `start` outwards, as long as they are of such code.
-    fn walk(&self, _start: Start) -> Vec<Step> {
-        Vec::new()
-    }
-
-    /// The frames that the interpreter keeps aside for the thread with this thread pointer, by the
-    /// native calls that evaluate them.
-    fn entries(&self, _thread: u64) -> Vec<Entry> {
-        Vec::new()
-    }
+    fn walk(&self, start: Start) -> Vec<Step>;
 }

@@ -160,6 +160,15 @@ pub fn parent_stream(number: u32) -> Option<StreamId> {
     (number != NO_PARENT).then_some(StreamId(number))
 }
 
+/// In a START event: the recorder began the thread, or attached to it.
+pub const BY_NOBODY: u64 = 0;
+/// In a START event: the thread is the first one of a process with memory of its own.
+pub const BY_FORK: u64 = 1;
+/// In a START event: the thread is the first one of a process that began in its maker's memory.
+pub const BY_VFORK: u64 = 2;
+/// In a START event: the thread is another one of its maker's process.
+pub const AS_THREAD: u64 = 3;
+
 /// Why a thread waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnKind {

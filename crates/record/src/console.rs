@@ -63,19 +63,23 @@ pub fn describe(header: &Header, slot: &Slot) {
     }
 }
 
-/// As [`describe`], for a process that runs already: its own outputs are the console.
-pub fn describe_of(pid: i32, header: &Header, slot: &Slot) {
-    let outputs = [1, 2].map(|output| open_in(pid, output));
-    for (console, output) in header.consoles.iter().zip(outputs) {
-        store(console, output);
+/// As [`describe`], for a process that runs already. The outputs of the process `named`, which the
+/// user has named, are the console.
+pub fn describe_of(pid: i32, named: i32, header: &Header, slot: &Slot) {
+    let outputs = [1, 2].map(|output| open_in(named, output));
+    if pid == named {
+        for (console, output) in header.consoles.iter().zip(outputs) {
+            store(console, output);
+        }
     }
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        let this = open_in(pid, descriptor);
+        let is = |index: usize| pid == named || this.is_some() && this == outputs[index];
         let index = match descriptor {
-            1 => Some(0),
-            2 => Some(1),
-            _ => open_in(pid, descriptor)
-                .and_then(|this| outputs.iter().position(|output| *output == Some(this))),
+            1 if is(0) => Some(0),
+            2 if is(1) => Some(1),
+            _ => this.and_then(|this| outputs.iter().position(|output| *output == Some(this))),
         };
         if let Some(index) = index {
             note(slot, descriptor, CONSOLES[index]);

@@ -223,9 +223,10 @@ fn find_dead(recorder: &Recorder) {
     for index in 0..recorder.slot_count() {
         let slot = &header.slots[index];
         if slot.state.load(Acquire) != shared::SLOT_LIVE
-            || slot.parent_stream.load(Relaxed) == NO_PARENT
+            || slot.stream.load(Relaxed) == 0 && slot.parent_stream.load(Relaxed) == NO_PARENT
         {
-            // The main thread waits for the first process.
+            // The main thread waits for the first process. Others may have begun without a parent,
+            // too: they ran before they were recorded.
             continue;
         }
         if is_over(slot) && slot.state.load(Acquire) == shared::SLOT_LIVE {

@@ -212,12 +212,12 @@ impl Writer {
     }
 }
 
-/// Counts images that could not be made. Without its first image, the recording of a program that
-/// ran already is worth nothing.
+/// Counts images that could not be made. Without the first image of a process that ran already, its
+/// recording is worth nothing.
 pub(crate) fn count_refused(recorder: &Recorder, error: &ImageError) {
     recorder.counters.images_refused.fetch_add(1, Relaxed);
     let is_attached = recorder.header().options.load(Relaxed) & shared::OPTION_ATTACHED != 0;
-    if is_attached && recorder.counters.images.load(Relaxed) == 0 {
+    if is_attached && recorder.lacks_first_images() {
         retake_kernel::tell!("retake: the image from which replay would begin failed: {error}");
     }
 }

@@ -19,10 +19,10 @@ use retake_kernel::shared::{self, Header};
 use retake_model::event::{NO_PARENT, parent_stream};
 use retake_recording::{StreamId, StreamInfo, StreamKind};
 use retake_supervisor::{FileTable, Session};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,10 @@ pub(crate) struct Recorder {
     pub is_letting_go: AtomicBool,
     /// Whether the recording has ended, although threads may go on.
     pub is_over: AtomicBool,
+    /// The labels of streams that have not been declared yet.
+    pub labels: Mutex<BTreeMap<u32, String>>,
+    /// How many images replay begins at, if recording began in a program that ran already.
+    pub first_images: AtomicU64,
     /// The processes that go on unrecorded.
     pub let_go: Mutex<BTreeSet<i32>>,
 }
@@ -121,6 +125,8 @@ impl Recorder {
             started: AtomicBool::new(false),
             is_letting_go: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            labels: Mutex::default(),
+            first_images: AtomicU64::new(1),
             let_go: Mutex::default(),
         }
     }
@@ -130,6 +136,11 @@ impl Recorder {
         let (inbox, outbox) = copies::boxes();
         self.images = Some(inbox);
         outbox
+    }
+
+    /// Whether images from which replay begins are still to be made.
+    pub fn lacks_first_images(&self) -> bool {
+        self.counters.images.load(Relaxed) < self.first_images.load(Relaxed)
     }
 
     pub fn header(&self) -> &Header {
@@ -203,12 +214,14 @@ impl Recorder {
     /// another.
     pub fn claim(&self, pid: i32, tid: i32, parent: Option<u32>) -> usize {
         let header = self.header();
-        let top = header.ready_top.load(Acquire);
-        let index = top as u32 as usize - 1;
+        // The drain may add slots at the same time.
+        let behind = |top: u64| {
+            let slot = &header.slots[(top as u32 as usize).checked_sub(1)?];
+            Some(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)))
+        };
+        let top = header.ready_top.fetch_update(AcqRel, Acquire, behind);
+        let index = top.expect("there are ready slots") as u32 as usize - 1;
         let slot = &header.slots[index];
-        header
-            .ready_top
-            .store(((top >> 32) + 1) << 32 | u64::from(slot.next_ready.load(Relaxed)), Release);
         let stream = header.next_stream.fetch_add(1, Relaxed);
         slot.stream.store(stream, Relaxed);
         slot.parent_stream.store(parent.unwrap_or(NO_PARENT), Relaxed);
@@ -348,7 +361,7 @@ impl Recorder {
             } else {
                 StreamKind::Thread
             },
-            label: String::new(),
+            label: lock(&self.labels).remove(&stream).unwrap_or_default(),
         };
         slot.consumer.base.store(slot.consumer.tail.load(Relaxed), SeqCst);
         self.space.wait(|| self.log.declare_stream(&info))?;

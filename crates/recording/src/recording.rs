@@ -1,5 +1,6 @@
 //! Opens a recording, a directory or a packed file, and finds out what it holds.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::held_images::{HeldImage, hold};
 use crate::metadata::{MAX_METADATA_BYTES, Metadata};
 use crate::opened::{Shared, StreamSummary, catalogue_of, summarise};
 use crate::source::{Source, open_regular};
-use crate::stream_info::StreamId;
+use crate::stream_info::{StreamId, StreamInfo, StreamKind};
 use crate::stream_reader::StreamReader;
 use crate::warning::{Warning, Warnings};
 use crate::writer::{EVENTS_NAME, METADATA_NAME};
@@ -121,6 +122,26 @@ impl Recording {
     /// replay must begin at one.
     pub fn begins_late(&self) -> bool {
         self.metadata().attached || self.left_out().bytes > 0
+    }
+
+    /// Returns the streams of threads that begin late: the thread's process ran before it was
+    /// recorded, or something is left out of this stream, or of a later one of the process. A first
+    /// thread may have done too little for a part of it to be left out.
+    pub fn late_streams(&self) -> HashSet<StreamId> {
+        let mut last_cut: HashMap<i32, StreamId> = HashMap::new();
+        let threads = || self.streams().filter(|one| one.info.kind != StreamKind::Supervisor);
+        for stream in threads().filter(|one| one.left_out.bytes > 0) {
+            last_cut.insert(stream.info.pid, stream.info.id);
+        }
+        let is_cut = |one: &StreamInfo| last_cut.get(&one.pid).is_some_and(|last| one.id <= *last);
+        let infos = threads().map(|one| one.info);
+        infos.filter(|one| self.ran_before(one) || is_cut(one)).map(|one| one.id).collect()
+    }
+
+    /// Whether this is the stream of a thread that ran before it was recorded.
+    pub fn ran_before(&self, stream: &StreamInfo) -> bool {
+        let is_thread = stream.kind != StreamKind::Supervisor;
+        self.metadata().attached && is_thread && stream.parent.is_none()
     }
 
     /// Returns what is left out of all streams together.

@@ -41,6 +41,30 @@ impl StreamInfo {
     /// The most bytes of a label that are stored. Longer labels are cut.
     pub const MAX_LABEL_BYTES: usize = 256;
 
+    /// Returns a label for the first thread of a process that ran before it was recorded: its
+    /// program and its arguments, with a zero byte before each argument. If there is no room for
+    /// all of them, `...` stands for the rest.
+    pub fn label_of_command(program: &str, arguments: &[String]) -> String {
+        const REST: &str = "\0...";
+        let mut label = program.to_owned();
+        let most = Self::MAX_LABEL_BYTES - REST.len();
+        for argument in arguments {
+            if label.len() + 1 + argument.len() > most {
+                return label + REST;
+            }
+            label.push('\0');
+            label += argument;
+        }
+        label
+    }
+
+    /// Returns the program and the arguments in the label, if it has them.
+    pub fn command(&self) -> Option<(&str, Vec<&str>)> {
+        let mut words = self.label.split('\0');
+        let program = words.next().filter(|program| !program.is_empty())?;
+        Some((program, words.collect()))
+    }
+
     /// Returns a substitute for a lost declaration.
     pub(crate) fn lost(id: StreamId) -> Self {
         Self { id, parent: None, pid: 0, tid: 0, kind: StreamKind::Unknown, label: String::new() }
@@ -142,6 +166,23 @@ mod tests {
         let info = example(&"é".repeat(200));
         let back = StreamInfo::decode(info.id, &info.encode()).unwrap();
         assert_eq!(back.label, "é".repeat(128));
+    }
+
+    #[test]
+    fn labels_tell_commands() {
+        let back = |program: &str, arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
+            let info = example(&StreamInfo::label_of_command(program, &arguments));
+            let info = StreamInfo::decode(info.id, &info.encode()).unwrap();
+            let (program, arguments) = info.command().unwrap();
+            format!("{program}|{}", arguments.join("|"))
+        };
+        assert_eq!(back("/bin/sleep", &["sleep", "1"]), "/bin/sleep|sleep|1");
+        assert_eq!(back("/bin/true", &[]), "/bin/true|");
+        let long = "x".repeat(242);
+        assert_eq!(back("/bin/a", &["a", &long, "b"]), format!("/bin/a|a|{long}|..."));
+        assert_eq!(back("/bin/a", &["a", &"x".repeat(250), "b"]), "/bin/a|a|...");
+        assert_eq!(example("").command(), None);
     }
 
     #[test]

@@ -220,6 +220,7 @@ fn a_stream_without_its_middle_keeps_its_places() {
     // Again and again: what is left out becomes one piece.
     cut(25, 2);
     let recording = kept(&[0..2, 25..40]);
+    assert_eq!(recording.late_streams(), [StreamId(0)].into());
     let stream = recording.streams().next().unwrap();
     assert_eq!((stream.bytes, stream.event_count), (24 * 40, 40));
     assert_eq!(stream.left_out, LeftOut { bytes: 24 * 23, events: 23 });
@@ -241,6 +242,54 @@ fn a_stream_without_its_middle_keeps_its_places() {
     let packed = Recording::open(&packed).unwrap();
     assert_eq!(packed.check().unwrap(), []);
     assert_eq!(indexes(&packed, 0), indexes(&recording, 0));
+}
+
+/// The streams that begin late, of a recording with these streams. The stream 3 is cut.
+fn late_of(streams: &[StreamInfo], attached: bool) -> Vec<u32> {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("r");
+    let about = Metadata { attached, ..metadata() };
+    let writer = RecordingWriter::create(&directory, &about).unwrap();
+    for info in streams {
+        writer.declare_stream(info).unwrap();
+        (0..3).for_each(|round| append_events(&writer, info.id.0, 10 * round, 10));
+    }
+    let keep = |stream: StreamId| match stream.0 {
+        3 => Keep::From { place: Place { bytes: 24 * 20, events: 20 }, program: 2 },
+        _ => Keep::All,
+    };
+    let info = &streams[0];
+    assert_eq!(info.kind, StreamKind::Supervisor);
+    let chunks = [(vec![7; 10], one_event(&[7; 10]))];
+    writer.begin_rewrite().unwrap().run(&keep, &Replaced { info, chunks: &chunks }).unwrap();
+    writer.finish(&outcome()).unwrap();
+    let recording = Recording::open(&directory).unwrap();
+    assert_eq!(recording.ran_before(&streams[1]), attached);
+    let mut late: Vec<u32> = recording.late_streams().into_iter().map(|one| one.0).collect();
+    late.sort_unstable();
+    late
+}
+
+#[test]
+fn a_process_begins_late_if_what_a_later_thread_of_it_did_is_left_out() {
+    let of = |id, parent: Option<u32>, pid, kind| StreamInfo {
+        parent: parent.map(StreamId),
+        pid,
+        kind,
+        ..stream_info(id)
+    };
+    let streams = [
+        of(0, None, 9, StreamKind::Supervisor),
+        of(1, None, 7, StreamKind::Initial),
+        of(2, Some(1), 8, StreamKind::Process),
+        of(3, Some(2), 8, StreamKind::Thread),
+        of(4, Some(2), 8, StreamKind::Thread),
+        // Another process with that number, and one that the supervisor's has.
+        of(5, Some(1), 8, StreamKind::Process),
+        of(6, Some(1), 9, StreamKind::Process),
+    ];
+    assert_eq!(late_of(&streams, false), [2, 3]);
+    assert_eq!(late_of(&streams, true), [1, 2, 3]);
 }
 
 #[test]

@@ -3,12 +3,10 @@
 //! themselves.
 
 use crate::{Held, Outcome, Purpose, ReplayError, Request, Running, Status, Wanted, finish_or_end};
-use retake_kernel::shared::OPTION_DEBUG;
 use retake_recording::{CheckpointReader, Recording};
 use retake_snapshot::image::{ImageError, Surroundings, restore, summary};
 use retake_snapshot::{Process, remote};
 use std::path::Path;
-use std::sync::atomic::Ordering::AcqRel;
 
 /// Where replay begins.
 pub struct Begin {
@@ -68,7 +66,7 @@ fn let_begin(
     };
     running.begin_console(console);
     // Processes that they make from here on are replayed, too.
-    running.header().options.fetch_and(!OPTION_DEBUG, AcqRel);
+    running.want_all();
     first.let_all_go()?;
     others.iter_mut().try_for_each(Process::let_all_go)?;
     if has_start {
@@ -90,7 +88,7 @@ pub fn restore_all(
 ) -> Result<Vec<Process>, ReplayError> {
     let Some((image, rest)) = images.split_first_mut() else { return Ok(Vec::new()) };
     let mut copies = copies(first, rest.len())?;
-    restore_in(running, recording, [image], [first])?;
+    restore_other(running, recording, image, first)?;
     restore_in(running, recording, rest, &mut copies)?;
     Ok(copies)
 }
@@ -106,28 +104,44 @@ fn restore_beside(
     Ok(copies)
 }
 
-fn copies(of: &Process, count: usize) -> Result<Vec<Process>, ReplayError> {
+/// Returns copies of a process that has executed nothing. All are stopped.
+///
+/// # Errors
+/// No copy can be made.
+pub fn copies(of: &Process, count: usize) -> Result<Vec<Process>, ReplayError> {
     let copy = || Ok(Process::of_stopped(remote::fork(of.pid)?)?);
     std::iter::repeat_with(copy).take(count).collect()
 }
 
-fn restore_in<'a>(
+fn restore_in(
     running: &Running,
     recording: &Recording,
-    images: impl IntoIterator<Item = &'a mut CheckpointReader>,
-    processes: impl IntoIterator<Item = &'a mut Process>,
+    images: &mut [CheckpointReader],
+    processes: &mut [Process],
 ) -> Result<(), ReplayError> {
-    for (image, process) in images.into_iter().zip(processes) {
-        let around = Surroundings {
-            header: running.header(),
-            scratch: running.scratch().to_owned(),
-            recording,
-            other: &mut |_, _| Ok(true), // only a debugger uses these
-        };
-        restore(image, process, around).map_err(|error| match error {
-            ImageError::Recording(error) => ReplayError::Recording(error),
-            error => ReplayError::Image(error.to_string()),
-        })?;
-    }
+    let mut both = images.iter_mut().zip(processes);
+    both.try_for_each(|(image, process)| restore_other(running, recording, image, process))
+}
+
+/// Restores an image whose summary has been read, of a process that is not debugged.
+///
+/// # Errors
+/// `Image` if it cannot be restored.
+pub fn restore_other(
+    running: &Running,
+    recording: &Recording,
+    image: &mut CheckpointReader,
+    process: &mut Process,
+) -> Result<(), ReplayError> {
+    let around = Surroundings {
+        header: running.header(),
+        scratch: running.scratch().to_owned(),
+        recording,
+        other: &mut |_, _| Ok(true), // only a debugger uses these
+    };
+    restore(image, process, around).map_err(|error| match error {
+        ImageError::Recording(error) => ReplayError::Recording(error),
+        error => ReplayError::Image(error.to_string()),
+    })?;
     Ok(())
 }

@@ -26,7 +26,7 @@ mod wanted;
 mod warden;
 mod windows;
 
-pub use begin::{Begin, replay_from, restore_all};
+pub use begin::{Begin, copies, replay_from, restore_all, restore_other};
 pub use copies::CopySlots;
 pub use report::Report;
 pub use running::{Purpose, Running};

@@ -25,7 +25,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 /// How often the observer is called.
@@ -215,6 +215,12 @@ impl Running {
     pub fn want(&self, wanted: Wanted) {
         set_alone(self.header(), wanted.is_alone);
         self.service.want(wanted);
+    }
+
+    /// Replays all processes from now on.
+    pub(crate) fn want_all(&self) {
+        self.service.want_all();
+        self.header().options.fetch_and(!shared::OPTION_DEBUG, AcqRel);
     }
 
     /// Waits for the wanted process; `None` if the replay ended or diverged before it came.

@@ -78,6 +78,11 @@ impl Service {
         *self.findings.wanted() = Some(wanted);
     }
 
+    /// Looks for no process any more.
+    pub fn want_all(&self) {
+        *self.findings.wanted() = None;
+    }
+
     /// Takes slots for a copy with this many threads; `None` if there are too few.
     pub fn slots_for_copy(&self, threads: usize) -> Option<CopySlots> {
         CopySlots::take(&self.windows, &self.findings.copies, threads)

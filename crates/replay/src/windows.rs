@@ -9,7 +9,7 @@ use crate::{Onlooker, Stage, Standing};
 use feed::{Feed, Stock};
 use retake_kernel::{futex, shared};
 use retake_model::Dropped;
-use retake_recording::{ContentId, Recording, StreamId, StreamSummary, sparse};
+use retake_recording::{ContentId, Recording, StreamId, sparse};
 use retake_supervisor::Session;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -59,7 +59,7 @@ pub(crate) struct Windows {
     /// The parts left out of the recording.
     dropped: Dropped,
     /// The streams of processes whose beginnings are left out.
-    late: HashSet<u64>,
+    late: HashSet<StreamId>,
 }
 
 impl Windows {
@@ -71,12 +71,7 @@ impl Windows {
         onlooker: Option<Arc<dyn Onlooker>>,
         dropped: Dropped,
     ) -> Self {
-        let is_late = |one: &StreamSummary| one.left_out.bytes > 0;
-        let pids: HashSet<i32> =
-            recording.streams().filter(is_late).map(|one| one.info.pid).collect();
-        let its_pid = |one: &StreamSummary| pids.contains(&one.info.pid);
-        let late: HashSet<u64> =
-            recording.streams().filter(its_pid).map(|one| one.info.id.0.into()).collect();
+        let late = recording.late_streams();
         if !dropped.is_nothing() || !late.is_empty() {
             session.header().options.fetch_or(shared::OPTION_DROPPED, Relaxed);
         }
@@ -142,7 +137,9 @@ impl Windows {
 
     /// Whether its parent does not make a process, because its beginning is not in the recording.
     pub fn lacks(&self, stream: u64) -> bool {
-        self.late.contains(&stream) || self.dropped.streams.contains(stream)
+        let is_late =
+            u32::try_from(stream).is_ok_and(|stream| self.late.contains(&StreamId(stream)));
+        is_late || self.dropped.streams.contains(stream)
     }
 
     /// Lets processes print from the console number `first` on. Up to `whole_from`, some numbers

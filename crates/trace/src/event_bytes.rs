@@ -11,11 +11,6 @@ pub(crate) const EXITED: u8 = 4;
 pub(crate) const START: u8 = 7;
 pub(crate) const END: u8 = 11;
 
-/// How a thread was created, in a START event.
-pub(crate) const BY_NOBODY: u64 = 0;
-pub(crate) const BY_FORK: u64 = 1;
-pub(crate) const AS_THREAD: u64 = 3;
-
 pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

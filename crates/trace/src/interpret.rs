@@ -4,16 +4,13 @@ use crate::call::{self, Supply};
 use crate::look;
 use crate::observation::{Ending, Observation};
 use crate::state;
+use retake_model::event::{BY_FORK, BY_VFORK};
 use retake_model::table::number;
 use retake_model::{CallRef, Event, EventRef, StreamId};
 use retake_recording::StreamInfo;
 use retake_trace_format::{Credentials, ProcessStart, StartKind, TraceRecord, TracedCall};
 
 const RT_SIGRETURN: u16 = number::RT_SIGRETURN;
-
-/// How a thread was created, in a START event.
-const BY_FORK: u64 = 1;
-const BY_VFORK: u64 = 2;
 
 /// Interprets one thread's stream.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 
 use crate::attach::{self, Leave, Request, Whom};
 use crate::call;
-use crate::event_bytes::{self, AS_THREAD, BY_FORK, BY_NOBODY, END, EXITED, SIGNAL, event, words};
+use crate::event_bytes::{self, END, EXITED, SIGNAL, event, words};
 use crate::live::Observer;
 use crate::look::Looker;
 use crate::outside;
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 use retake_kernel::call_tracer::{self, Afterwards, CallStop, Stop, Waited};
 use retake_kernel::process::{self, Prepared};
 use retake_kernel::{clock, ptrace, signals};
-use retake_model::event::EXEC_COMMITTED;
+use retake_model::event::{AS_THREAD, BY_FORK, BY_NOBODY, EXEC_COMMITTED};
 use retake_model::table::number;
 use retake_record::{EventLog, Moment, Stage};
 use retake_recording::{Exit, Metadata, Outcome, StreamId, StreamInfo, StreamKind};

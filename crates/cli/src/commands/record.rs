@@ -174,6 +174,11 @@ pub struct Options {
         "in_memory", "no_wait", "debug_on_crash", "max_size"])]
     process: Option<i32>,
 
+    /// With --process, also record its children that run already, and their children, all from one
+    /// moment on. Those that are made later are recorded without this option
+    #[arg(long, requires = "process")]
+    children: bool,
+
     /// With --process, how long to record (10s, 5min)
     #[arg(long = "for", value_name = "TIME", requires = "process", value_parser = interval::time)]
     time: Option<Duration>,

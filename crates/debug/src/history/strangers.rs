@@ -136,8 +136,11 @@ pub(crate) fn makes(recording: &Recording, begun: &Begun<'_>, stream: StreamId) 
 /// # Errors
 /// The recording cannot be read.
 pub(crate) fn takes_early_turns(recording: &Recording, begun: &Begun<'_>) -> Result<bool> {
+    if begun.turns_before() == 0 {
+        return Ok(false);
+    }
     let Cast { made, before, .. } = begun.cast(recording)?;
-    for stream in made.iter().filter(|_| before > 0) {
+    for stream in &made {
         if events(recording, stream)?.filter_map(|event| turn(&event)).any(|turn| turn <= before) {
             return Ok(true);
         }

@@ -77,12 +77,14 @@ impl Target {
 
     /// Finds out whether it begins late.
     fn placed(mut self, recording: &Recording) -> Result<Self> {
-        let was_running = self.program == 0 && was_running(recording, self.stream.0);
+        let ran_before =
+            |one: StreamSummary| one.info.id == self.stream && recording.ran_before(&one.info);
+        let was_running = self.program == 0 && recording.streams().any(ran_before);
         self.begins_late =
             was_running || self.first_event < recording.stream(self.stream)?.first_kept_event();
-        self.is_made_late = !self.begins_late
-            && recording.begins_late()
-            && self.path.iter().any(|&stream| is_late(recording, stream));
+        let late = recording.late_streams();
+        self.is_made_late =
+            !self.begins_late && self.path.iter().any(|&stream| late.contains(&StreamId(stream)));
         Ok(self)
     }
 
@@ -118,22 +120,6 @@ impl Target {
     pub fn crash(&self, recording: &Recording) -> Result<Option<Crash>> {
         if self.is_replaced() { Ok(None) } else { Crash::find(recording, Some(self.pid)) }
     }
-}
-
-/// Whether what the process with this first stream did before an image is left out. That of its
-/// first thread may be too little to be left out.
-pub(crate) fn is_late(recording: &Recording, stream: u32) -> bool {
-    let pid = recording.streams().find(|one| one.info.id.0 == stream).map(|one| one.info.pid);
-    let is_cut = |one: &StreamSummary| {
-        Some(one.info.pid) == pid && one.info.id.0 >= stream && one.left_out.bytes > 0
-    };
-    was_running(recording, stream) || recording.streams().any(|one| is_cut(&one))
-}
-
-/// Whether no recorded process has made the process with this stream, because it ran before.
-fn was_running(recording: &Recording, stream: u32) -> bool {
-    let is_it = |one: &StreamSummary| one.info.id.0 == stream && one.info.parent.is_none();
-    recording.metadata().attached && recording.streams().any(|one| is_it(&one))
 }
 
 fn is_process(stream: &StreamSummary) -> bool {

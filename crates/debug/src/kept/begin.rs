@@ -2,18 +2,14 @@
 //! out of the recording.
 
 use super::{Summary, list};
-use crate::history::strangers::{self, Begun, children_after, makes, takes_early_turns};
-use crate::history::target::is_late;
+use crate::history::strangers::{Begun, children_after, makes, stranger, takes_early_turns};
 use retake_model::Event;
+use retake_model::event::BY_VFORK;
 use retake_recording::{
     Checkpoints, EventReader, KeptCheckpoint, Recording, Result, StreamId, StreamKind,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
-
-/// How a process was made, in its START event, if it began in its maker's memory (runtime/calls/
-/// start.h).
-const BY_VFORK: u64 = 2;
 
 /// An image, and what it is of.
 pub type Image = (KeptCheckpoint, Summary);
@@ -25,6 +21,8 @@ pub struct Beginning {
     pub images: Vec<Image>,
     /// Whether the first process begins at its start.
     pub has_start: bool,
+    /// A process that takes turns between those of the replayed processes, and is none of them.
+    pub stranger: Option<i32>,
 }
 
 /// The images of a recording, without those whose events are left out.
@@ -62,8 +60,9 @@ pub fn beginning(recording: &Recording, places: &Checkpoints) -> Result<Option<B
     let mut all: Vec<Image> =
         known.iter().filter(|image| !lacks_others(image, &known)).cloned().collect();
     all.sort_by_key(|(kept, _)| kept.number);
+    let late_streams = recording.late_streams();
     let late: Vec<&Image> =
-        all.iter().filter(|(_, one)| is_late(recording, one.program.0)).collect();
+        all.iter().filter(|(_, one)| late_streams.contains(&StreamId(one.program.0))).collect();
     let guests = guests(recording, &late)?;
     let mut firsts: BTreeMap<u32, &Image> = BTreeMap::new();
     for &image in &late {
@@ -81,11 +80,14 @@ pub fn beginning(recording: &Recording, places: &Checkpoints) -> Result<Option<B
     };
     let mut fallback = None;
     for moment in moments {
-        let beginning = at_moment(recording, moment, &alone)?;
-        if beginning.images.is_empty() {
+        let images = at_moment(moment, &alone);
+        if images.is_empty() {
             return Ok(None);
         }
-        if beginning.stranger(recording)?.is_none() {
+        let has_start =
+            may_start(recording, &images, &late_streams)? && !takes_early(recording, &images)?;
+        let beginning = Beginning::of(recording, images, has_start)?;
+        if beginning.stranger.is_none() {
             return Ok(Some(beginning));
         }
         fallback.get_or_insert(beginning);
@@ -147,7 +149,7 @@ fn moments_from(number: u64, all: &[Image]) -> Vec<Vec<Image>> {
     moments
 }
 
-fn at_moment(recording: &Recording, moment: Vec<Image>, alone: &[&Image]) -> Result<Beginning> {
+fn at_moment(moment: Vec<Image>, alone: &[&Image]) -> Vec<Image> {
     let mut images = moment;
     for &image in alone {
         if images.iter().all(|one| one.1.program.0 != image.1.program.0) {
@@ -155,46 +157,47 @@ fn at_moment(recording: &Recording, moment: Vec<Image>, alone: &[&Image]) -> Res
         }
     }
     images.sort_by_key(|(_, one)| one.program);
-    let mut beginning = Beginning { images, has_start: true };
-    beginning.has_start = beginning.may_start(recording)?
-        && !beginning.begun(|it| takes_early_turns(recording, it))?;
-    Ok(beginning)
+    images
 }
 
 impl Beginning {
-    fn begun<T>(&self, look: impl FnOnce(&Begun<'_>) -> Result<T>) -> Result<T> {
-        let images: Vec<&Summary> = self.images.iter().map(|(_, one)| one).collect();
-        look(&Begun { images: &images, has_start: self.has_start })
-    }
-
-    /// A process that takes turns between those of the replayed processes, and is none of them.
+    /// Begins at these images. Looks for a stranger.
     ///
     /// # Errors
     /// The recording cannot be read.
-    pub fn stranger(&self, recording: &Recording) -> Result<Option<i32>> {
-        self.begun(|begun| strangers::stranger(recording, begun))
+    pub fn of(recording: &Recording, images: Vec<Image>, has_start: bool) -> Result<Self> {
+        let summaries: Vec<&Summary> = images.iter().map(|(_, one)| one).collect();
+        let begun = Begun { images: &summaries, has_start };
+        Ok(Self { stranger: stranger(recording, &begun)?, images, has_start })
     }
+}
 
-    /// Whether all of the first process is there, and what replay needs to make its children.
-    fn may_start(&self, recording: &Recording) -> Result<bool> {
-        let first = recording.streams().find(|one| one.info.kind == StreamKind::Initial);
-        let Some(first) = first.filter(|one| !is_late(recording, one.info.id.0)) else {
+/// Whether a process that replay makes, if the first one begins at its start, took turns before
+/// these images.
+fn takes_early(recording: &Recording, images: &[Image]) -> Result<bool> {
+    let images: Vec<&Summary> = images.iter().map(|(_, one)| one).collect();
+    takes_early_turns(recording, &Begun { images: &images, has_start: true })
+}
+
+/// Whether all of the first process is there, and what replay needs to make its children.
+fn may_start(recording: &Recording, images: &[Image], late: &HashSet<StreamId>) -> Result<bool> {
+    let first = recording.streams().find(|one| one.info.kind == StreamKind::Initial);
+    let Some(first) = first.filter(|one| !late.contains(&one.info.id)) else {
+        return Ok(false);
+    };
+    for (_, image) in images {
+        let stream = recording.streams().find(|one| one.info.id.0 == image.program.0);
+        let parent = stream.and_then(|one| one.info.parent);
+        let maker = recording.streams().find(|one| Some(one.info.id) == parent);
+        let is_makers_late =
+            maker.is_some_and(|maker| images.iter().any(|it| it.1.pid == maker.info.pid));
+        if image.pid == first.info.pid
+            || !is_makers_late && began_in_its_maker(recording, image.program.0)?
+        {
             return Ok(false);
-        };
-        for (_, image) in &self.images {
-            let stream = recording.streams().find(|one| one.info.id.0 == image.program.0);
-            let parent = stream.and_then(|one| one.info.parent);
-            let maker = recording.streams().find(|one| Some(one.info.id) == parent);
-            let is_makers_late =
-                maker.is_some_and(|maker| self.images.iter().any(|it| it.1.pid == maker.info.pid));
-            if image.pid == first.info.pid
-                || !is_makers_late && began_in_its_maker(recording, image.program.0)?
-            {
-                return Ok(false);
-            }
         }
-        Ok(true)
     }
+    Ok(true)
 }
 
 /// Whether a process ran in the memory of its maker at first. Its maker's replay needs that part,

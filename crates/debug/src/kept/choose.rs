@@ -15,8 +15,8 @@ use crate::replay::Replay;
 use crate::stretch::Past;
 use crate::timeline::Timeline;
 use retake_recording::KeptCheckpoint;
+use retake_snapshot::Process;
 use retake_snapshot::image::{Surroundings, restore, summary};
-use retake_snapshot::{Process, remote};
 use std::time::Duration;
 
 /// The cost of using a kept checkpoint, as a duration of replay: this much for reading it and for
@@ -35,13 +35,6 @@ pub(super) fn arrival(replay: &Replay, destination: Destination) -> Option<Strin
         Destination::End | Destination::Crash => Destination::End.to_string(),
         Destination::Time(_) | Destination::Begin | Destination::Checkpoint(_) => return None,
     })
-}
-
-/// A process that shares memory with the debugged one, and runs beside it.
-struct Other {
-    kept: KeptCheckpoint,
-    program: (u32, u64),
-    process: Process,
 }
 
 impl Kept {
@@ -267,62 +260,49 @@ impl Kept {
         Ok(false)
     }
 
-    /// Makes processes for those that share memory with that of an image. They are still copies of
-    /// this one.
-    fn others(&self, replay: &Replay, summary: &Summary) -> Result<Vec<Other>> {
+    /// The kept processes that share memory with that of an image, and this one. The first of them
+    /// has the memory that all share.
+    fn with_others(
+        &self,
+        replay: &Replay,
+        kept: &KeptCheckpoint,
+        summary: &Summary,
+    ) -> Result<Vec<KeptCheckpoint>> {
         if summary.group.is_none() {
-            return Ok(Vec::new());
+            return Ok(vec![kept.clone()]);
         }
-        let all =
-            begin::together(summary, &begin::images(&replay.history.recording, &self.places)?);
-        all.into_iter()
-            .filter(|(_, one)| one.pid != summary.pid)
-            .map(|(kept, one)| {
-                let process = Process::of_stopped(remote::fork(replay.inferior.process.pid)?)?;
-                Ok(Other { kept, program: one.program, process })
-            })
-            .collect()
-    }
-
-    fn restore_other(&self, replay: &Replay, other: &mut Other) -> Result<()> {
-        let Some(running) = &replay.running else { return Ok(()) };
-        let mut reader = self.places.open(&other.kept)?;
-        summary::read(&mut reader)?;
-        let around = Surroundings {
-            header: running.header(),
-            scratch: running.scratch().to_owned(),
-            recording: &replay.history.recording,
-            other: &mut |_, _| Ok(true), // the output of the debugged process is enough
-        };
-        restore(&mut reader, &mut other.process, around)?;
-        Ok(())
+        let all = begin::images(&replay.history.recording, &self.places)?;
+        Ok(begin::together(summary, &all).into_iter().map(|(kept, _)| kept).collect())
     }
 
     /// Restores a kept process. Returns whether it is at the very place that the checkpoint names.
     fn restore(&self, replay: &mut Replay, kept: &KeptCheckpoint) -> Result<bool> {
         let mut reader = self.places.open(kept)?;
         let summary = summary::read(&mut reader)?;
-        // The first of them has the memory that all share.
-        let (mut earlier, mut later): (Vec<_>, Vec<_>) = self
-            .others(replay, &summary)?
-            .into_iter()
-            .partition(|other| other.program < summary.program);
-        earlier.iter_mut().try_for_each(|other| self.restore_other(replay, other))?;
+        let group = self.with_others(replay, kept, &summary)?;
         let Some(running) = &replay.running else { return Ok(false) };
-        let console = &mut replay.console;
-        let around = Surroundings {
-            header: running.header(),
-            scratch: running.scratch().to_owned(),
-            recording: &replay.history.recording,
-            other: &mut |name, bytes| printed::take(console, name, bytes),
-        };
-        let inferior = &mut replay.inferior;
-        let announced = restore(&mut reader, &mut inferior.process, around)?;
-        later.iter_mut().try_for_each(|other| self.restore_other(replay, other))?;
-        for mut other in earlier.into_iter().chain(later) {
-            other.process.let_all_go()?;
+        let (recording, inferior) = (&replay.history.recording, &mut replay.inferior);
+        let mut others = retake_replay::copies(&inferior.process, group.len() - 1)?;
+        let mut next = others.iter_mut();
+        let mut announced = None;
+        for one in group {
+            if one.number != kept.number {
+                let (mut reader, process) = (self.places.open(&one)?, next.next());
+                summary::read(&mut reader)?;
+                let process = process.expect("there is one for each other image");
+                retake_replay::restore_other(running, recording, &mut reader, process)?;
+                continue;
+            }
+            let console = &mut replay.console;
+            let around = Surroundings {
+                header: running.header(),
+                scratch: running.scratch().to_owned(),
+                recording,
+                other: &mut |name, bytes| printed::take(console, name, bytes),
+            };
+            announced = restore(&mut reader, &mut inferior.process, around)?;
         }
-        let inferior = &mut replay.inferior;
+        others.iter_mut().try_for_each(Process::let_all_go)?;
         inferior.current = inferior.process.pid;
         let is_told = !matches!(summary.fate, Fate::Dying(_));
         inferior.ending = Ending { fate: summary.fate, is_told };

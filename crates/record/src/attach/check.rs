@@ -56,19 +56,39 @@ pub(super) fn process(pid: i32) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The process, and all that share writable memory with it or with those. Those that we may not
-/// look at belong to other users.
-pub(super) fn group(pid: i32) -> Vec<i32> {
+/// The descendants of a process that have not ended, parents before their children. This process,
+/// and those that it makes, are none of them.
+pub(super) fn descendants(pid: i32) -> Vec<i32> {
+    let own = std::process::id() as i32;
+    // One whose first thread alone has ended is refused by name.
+    let lives = |one: &i32| !process::is_gone(*one) || process::threads(*one).nth(1).is_some();
+    let others = process::all().into_iter().filter(|one| ![pid, own].contains(one));
+    let mut others: Vec<(i32, i32)> =
+        others.filter(lives).filter_map(|one| Some((one, process::parent(one)?))).collect();
+    let (mut makers, mut found) = (vec![pid], Vec::new());
+    while !makers.is_empty() {
+        let (children, rest): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, parent)| makers.contains(parent));
+        others = rest;
+        makers = children.into_iter().map(|(child, _)| child).collect();
+        found.extend(&makers);
+    }
+    found
+}
+
+/// These processes, and all that share writable memory with them or with those. Those that we may
+/// not look at belong to other users.
+pub(super) fn with_sharers(mut found: Vec<i32>) -> Vec<i32> {
     let shared_by = |pid: i32| -> Option<BTreeSet<(u64, u64)>> {
         let all = maps::of_process(pid).ok()?;
         Some(shared_memory(&all).map(|one| (one.device, one.inode)).collect())
     };
-    let mut known = shared_by(pid).unwrap_or_default();
-    let mut found = vec![pid];
+    let mut known: BTreeSet<(u64, u64)> =
+        found.iter().filter_map(|one| shared_by(*one)).flatten().collect();
     if known.is_empty() {
         return found;
     }
-    let others = process::all().into_iter().filter(|other| *other != pid);
+    let others = process::all().into_iter().filter(|other| !found.contains(other));
     let mut others: Vec<(i32, BTreeSet<(u64, u64)>)> =
         others.filter_map(|other| Some((other, shared_by(other)?))).collect();
     loop {
@@ -115,12 +135,13 @@ fn status_field(pid: i32, name: &str) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Checks the threads of all processes of a group when they are stopped.
+/// Checks the threads of all processes when they are stopped, and the memory of those processes
+/// that share some.
 ///
 /// # Errors
 /// They cannot be recorded.
-pub(super) fn stopped(group: &[&Frozen], header: &Header) -> io::Result<()> {
-    for thread in group.iter().flat_map(|frozen| &frozen.threads) {
+pub(super) fn stopped(all: &[&Frozen], sharers: &[i32], header: &Header) -> io::Result<()> {
+    for thread in all.iter().flat_map(|frozen| &frozen.threads) {
         if thread.registers.cs != CODE_OF_64_BITS {
             refused("it executes code of 32 bits")?;
         }
@@ -128,6 +149,5 @@ pub(super) fn stopped(group: &[&Frozen], header: &Header) -> io::Result<()> {
             refused("it uses %gs")?;
         }
     }
-    let processes: Vec<i32> = group.iter().map(|frozen| frozen.pid).collect();
-    SharedMemory::check(&processes, header).or_else(refused)
+    SharedMemory::check(sharers, header).or_else(refused)
 }

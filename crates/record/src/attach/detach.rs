@@ -127,7 +127,12 @@ fn stop_one(recorder: &Recorder, pid: i32) -> io::Result<Option<Frozen>> {
 /// Ends all streams where their threads stand. A thread that has not begun has a stream, too: its
 /// parent may have logged that it made it.
 fn end_streams(recorder: &Recorder) -> io::Result<()> {
-    for index in 0..recorder.slot_count() {
+    // A claimed slot may have the number of a stream that another slot is about to declare.
+    let is_claimed =
+        |index: &usize| recorder.header().slots[*index].state.load(Acquire) == shared::SLOT_CLAIMED;
+    let (claimed, others): (Vec<usize>, Vec<usize>) =
+        (0..recorder.slot_count()).partition(is_claimed);
+    for index in others.into_iter().chain(claimed) {
         let slot = &recorder.header().slots[index];
         let since = Instant::now();
         loop {

@@ -1,6 +1,7 @@
 //! Recording a program that runs already.
 //!
-//! All its threads are stopped for a moment, and those of all processes that share memory with it.
+//! All its threads are stopped for a moment, and those of all processes that share memory with it,
+//! and of its descendants if that is wanted.
 //! The runtime comes into each process, and each thread prepares itself (runtime/entry/attach.c).
 //! The first thread then makes an image, from which replay begins, and all go on.
 
@@ -33,6 +34,8 @@ const LOOK_MS: i32 = 20;
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub pid: i32,
+    /// Whether to record its descendants, too.
+    pub descendants: bool,
     /// How long to record it; `None`: until it ends or this process is asked to end.
     pub time: Option<Duration>,
 }
@@ -76,7 +79,7 @@ pub fn attach(
     let _alive = Alive::begin(&recorder.header().supervisor_alive);
     let images = Images::start(&recorder, images, outbox);
     let helpers = Helpers::start(&recorder, None, Some(images));
-    let followed = begin::begin(&recorder, target.pid)
+    let followed = begin::begin(&recorder, target)
         .and_then(|before| follow(&recorder, target, &before))
         .map_err(RecordError::System);
     let drained = if followed.is_ok() { helpers.stop() } else { Ok(()) };
@@ -90,31 +93,38 @@ pub fn attach(
     Ok(Ended { status: finished?, timed_out: false })
 }
 
-/// Waits until the program has ended, or is let go. Returns its wait status if it has
-/// ended.
+/// Waits until all processes have ended, or lets them go. Returns the program's wait status if it
+/// has ended.
 fn follow(recorder: &Recorder, target: Target, before: &Before) -> io::Result<Option<i32>> {
     signals::pass_to(0);
     let (watch, since) = (process::watch(target.pid)?, Instant::now());
-    while !process::ended(&watch, LOOK_MS) {
+    let mut status = None;
+    loop {
+        if status.is_some() {
+            let seen = recorder.progress();
+            let is_over =
+                || recorder.live_slots() == 0 || recorder.header().stopping.load(Acquire) != 0;
+            if is_over() {
+                return Ok(status);
+            }
+            recorder.wait_for_progress(seen, Duration::from_millis(LOOK_MS as u64));
+        } else if process::ended(&watch, LOOK_MS) {
+            let ended = process::status_of_ended(target.pid, &watch).unwrap_or(0);
+            recorder.note_root_ended(ended);
+            status = Some(ended);
+        }
         let is_time_up = target.time.is_some_and(|time| since.elapsed() >= time);
-        let is_in_vain = recorder.counters.images.load(Relaxed) == 0
-            && recorder.counters.images_refused.load(Relaxed) > 0;
+        let is_in_vain =
+            recorder.lacks_first_images() && recorder.counters.images_refused.load(Relaxed) > 0;
         if is_time_up || is_in_vain || signals::asked_to_end().is_some() {
             let staying = detach::detach(recorder, before)?;
             if is_in_vain {
                 return Err(io::Error::other("without that image, nothing can be replayed"));
             }
             wait_for_staying(recorder, &staying);
-            return Ok(None);
+            return Ok(status);
         }
     }
-    let status = process::status_of_ended(target.pid, &watch).unwrap_or(0);
-    recorder.note_root_ended(status);
-    while recorder.live_slots() != 0 && recorder.header().stopping.load(Acquire) == 0 {
-        let seen = recorder.progress();
-        recorder.wait_for_progress(seen, Duration::from_millis(LOOK_MS as u64));
-    }
-    Ok(Some(status))
 }
 
 /// For the guardian, which has taken the supervisor's place: lets the program go on, and serves

@@ -49,7 +49,7 @@ pub fn run(options: &Options, pid: i32) -> Result<()> {
         began_ns: metadata.began.map_or(0, |[_, _, monotonic_ns]| monotonic_ns),
         behind: None,
     };
-    let target = Target { pid, time: options.time };
+    let target = Target { pid, descendants: options.children, time: options.time };
     match retake_record::attach(&request, target, writer, store) {
         Ok(ended) => super::end_as(ended),
         Err(error) => Err(failed(&error, &directory)),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use retake_debug::{Beginning, Destination, Image, beginning, images, lacks_others, together};
-use retake_recording::{Checkpoints, Recording};
+use retake_recording::{Checkpoints, Recording, StreamId};
 use retake_replay::Begin;
 
 use crate::commands::debug::target_of;
@@ -54,7 +54,7 @@ pub fn open(recording: &Recording, place: &Place, process: Option<&str>) -> Resu
         false => named(recording, place, process, &places)?,
     };
     let (kept, summary) = &found.images[0];
-    if let Some(pid) = found.stranger(recording)? {
+    if let Some(pid) = found.stranger {
         return Err(Failure::new(format!(
             "process {pid} takes turns with process {} after image {}, and replay from there does \
              not make it",
@@ -119,17 +119,15 @@ fn named(
         }
         return Err(Failure::new("there is no such image").attempt("retake checkpoint --list"));
     };
-    Ok(Beginning { images: together(summary, &all), has_start: false })
+    Ok(Beginning::of(recording, together(summary, &all), false)?)
 }
 
 /// The first image of the first process whose beginning is left out; otherwise of the first one.
 fn first<'a>(recording: &Recording, images: &'a [Image]) -> Option<&'a Image> {
-    let begins_late = |stream: u32| {
-        recording.streams().any(|one| one.info.id.0 == stream && one.left_out.bytes > 0)
-    };
+    let late = recording.late_streams();
     images.iter().min_by_key(|(kept, summary)| {
         let stream = summary.program.0;
-        (!begins_late(stream), stream, kept.number)
+        (!late.contains(&StreamId(stream)), stream, kept.number)
     })
 }
 
