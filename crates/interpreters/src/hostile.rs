@@ -2,6 +2,7 @@
 
 use crate::language::{Language, Registers, Start};
 use retake_python::Memory;
+use retake_testing::repeated;
 
 /// Where the tests begin to look.
 pub const START: u64 = 0x10000;
@@ -12,12 +13,7 @@ pub struct Repeated(pub Vec<u64>);
 
 impl Memory for Repeated {
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            let Some(at) = address.checked_add(at as u64) else { return false };
-            let word = self.0[(at / 8) as usize % self.0.len()];
-            *byte = word.to_le_bytes()[(at % 8) as usize];
-        }
-        true
+        repeated::read(&self.0, address, bytes)
     }
 }
 

@@ -57,9 +57,6 @@ pub struct Step {
 
 /// A language whose frames are known.
 pub trait Language {
-    /// Its name, for people.
-    fn name(&self) -> &'static str;
-
     /// Where code lies whose frames [`walk`](Self::walk) knows. Native unwinders do not.
     fn code(&self) -> Vec<Range<u64>>;
 

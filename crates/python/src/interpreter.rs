@@ -338,12 +338,7 @@ mod tests {
 
     impl Memory for Repeated {
         fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
-            for (at, byte) in bytes.iter_mut().enumerate() {
-                let Some(at) = address.checked_add(at as u64) else { return false };
-                let word = self.0[(at / 8) as usize % self.0.len()];
-                *byte = word.to_le_bytes()[(at % 8) as usize];
-            }
-            true
+            retake_testing::repeated::read(&self.0, address, bytes)
         }
     }
 

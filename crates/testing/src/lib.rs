@@ -7,6 +7,7 @@
 //! * [`pages`]: the commands that the documentation shows.
 //! * [`shown`]: compares their output with the pages.
 //! * [`listed`]: the commands that no test runs.
+//! * [`repeated`]: memory that makes no sense.
 //!
 //! Cargo's test harness has no skipped tests. A test that cannot run therefore says so on standard
 //! error, past the harness, which would hide it. It also reports that in the file that
@@ -19,6 +20,7 @@ pub mod known;
 pub mod listed;
 pub mod needs;
 pub mod pages;
+pub mod repeated;
 pub mod report;
 pub mod shown;
 

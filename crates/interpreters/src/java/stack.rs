@@ -1,8 +1,8 @@
 //! The frames of a stack. The rules for a frame depend on what made its code.
 
+use super::Java;
 use super::code::{Blob, Kind};
 use super::instructions::{depth_while_given_up, depth_while_made};
-use super::{Java, NAME};
 use crate::language::{Language, Registers, Start, Step};
 use retake_python::Frame;
 use std::collections::BTreeMap;
@@ -21,10 +21,6 @@ const INTERPRETED_INSTRUCTION: u64 = 64;
 const KEPT: [(&str, u64); 5] = [("rbx", 56), ("r12", 64), ("r13", 72), ("r14", 80), ("r15", 88)];
 
 impl Language for Java<'_> {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn code(&self) -> Vec<Range<u64>> {
         self.heaps().into_iter().map(|(_, memory)| memory).collect()
     }

@@ -1,8 +1,8 @@
 //! The frames of a stack. All code of V8 has frame pointers.
 
+use super::Node;
 use super::object::integer;
 use super::positions::Position;
-use super::{NAME, Node};
 use crate::language::{Language, Registers, Start, Step};
 use retake_python::Frame;
 use std::collections::BTreeMap;
@@ -18,10 +18,6 @@ const KEPT: [(&str, i64); 5] =
     [("r12", -24), ("r13", -32), ("r14", -40), ("r15", -48), ("rbx", -56)];
 
 impl Language for Node<'_> {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn code(&self) -> Vec<Range<u64>> {
         self.code.built_in.iter().chain(&self.code.made).cloned().collect()
     }
