@@ -85,6 +85,8 @@ struct process {
 	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
 	 * cut_status. */
 	u32 is_cut, cut_status;
+	/* Replay: the recording was cut off before the process or its program ended. */
+	u32 is_cut_short;
 	/* Trace: see process_lock. */
 	u32 lock;
 	/* Record: the number of ranges; MAX_SHARED_RANGES + 1: some are unknown, for lack of room.

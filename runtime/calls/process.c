@@ -19,6 +19,7 @@
 #include "calls/thread_memory.h"
 #include "calls/wait.h"
 #include "gen/numbers.h"
+#include "log/end.h"
 #include "log/log.h"
 #include "log/pool.h"
 #include "log/request.h"
@@ -264,6 +265,8 @@ static i64 clone_sharing(
 	i64 pid = clone_to(child, &real);
 	if (pid < 0)
 		child->settled = SETTLED_NOT;
+	else if (real.flags & CLONE_VFORK)
+		end_after_guest(context, child->process);
 	if (thread && pid < 0) {
 		child->thread_alive = 0;
 		__atomic_sub_fetch(&context->process->thread_count, 1, __ATOMIC_ACQ_REL);

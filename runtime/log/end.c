@@ -114,6 +114,7 @@ void end_of_stream(struct context *context)
 	turn_ends(context);
 	/* The next thread may wait for the end of this stream, and be the last one. */
 	process->cut_status = status;
+	process->is_cut_short = streams_are_cut() && !event && !process->ending;
 	__atomic_store_n(&process->is_cut, 1, __ATOMIC_RELEASE);
 	u32 is_in_order = settled() || streams_are_cut();
 	if (!is_in_order)
@@ -129,6 +130,14 @@ void end_of_stream(struct context *context)
 u32 is_ending(const struct process *process)
 {
 	return process->ending || __atomic_load_n(&process->is_cut, __ATOMIC_ACQUIRE);
+}
+
+void end_after_guest(struct context *context, const struct process *guest)
+{
+	if (!guest->is_cut_short)
+		return;
+	context->turn = 0; /* threads with later turns wait */
+	end_of_stream(context);
 }
 
 void end_if_ending(struct context *context, u32 left)

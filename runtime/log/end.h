@@ -22,6 +22,9 @@ void turns_end(struct context *context);
 void end_by_signal(struct context *context, u32 number) NORETURN;
 /* Replay: the thread has no more events. */
 void end_of_stream(struct context *context) NORETURN;
+/* Replay: a child that used the memory of this process is gone. If the recording was cut off before
+ * the child was done, nobody knows the rest of what it wrote, and this thread ends too. */
+void end_after_guest(struct context *context, const struct process *guest);
 /* Whether the process ends with its last thread, because one has ended it, or was killed. */
 u32 is_ending(const struct process *process);
 /* Replay: the thread has exited by itself, and `left` others are left. If the process is ending,

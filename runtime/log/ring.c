@@ -17,7 +17,7 @@ void ring_begin(struct context *context)
 	context->ring_bytes = slot->ring_bytes;
 	context->head = context->tail_seen = slot->producer.head;
 	stamps_begin(context);
-	if (logs())
+	if (executes())
 		rounds_arm(context, rounds_so_far(context) + ROUNDS_ALONE);
 }
 

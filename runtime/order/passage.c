@@ -2,6 +2,7 @@
  * So a thread can give up the baton at any of them for the price of a hand-over, and replay finds
  * the place again. Private stack. */
 #include "order/passage.h"
+#include "base/capabilities.h"
 #include "base/image.h"
 #include "base/rounds.h"
 #include "base/state.h"
@@ -122,7 +123,7 @@ static u32 record_round(struct context *context)
 	rounds_arm(context, rounds + (domain ? LEAST_ROUNDS : ROUNDS_ALONE));
 	image_note(context, GOES_ON_TURN);
 	if (!domain) {
-		if (context->deferred_count)
+		if (context->deferred_count && logs())
 			ring_event(context, EVENT_PASSAGE, 0, PASSAGE_ROUND, (i64)rounds, NULL, 0);
 		return context->deferred_count != 0;
 	}
