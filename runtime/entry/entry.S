@@ -55,6 +55,8 @@ start_replay:
 	.org ENTRY_ATTACH
 	call attach_step
 	int3
+	.org ENTRY_BINDING
+	jmp entry_binding
 
 	.text
 /* A system call. rax has its number, rcx the address after the program's `syscall`. */
@@ -145,6 +147,7 @@ calm_syscall:
 	INSTRUCTION_ENTRY entry_tscp, 1
 	INSTRUCTION_ENTRY entry_cpuid, 2
 	INSTRUCTION_ENTRY entry_passage, 5
+	INSTRUCTION_ENTRY entry_binding, 6
 
 /* The beginning or end of a section, under the sync policy. Under another policy this does nothing;
  * the text may have been patched for another recording. No register or flag may change. Registers

@@ -11,6 +11,7 @@ void entry_syscall(void);
 /* As the entries of these names, but with all registers in the context. */
 void entry_syscall_saved(void);
 void entry_passage_saved(void);
+void entry_binding_saved(void);
 void section_begin_saved(void);
 void section_end_saved(void);
 void object_begin_entry_saved(void);

@@ -1,5 +1,6 @@
 /* Entries to the runtime other than system calls. entry.S calls these with the program's registers
  * in the context. Private stack. */
+#include "order/binding.h"
 #include "order/compare.h"
 #include "order/passage.h"
 #include "order/section.h"
@@ -8,7 +9,7 @@
 #include "signals/behind.h"
 #include "signals/signal.h"
 
-/* Handles an instruction, a passage, or one side of a compare-and-exchange, by its number in
+/* Handles an instruction, a passage, the binding of a function, or one side of a compare-and-exchange, by its number in
  * entry.S. */
 void runtime_instruction(struct context *context, u64 which);
 void runtime_instruction(struct context *context, u64 which)
@@ -20,6 +21,10 @@ void runtime_instruction(struct context *context, u64 which)
 	if (which == 5) {
 		if (passage(context))
 			leave(context);
+		return;
+	}
+	if (which == 6) {
+		binding(context);
 		return;
 	}
 	if (which > 2) {

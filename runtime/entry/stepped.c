@@ -43,7 +43,7 @@ static u64 leads_to(const struct way_in *code, u64 at)
 	if (code->lea[0] != 0x48 || code->lea[1] != 0x8d || code->lea[2] != 0x0d ||
 		code->jump[0] != 0xff || code->jump[1] != 0x25 ||
 		copy_user(&entry, (const void *)literal, sizeof entry) ||
-		entry - RUNTIME_TEXT > ENTRY_PASSAGE)
+		entry - RUNTIME_TEXT > ENTRY_BINDING)
 		return ~0UL;
 	return entry - RUNTIME_TEXT;
 }
@@ -98,6 +98,7 @@ static u32 step_at_entry(struct context *context, struct registers *regs)
 			      : entry == ENTRY_COMPARE_END     ? compare_end_whole_saved
 			      : entry == ENTRY_OBJECT_BEGIN    ? object_begin_entry_saved
 			      : entry == ENTRY_CONDITION_BEGIN ? condition_begin_entry_saved
+			      : entry == ENTRY_BINDING	       ? entry_binding_saved
 							       : entry_passage_saved;
 	if (context->sections || entry == ENTRY_PASSAGE)
 		enter_saved(context, regs, saved);

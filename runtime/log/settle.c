@@ -6,11 +6,14 @@
  * same in every replay, and it is an order that the recording allows. It depends only on memory of
  * the process itself, so a copy of the process goes on in the same way. */
 #include "log/settle.h"
+#include "base/bound.h"
 #include "base/futex.h"
 #include "log/gate.h"
 
 u32 has_come_for(const struct context *context, const struct awaits *awaits)
 {
+	if (context->awaited_slot)
+		return is_bound(context->awaited_slot);
 	if (awaits->turn)
 		return __atomic_load_n(&context->domain->completed, __ATOMIC_SEQ_CST) + 1 >=
 		       awaits->turn;

@@ -16,7 +16,7 @@
 
 /* Flags an event of a thread that has lost the baton since: at replay other threads then need not
  * wait until this thread comes to its next section, which may come after their own operations. */
-static u8 is_turn_over(const struct context *context)
+u8 lost_turn(const struct context *context)
 {
 	u32 last = __atomic_load_n(&context->process->domain->last, __ATOMIC_RELAXED);
 	return last == as_holder(context) ? 0 : AFTER_TURN_OVER;
@@ -32,7 +32,7 @@ void note_after(struct context *context, u32 stream, u64 operations, u32 clock)
 		.sections = context->turn_sections,
 		.stream = stream - 1,
 		.clock = clock};
-	u8 flags = is_turn_over(context) | (clock == CLOCKS ? AFTER_OBSERVED : 0);
+	u8 flags = lost_turn(context) | (clock == CLOCKS ? AFTER_OBSERVED : 0);
 	ring_event(context, EVENT_AFTER, flags, 0, (i64)operations, &body, sizeof body);
 }
 

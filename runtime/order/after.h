@@ -6,6 +6,8 @@
 /* Record: what the thread does from here on comes after the stream's first `operations`. `stream`
  * is as in a lock. `clock`: CLOCKS if no clock showed it. */
 void note_after(struct context *context, u32 stream, u64 operations, u32 clock);
+/* Record: the flag TURN_OVER for an event, or 0. */
+u8 lost_turn(const struct context *context);
 /* Replay: waits for all operations that the thread's next operation comes after. */
 void after_await(struct context *context);
 /* Replay: the same, only for what a call has shown the thread. */

@@ -25,6 +25,8 @@ u64 sections_of_turn(struct context *context, const struct event *event)
 	if (event->kind == EVENT_AFTER && event->flags & AFTER_TURN_OVER &&
 		event->size >= sizeof *event + sizeof(struct after_body))
 		return ((const struct after_body *)(event + 1))->sections;
+	if (event->kind == EVENT_BINDING && event->flags & BINDING_TURN_OVER && is_whole)
+		return body->sections;
 	if (event->kind == EVENT_END)
 		return is_whole ? body->sections : 0;
 	return ~0UL;
@@ -98,6 +100,8 @@ static void stuck(struct context *context, const struct awaits *awaits, u64 spen
 		context->settled = SETTLED_RUNS;
 		end_of_stream(context);
 	}
+	if (context->awaited_slot)
+		diverge(context, WHY_UNBOUND, context->awaited_slot, 0);
 	if (awaits->stream)
 		diverge(context, WHY_DEADLOCK, awaits->stream - 1, awaits->operations);
 	diverge(context, WHY_STUCK, context->domain->completed + 1, spent_ns / 1000000);

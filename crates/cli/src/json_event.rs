@@ -131,6 +131,9 @@ enum Details {
     Behind {
         operations: u64,
     },
+    Binding {
+        slot: String,
+    },
     After {
         operations: u64,
         of_stream: u32,
@@ -298,6 +301,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             Details::Reached { of_stream: stream.0, turn, sections, operations }
         }
         Event::Behind { operations } => Details::Behind { operations },
+        Event::Binding { slot } => Details::Binding { slot: address_text(slot) },
         Event::After { operations, of, own, clock } => {
             Details::After { operations, of_stream: of.0, own_operations: own, clock }
         }

@@ -70,6 +70,24 @@ fn threads_are_cancelled_at_the_same_place() {
     assert!(repeats_program("cancelled", &[], 4) > 1, "there was only one order of threads");
 }
 
+/// Threads that call a function for the first time would all bind it, or some of them.
+#[test]
+fn each_function_is_bound_by_one_thread() {
+    let options = ["-fno-builtin", "-Wl,-z,lazy,--no-as-needed", "-lm"];
+    repeats_program("first_calls", &options, 5);
+    let place = Place::new("sync-first-calls-looked-on");
+    let executable = compile(&place, "first_calls", &options);
+    record(&place, &[executable.to_str().unwrap()]);
+    let bound = place.run_well(&["dump", "--kind", "binding"]);
+    let mut slots: Vec<_> = bound.lines().filter_map(|line| line.split("slot ").nth(1)).collect();
+    let count = slots.len();
+    slots.sort_unstable();
+    slots.dedup();
+    assert!(count >= 24 && count == slots.len(), "{bound}");
+    let replayed = place.run(&["replay", "--until", "exit"]);
+    assert!(replayed.stdout.starts_with("52.48"), "{replayed:?}");
+}
+
 /// The compiler has not declared the accesses to the guards of the variables.
 #[test]
 fn static_variables_are_found_ready_by_the_same_threads() {

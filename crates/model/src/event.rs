@@ -144,6 +144,10 @@ pub enum Event<'log> {
     Behind {
         operations: u64,
     },
+    /// Under the sync policy: the thread had the dynamic linker bind the function of this slot.
+    Binding {
+        slot: u64,
+    },
     /// Under the sync policy: the thread's next operation comes after so many operations of another
     /// thread.
     After {
@@ -353,6 +357,7 @@ impl<'log> EventRef<'log> {
             EventKind::Behind => {
                 Event::Behind { operations: read_u64(body, sections_body::OPERATIONS) }
             }
+            EventKind::Binding => Event::Binding { slot: value },
             EventKind::After => Event::After {
                 operations: value,
                 of: StreamId(read_u32(body, after_body::STREAM)),
@@ -397,7 +402,7 @@ impl<'log> EventRef<'log> {
             EventKind::Exit | EventKind::Start => 16,
             EventKind::Compare => 32,
             EventKind::After => after_body::LAYOUT_BYTES,
-            EventKind::Behind => sections_body::LAYOUT_BYTES,
+            EventKind::Behind | EventKind::Binding => sections_body::LAYOUT_BYTES,
             EventKind::Tsc if self.number == TSC_RDTSCP => 8,
             EventKind::Hash => 8,
             EventKind::Thread => ThreadAccount::BYTES,

@@ -71,6 +71,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             "stream {stream} had come to turn {turn}, section {sections}, operation {operations}"
         ),
         Event::Behind { operations } => format!("signals behind operation {operations}"),
+        Event::Binding { slot } => format!("a function is bound: slot {slot:#x}"),
         Event::After { operations, of, own, clock } => {
             format!("operation {own} after {operations} of stream {of}, by clock {clock}")
         }

@@ -98,7 +98,10 @@ impl Options {
             SiteKind::SystemCall => self.system_calls,
             SiteKind::Rdtsc | SiteKind::Rdtscp => self.time_stamp_counter,
             SiteKind::Cpuid => self.cpuid,
-            SiteKind::Atomic | SiteKind::SectionBegin | SiteKind::SectionEnd => self.sections,
+            SiteKind::Atomic
+            | SiteKind::SectionBegin
+            | SiteKind::SectionEnd
+            | SiteKind::Binding => self.sections,
             SiteKind::Passage | SiteKind::Spin => self.passages(),
         }
     }
@@ -288,7 +291,8 @@ fn trap(kind: SiteKind, options: &Options) -> Option<&'static [u8]> {
         | SiteKind::SectionBegin
         | SiteKind::SectionEnd
         | SiteKind::Passage
-        | SiteKind::Spin => None,
+        | SiteKind::Spin
+        | SiteKind::Binding => None,
     }
 }
 

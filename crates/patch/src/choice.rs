@@ -230,7 +230,7 @@ impl Context<'_, '_> {
         let after = || self.movable_after(wish);
         match wish.kind {
             SiteKind::SystemCall | SiteKind::SectionEnd => (before(), 0),
-            SiteKind::SectionBegin | SiteKind::Passage => (0, after()),
+            SiteKind::SectionBegin | SiteKind::Passage | SiteKind::Binding => (0, after()),
             SiteKind::Rdtsc
             | SiteKind::Rdtscp
             | SiteKind::Cpuid

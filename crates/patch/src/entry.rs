@@ -30,11 +30,13 @@ pub enum Entry {
     ConditionBegin,
     /// Reports a passage, if its calls are counted: see [`crate::SiteKind::Passage`].
     Passage,
+    /// Reports a call by way of an unbound slot: see [`crate::SiteKind::Binding`].
+    Binding,
 }
 
 impl Entry {
     /// Every entry, in the order of their literals.
-    pub const ALL: [Entry; 11] = [
+    pub const ALL: [Entry; 12] = [
         Entry::SystemCall,
         Entry::Rdtsc,
         Entry::Rdtscp,
@@ -46,6 +48,7 @@ impl Entry {
         Entry::ObjectBegin,
         Entry::ConditionBegin,
         Entry::Passage,
+        Entry::Binding,
     ];
 
     /// Position of its literal in the stub area.
@@ -68,6 +71,7 @@ impl Entry {
                 Entry::ObjectBegin => addresses::ENTRY_OBJECT_BEGIN,
                 Entry::ConditionBegin => addresses::ENTRY_CONDITION_BEGIN,
                 Entry::Passage => addresses::ENTRY_PASSAGE,
+                Entry::Binding => addresses::ENTRY_BINDING,
             }
     }
 }

@@ -41,11 +41,14 @@ pub enum SiteKind {
     /// An instruction that a thread executes in each round while it spins. The rounds are counted
     /// in the same way (`rounds`).
     Spin,
+    /// Where the dynamic linker begins to bind a function, because a thread has called it for the
+    /// first time.
+    Binding,
 }
 
 impl SiteKind {
     /// All kinds.
-    pub const ALL: [SiteKind; 9] = [
+    pub const ALL: [SiteKind; 10] = [
         SiteKind::SystemCall,
         SiteKind::Rdtsc,
         SiteKind::Rdtscp,
@@ -55,6 +58,7 @@ impl SiteKind {
         SiteKind::SectionEnd,
         SiteKind::Passage,
         SiteKind::Spin,
+        SiteKind::Binding,
     ];
 
     /// The kinds that are one instruction, which the runtime executes instead.
@@ -84,7 +88,8 @@ impl SiteKind {
             | SiteKind::SectionBegin
             | SiteKind::SectionEnd
             | SiteKind::Passage
-            | SiteKind::Spin => None,
+            | SiteKind::Spin
+            | SiteKind::Binding => None,
         }
     }
 }

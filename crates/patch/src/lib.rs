@@ -66,7 +66,7 @@ pub use vdso::{
 
 /// The version of the patcher. It changes whenever the same input could give a different image, and
 /// is part of the name of every cached image.
-pub const PATCHER_VERSION: u32 = 18;
+pub const PATCHER_VERSION: u32 = 19;
 
 /// The version of images: it depends on this patcher, and on the contract's addresses of the
 /// runtime's entries and of the fields that stubs use. Cached images of another version are

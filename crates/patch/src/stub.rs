@@ -145,6 +145,7 @@ pub(crate) fn pieces(plan: &Plan) -> Vec<Piece> {
         SiteKind::SectionEnd => section_end(plan),
         SiteKind::Passage => passage(plan),
         SiteKind::Spin => spin(plan),
+        SiteKind::Binding => binding(plan),
     }
 }
 
@@ -256,6 +257,15 @@ fn passage(plan: &Plan) -> Vec<Piece> {
     let call = Piece::call(Entry::Passage, stands_for);
     let mut pieces =
         vec![Piece::Count { bytes: call.bytes() as u8, stands_for }, call, Piece::Moved(plan.site)];
+    pieces.extend(moved(&plan.after));
+    pieces.push(Piece::back(plan.end()));
+    pieces
+}
+
+/// Enters the runtime, then executes the first instructions of a function.
+fn binding(plan: &Plan) -> Vec<Piece> {
+    let mut pieces =
+        vec![Piece::call(Entry::Binding, plan.site.address), Piece::Moved(plan.site)];
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces

@@ -152,6 +152,7 @@ fn kind_name(kind: u64) -> &'static str {
         Some(EventKind::Compare) => "a compare-and-exchange that failed",
         Some(EventKind::Passage) => "a passage",
         Some(EventKind::Behind) => "signals behind an operation",
+        Some(EventKind::Binding) => "the binding of a function",
         Some(EventKind::After) => "an operation behind another thread's",
         Some(
             EventKind::Thread
@@ -185,6 +186,7 @@ fn difference(why: Option<Why>) -> &'static str {
         Some(Why::Operations) => "number of operations",
         Some(Why::Deadlock | Why::Late) => "order of operations",
         Some(Why::Unreached) => "place of a stop",
+        Some(Why::Unbound) => "binding of a function",
         None => "?",
     }
 }
@@ -268,6 +270,9 @@ impl fmt::Display for Report {
                 format!("a stop at {:#x}", self.expected),
                 format!("not there after computing for {} ms", self.actual),
             ),
+            Some(Why::Unbound) => {
+                (format!("a function at {:#x}", self.expected), "no thread binds it".to_owned())
+            }
             Some(Why::Hash) => {
                 (format!("memory hash {:016x}", self.expected), format!("{:016x}", self.actual))
             }

@@ -122,6 +122,7 @@ impl Interpreter {
             | Event::Compare { .. }
             | Event::After { .. }
             | Event::Behind { .. }
+            | Event::Binding { .. }
             | Event::Reached { .. } => {}
         }
         meaning

@@ -9,7 +9,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Records a program under the sync policy.
 pub fn record(place: &Place, command: &[&str]) -> Ran {
-    let arguments = [&["record", "--policy", "sync", "--"], command].concat();
+    let arguments = [&["record", "--policy", "sync", "--check=full", "--"], command].concat();
     place.run_within(&arguments, LIMIT)
 }
 

@@ -16,7 +16,9 @@ const ENTRY_TSC: u64 = Entry::Rdtsc.address();
 const ENTRY_TSCP: u64 = Entry::Rdtscp.address();
 const ENTRY_CPUID: u64 = Entry::Cpuid.address();
 const ENTRY_PASSAGE: u64 = Entry::Passage.address();
-const ENTRIES: [u64; 5] = [ENTRY_CALL, ENTRY_TSC, ENTRY_TSCP, ENTRY_CPUID, ENTRY_PASSAGE];
+const ENTRY_BINDING: u64 = Entry::Binding.address();
+const ENTRIES: [u64; 6] =
+    [ENTRY_CALL, ENTRY_TSC, ENTRY_TSCP, ENTRY_CPUID, ENTRY_PASSAGE, ENTRY_BINDING];
 
 /// What an instruction asks that only the runtime may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +158,10 @@ impl Diversion {
         let question = match entry {
             ENTRY_CALL => return self.call(&registers, registers.rcx),
             ENTRY_PASSAGE => return self.pass(&back).map(|()| None),
+            ENTRY_BINDING => {
+                ptrace::set_registers(pid, &back)?;
+                return Ok(None);
+            }
             ENTRY_TSC => Question::Counter,
             ENTRY_TSCP => Question::CounterAndProcessor,
             _ => Question::Processor,

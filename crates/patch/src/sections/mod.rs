@@ -18,6 +18,7 @@ use crate::atomic;
 use crate::elf::ElfView;
 use crate::functions::Functions;
 use crate::image::Refusal;
+use crate::lazy_binding;
 use groups::Groups;
 use names::Library;
 
@@ -45,6 +46,8 @@ pub(crate) struct Wanted {
     pub passages: Vec<u64>,
     /// Instructions that threads execute while they spin, ascending. Empty if there are sections.
     pub spins: Vec<u64>,
+    /// First instructions of functions that bind others, ascending. Only the dynamic linker has any.
+    pub bindings: Vec<u64>,
     /// Places in the text to be examined closely, ascending.
     pub places: Vec<u64>,
 }
@@ -57,12 +60,18 @@ impl Wanted {
         Self { places, passages, spins, ..Self::default() }
     }
 
+    /// Makes a set of functions that bind others.
+    fn bindings(bindings: Vec<u64>) -> Self {
+        Self { places: bindings.clone(), bindings, ..Self::default() }
+    }
+
     /// Whether there is nothing to patch.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
             && self.atomics.is_empty()
             && self.passages.is_empty()
             && self.spins.is_empty()
+            && self.bindings.is_empty()
     }
 }
 
@@ -78,12 +87,15 @@ pub(crate) struct Function {
 }
 
 /// Finds the code that should be in sections. There is none in a file that does not tell its
-/// functions, and none in the dynamic linker: threads that bind the same symbol race, but do the
-/// same.
+/// functions. In the dynamic linker, only the binding of functions is ordered: it has locks of its
+/// own for the rest.
 pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     let library = Library::of(elf);
-    if !functions.known || library == Library::Linker {
+    if !functions.known {
         return Wanted::default();
+    }
+    if library == Library::Linker {
+        return Wanted::bindings(lazy_binding::begins(elf, functions));
     }
     let chunks = &functions.chunks;
     let names = names::Names::of(elf, library, chunks);
@@ -114,6 +126,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         named: names.named,
         passages: Vec::new(),
         spins: Vec::new(),
+        bindings: Vec::new(),
         places,
     }
 }

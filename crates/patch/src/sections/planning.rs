@@ -61,9 +61,11 @@ pub(crate) fn choose_wanted(
         |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
     planner.atomics(&atomics, chosen);
-    for (kind, addresses) in
-        [(SiteKind::Passage, &wanted.passages), (SiteKind::Spin, &wanted.spins)]
-    {
+    for (kind, addresses) in [
+        (SiteKind::Passage, &wanted.passages),
+        (SiteKind::Spin, &wanted.spins),
+        (SiteKind::Binding, &wanted.bindings),
+    ] {
         for &address in addresses {
             match planner.single(address, kind, Manner::USUAL) {
                 Ok(plan) => chosen.plans.push(plan),
