@@ -264,8 +264,7 @@ fn passage(plan: &Plan) -> Vec<Piece> {
 
 /// Enters the runtime, then executes the first instructions of a function.
 fn binding(plan: &Plan) -> Vec<Piece> {
-    let mut pieces =
-        vec![Piece::call(Entry::Binding, plan.site.address), Piece::Moved(plan.site)];
+    let mut pieces = vec![Piece::call(Entry::Binding, plan.site.address), Piece::Moved(plan.site)];
     pieces.extend(moved(&plan.after));
     pieces.push(Piece::back(plan.end()));
     pieces

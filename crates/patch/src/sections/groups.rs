@@ -150,7 +150,9 @@ impl<'a, 'data> Groups<'a, 'data> {
         let body = &self.bodies[&index];
         let synchronises = match self.names.library {
             Library::C => body.has_futex_call || !body.atomics.is_empty(),
-            Library::Static => body.has_futex_call,
+            Library::Static => {
+                body.has_futex_call || self.names.of_library[index] && !body.atomics.is_empty()
+            }
             Library::Linker | Library::Other => false,
         };
         let by_name = (self.names.wanted[index] || self.may_call[index]) && !body.is_idle;

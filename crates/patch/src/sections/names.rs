@@ -40,6 +40,8 @@ pub(crate) struct Names {
     pub named: Vec<bool>,
     /// Whether it should be a section.
     pub wanted: Vec<bool>,
+    /// Whether it is surely of the C library, in a program that contains one.
+    pub of_library: Vec<bool>,
     /// Whether it must not be a section, whatever it does.
     pub unwanted: Vec<bool>,
     /// Its object, in the GNU C library.
@@ -55,6 +57,7 @@ impl Names {
             library,
             named: none(),
             wanted: none(),
+            of_library: none(),
             unwanted: none(),
             objects: vec![None; chunks.len()],
             may_call: none(),
@@ -68,6 +71,7 @@ impl Names {
             };
             names.named[index] |= !symbol.name.ends_with(b".cold");
             names.wanted[index] |= is_wanted(symbol.name, library);
+            names.of_library[index] |= is_of_library(symbol.name, library);
             names.unwanted[index] |= NEVER.contains(&symbol.name);
             names.may_call[index] |= ONCE.contains(&symbol.name);
             if knows_objects {
@@ -142,6 +146,18 @@ const ALLOCATOR: [&[u8]; 20] = [
     b"__libc_realloc",
     b"__libc_memalign",
 ];
+
+/// Beginnings of the C library's own names. Programs must not use them.
+const RESERVED: [&[u8]; 4] = [b"__", b"_IO_", b"_dl_", b"_nl_"];
+
+/// As `RESERVED`, but of the library of C++.
+const OF_CXX: &[u8] = b"__cxa_";
+
+fn is_of_library(name: &[u8], library: Library) -> bool {
+    library == Library::Static
+        && RESERVED.iter().any(|prefix| name.starts_with(prefix))
+        && !name.starts_with(OF_CXX)
+}
 
 fn is_wanted(name: &[u8], library: Library) -> bool {
     let of_family =

@@ -167,7 +167,7 @@ fn check_site(elf: &[u8], image: &Image, site: &Site) {
         return;
     }
     check_call(image, site, &mut decoder);
-    if site.kind != SiteKind::Passage {
+    if !matches!(site.kind, SiteKind::Passage | SiteKind::Binding) {
         // The runtime executes the site instead.
         position += u64::from(site.length);
     }
@@ -266,7 +266,8 @@ fn check_way_in(image: &Image, site: &Site, decoder: &mut Decoder) {
 
 fn entry(kind: SiteKind) -> Entry {
     let replaced = SiteKind::REPLACED.iter().position(|replaced| *replaced == kind);
-    replaced.map_or(Entry::Passage, |index| Entry::ALL[index])
+    let other = if kind == SiteKind::Binding { Entry::Binding } else { Entry::Passage };
+    replaced.map_or(other, |index| Entry::ALL[index])
 }
 
 /// Compares instructions of the original text with those of the stub, up to `stub_end`. Returns the
