@@ -9,8 +9,8 @@
 #include "signals/behind.h"
 #include "signals/signal.h"
 
-/* Handles an instruction, a passage, the binding of a function, or one side of a compare-and-exchange, by its number in
- * entry.S. */
+/* Handles an instruction, a passage, the binding of a function, or one side of a
+ * compare-and-exchange, by its number in entry.S. */
 void runtime_instruction(struct context *context, u64 which);
 void runtime_instruction(struct context *context, u64 which)
 {

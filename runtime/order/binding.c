@@ -1,7 +1,7 @@
 /* Lazy binding under the sync policy. Private stack.
  *
- * The dynamic linker binds a function when a thread first calls it. Threads that call it at the same
- * time would all bind it, or some of them, as it happens: code reads a slot without a word to
+ * The dynamic linker binds a function when a thread first calls it. Threads that call it at the
+ * same time would all bind it, or some of them, as it happens: code reads a slot without a word to
  * anybody. The linker leaves traces on the stack, and counts. So only one thread at a time binds,
  * and each function is bound once: threads that come meanwhile wait, and go straight to the
  * function. A BINDING event tells which thread it was. At replay the others wait for that thread if
@@ -30,7 +30,7 @@
 #define LONGEST_NS 20000000UL
 #define SPINS 200
 #define LOOK_AGAIN_MS 1
-/* Where the linker finds its arguments, and above them the address to which the function returns. */
+/* Where the linker finds its arguments. Above them is the address to which the function returns. */
 #define ARGUMENTS_BYTES 16
 
 static void go_to_function(struct context *context, u64 slot)
@@ -49,8 +49,8 @@ static u32 claim(struct context *context, u64 slot, u32 beside)
 	u32 is_own = __atomic_load_n(&process->binder, __ATOMIC_RELAXED) == as_holder(context);
 	if (before && !beside && !is_own && !is_bound(before))
 		return 0;
-	if (!__atomic_compare_exchange_n(&process->binding, &before, slot, 0, __ATOMIC_ACQ_REL,
-		    __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(
+		    &process->binding, &before, slot, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
 	__atomic_store_n(&process->binder, as_holder(context), __ATOMIC_RELAXED);
 	return 1;

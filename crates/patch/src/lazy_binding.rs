@@ -8,11 +8,7 @@
 //! a variant with FXSAVE, too, for processors without the other instructions.
 
 use crate::elf::ElfView;
-use crate::functions::Functions;
-use crate::gather::chunk_index;
 use crate::jump::Patch;
-use crate::passages::behind_mark;
-use std::collections::BTreeSet;
 
 /// `xsavec disp8(%rsp)` and `xsave disp8(%rsp)` without the displacement.
 const SAVES: [[u8; 4]; 2] = [[0x0f, 0xc7, 0x64, 0x24], [0x0f, 0xae, 0x64, 0x24]];
@@ -39,16 +35,6 @@ pub(crate) fn patches(elf: &ElfView) -> Vec<Patch> {
                 .map(|(at, bytes)| (segment.address + at as u64, bytes))
         })
         .collect()
-}
-
-/// The first instructions of the functions with these saves, ascending: a thread comes there when it
-/// calls a function for the first time.
-pub(crate) fn begins(elf: &ElfView, functions: &Functions) -> Vec<u64> {
-    let starts = patches(elf).into_iter().filter_map(|(address, _)| {
-        let index = chunk_index(&functions.chunks, address)?;
-        Some(behind_mark(elf, functions.chunks[index].start))
-    });
-    starts.collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
 fn in_text(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {

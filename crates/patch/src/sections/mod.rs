@@ -2,6 +2,7 @@
 //! single atomic instructions, and whole functions of the C library that synchronise threads, whose
 //! plain loads and stores must be ordered as well.
 
+mod bindings;
 mod bodies;
 mod cancellation;
 mod cleanups;
@@ -18,7 +19,6 @@ use crate::atomic;
 use crate::elf::ElfView;
 use crate::functions::Functions;
 use crate::image::Refusal;
-use crate::lazy_binding;
 use groups::Groups;
 use names::Library;
 
@@ -46,7 +46,8 @@ pub(crate) struct Wanted {
     pub passages: Vec<u64>,
     /// Instructions that threads execute while they spin, ascending. Empty if there are sections.
     pub spins: Vec<u64>,
-    /// First instructions of functions that bind others, ascending. Only the dynamic linker has any.
+    /// First instructions of functions that bind others, ascending. Only the dynamic linker has
+    /// any.
     pub bindings: Vec<u64>,
     /// Places in the text to be examined closely, ascending.
     pub places: Vec<u64>,
@@ -95,7 +96,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         return Wanted::default();
     }
     if library == Library::Linker {
-        return Wanted::bindings(lazy_binding::begins(elf, functions));
+        return Wanted::bindings(bindings::find(elf, functions));
     }
     let chunks = &functions.chunks;
     let names = names::Names::of(elf, library, chunks);
