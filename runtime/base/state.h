@@ -82,10 +82,10 @@ struct process {
 	u32 ending;
 	/* A wait status. */
 	u32 ending_status;
-	/* Sync policy: the address of the slot of the function that a thread began to bind last,
-	 * and the thread. */
-	u64 binding;
-	u32 binder;
+	/* Sync policy: the slot of the function that a thread began to bind last, the thread, and a
+	 * lock for both. */
+	struct lazy_slot binding;
+	u32 binder, binding_lock;
 	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
 	 * cut_status. */
 	u32 is_cut, cut_status;

@@ -12,8 +12,8 @@
 
 u32 has_come_for(const struct context *context, const struct awaits *awaits)
 {
-	if (context->awaited_slot)
-		return is_bound(context->awaited_slot);
+	if (context->awaited_slot.address)
+		return is_bound(&context->awaited_slot);
 	if (awaits->turn)
 		return __atomic_load_n(&context->domain->completed, __ATOMIC_SEQ_CST) + 1 >=
 		       awaits->turn;
@@ -61,6 +61,19 @@ u32 settle_hand_over(struct domain *domain)
 	} while (!let_run(next));
 	domain->handed_over++;
 	return 1;
+}
+
+u32 settle_end_turns(void)
+{
+	u32 ended = 0;
+	for (u32 region = 0; region < PROCESS_INITIAL->region_count; region++) {
+		struct context *one = context_of(region);
+		if (one->settled != SETTLED_WAITS || !one->awaited_slot.address || !one->turn)
+			continue;
+		turn_complete(one);
+		ended = 1;
+	}
+	return ended;
 }
 
 u32 settle_let_first_end(const struct context *context)

@@ -133,6 +133,7 @@ enum Details {
     },
     Binding {
         slot: String,
+        beside: bool,
     },
     After {
         operations: u64,
@@ -301,7 +302,7 @@ fn details(event: &EventRef<'_>, text: &TextOptions) -> Details {
             Details::Reached { of_stream: stream.0, turn, sections, operations }
         }
         Event::Behind { operations } => Details::Behind { operations },
-        Event::Binding { slot } => Details::Binding { slot: address_text(slot) },
+        Event::Binding { slot, beside } => Details::Binding { slot: address_text(slot), beside },
         Event::After { operations, of, own, clock } => {
             Details::After { operations, of_stream: of.0, own_operations: own, clock }
         }

@@ -6,9 +6,9 @@
 
 use retake_contract::context::{forced_body, registers};
 use retake_contract::events::{
-    EVENT_STAMPED, PASSAGE_ROUND, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE, TSC_PROCESSOR,
-    TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED, after_body,
-    event as layout, reached_body, sections_body, time_body,
+    BINDING_BESIDE, EVENT_STAMPED, PASSAGE_ROUND, STAMP_SHIFT, STAMP_WHOLE, TIME_COMPLETE,
+    TSC_PROCESSOR, TSC_RANDOM, TSC_RDTSCP, TURN_AGAIN, TURN_FIRST_THREAD, TURN_GIVEN, TURN_SHARED,
+    after_body, event as layout, reached_body, sections_body, time_body,
 };
 
 use crate::bytes::{read_i64, read_u32, read_u64};
@@ -147,6 +147,8 @@ pub enum Event<'log> {
     /// Under the sync policy: the thread had the dynamic linker bind the function of this slot.
     Binding {
         slot: u64,
+        /// Another thread had not come to the end of its binding.
+        beside: bool,
     },
     /// Under the sync policy: the thread's next operation comes after so many operations of another
     /// thread.
@@ -357,7 +359,9 @@ impl<'log> EventRef<'log> {
             EventKind::Behind => {
                 Event::Behind { operations: read_u64(body, sections_body::OPERATIONS) }
             }
-            EventKind::Binding => Event::Binding { slot: value },
+            EventKind::Binding => {
+                Event::Binding { slot: value, beside: self.flags & BINDING_BESIDE != 0 }
+            }
             EventKind::After => Event::After {
                 operations: value,
                 of: StreamId(read_u32(body, after_body::STREAM)),

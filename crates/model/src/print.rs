@@ -71,7 +71,10 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             "stream {stream} had come to turn {turn}, section {sections}, operation {operations}"
         ),
         Event::Behind { operations } => format!("signals behind operation {operations}"),
-        Event::Binding { slot } => format!("a function is bound: slot {slot:#x}"),
+        Event::Binding { slot, beside } => {
+            let beside = if beside { ", beside another" } else { "" };
+            format!("a function is bound{beside}: slot {slot:#x}")
+        }
         Event::After { operations, of, own, clock } => {
             format!("operation {own} after {operations} of stream {of}, by clock {clock}")
         }

@@ -30,6 +30,8 @@ pub(crate) enum Operand {
     Memory,
     /// The memory that an argument of the function points to.
     Argument(Object),
+    /// The slot at this address.
+    Slot(u64),
     /// None: the thread leaves all functions that it is in.
     Leaves,
 }
@@ -230,7 +232,8 @@ impl Context<'_, '_> {
         let after = || self.movable_after(wish);
         match wish.kind {
             SiteKind::SystemCall | SiteKind::SectionEnd => (before(), 0),
-            SiteKind::SectionBegin | SiteKind::Passage | SiteKind::Binding => (0, after()),
+            SiteKind::SectionBegin | SiteKind::Passage => (0, after()),
+            SiteKind::Binding => (0, 0),
             SiteKind::Rdtsc
             | SiteKind::Rdtscp
             | SiteKind::Cpuid

@@ -7,8 +7,9 @@ use crate::bytes::{page_ceiling, page_floor};
 use crate::{PAGE_BYTES, PatchError};
 use object::LittleEndian;
 use object::elf::{
-    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD, Rela64,
-    SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64,
+    EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_W, PF_X, PT_GNU_EH_FRAME, PT_LOAD,
+    R_X86_64_JUMP_SLOT, Rela64, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB, STT_FUNC,
+    STT_GNU_IFUNC, Sym64,
 };
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 
@@ -23,6 +24,11 @@ const SEGMENT_LIMIT: usize = 256;
 
 const DYNAMIC_ENTRY_BYTES: usize = 16;
 const DT_SONAME: u64 = 14;
+const DT_BIND_NOW: u64 = 24;
+const DT_FLAGS: u64 = 30;
+const DF_BIND_NOW: u64 = 8;
+const DT_FLAGS_1: u64 = 0x6fff_fffb;
+const DF_1_NOW: u64 = 1;
 
 /// A loadable segment that was checked: its bytes are inside the file, and its addresses are below
 /// [`ADDRESS_LIMIT`].
@@ -169,12 +175,27 @@ impl<'data> ElfView<'data> {
 
     /// The soname of a library.
     pub fn soname(&self) -> Option<&'data [u8]> {
-        let (dynamic, strings) = (self.section(b".dynamic")?, self.section(b".dynstr")?);
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        let mut entries = dynamic.bytes.chunks_exact(DYNAMIC_ENTRY_BYTES);
-        let entry = entries.find(|entry| word(&entry[..8]) == DT_SONAME)?;
-        let from = strings.bytes.get(usize::try_from(word(&entry[8..])).ok()?..)?;
+        let name = self.dynamic_entries().find(|(tag, _)| *tag == DT_SONAME)?.1;
+        let from = self.section(b".dynstr")?.bytes.get(usize::try_from(name).ok()?..)?;
         from.split(|byte| *byte == 0).next()
+    }
+
+    /// Whether the dynamic linker binds all functions of the file when it loads it.
+    fn binds_at_once(&self) -> bool {
+        self.dynamic_entries().any(|(tag, value)| match tag {
+            DT_BIND_NOW => true,
+            DT_FLAGS => value & DF_BIND_NOW != 0,
+            DT_FLAGS_1 => value & DF_1_NOW != 0,
+            _ => false,
+        })
+    }
+
+    /// The tags and values for the dynamic linker.
+    fn dynamic_entries(&self) -> impl Iterator<Item = (u64, u64)> + use<'data> {
+        let bytes = self.section(b".dynamic").map_or(&[][..], |section| section.bytes);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let entries = bytes.chunks_exact(DYNAMIC_ENTRY_BYTES);
+        entries.map(move |entry| (word(&entry[..8]), word(&entry[8..])))
     }
 
     /// All defined function symbols of both symbol tables.
@@ -214,18 +235,37 @@ impl<'data> ElfView<'data> {
             (symbol.name(ENDIAN, symbols.strings()).ok()? == name).then_some(())
         };
         let mut slots = Vec::new();
+        self.each_relocation(|one| {
+            let named = one.symbol(ENDIAN, false).and_then(is_named);
+            slots.extend(named.map(|()| one.r_offset(ENDIAN)));
+        });
+        slots
+    }
+
+    /// The words with addresses of functions that the dynamic linker binds at the first call.
+    pub fn lazy_slots(&self) -> Vec<u64> {
+        let mut slots = Vec::new();
+        if self.binds_at_once() {
+            return slots;
+        }
+        self.each_relocation(|one| {
+            if one.r_type(ENDIAN, false) == R_X86_64_JUMP_SLOT {
+                slots.push(one.r_offset(ENDIAN));
+            }
+        });
+        slots
+    }
+
+    /// Calls `take` with every relocation with an addend.
+    fn each_relocation(&self, mut take: impl FnMut(&Rela64<LittleEndian>)) {
         // The limit keeps many sections with the same bytes from taking much time.
         let mut left = self.data.len() / size_of::<Rela64<LittleEndian>>();
-        for section in sections.iter() {
+        for section in self.sections.iter().flat_map(|sections| sections.iter()) {
             let Ok(Some((relocations, _))) = section.rela(ENDIAN, self.data) else { continue };
             let relocations = &relocations[..relocations.len().min(left)];
             left -= relocations.len();
-            let named = relocations
-                .iter()
-                .filter(|one| one.symbol(ENDIAN, false).and_then(is_named).is_some());
-            slots.extend(named.map(|one| one.r_offset(ENDIAN)));
+            relocations.iter().for_each(&mut take);
         }
-        slots
     }
 
     /// Calls `take` with every defined symbol of both symbol tables.

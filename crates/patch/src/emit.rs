@@ -240,6 +240,9 @@ impl Writer<'_> {
             Operand::Argument(Object::OfThread(word)) => {
                 MemoryOperand::with_base_displ(Register::RDI, word.into())
             }
+            Operand::Slot(slot) => {
+                MemoryOperand::with_base_displ(Register::RIP, slot.cast_signed())
+            }
             Operand::Leaves => {
                 return self.load(Instruction::with2(Code::Mov_rm64_imm32, Register::RCX, LEAVES));
             }

@@ -30,7 +30,7 @@ pub enum Entry {
     ConditionBegin,
     /// Reports a passage, if its calls are counted: see [`crate::SiteKind::Passage`].
     Passage,
-    /// Reports a call by way of an unbound slot: see [`crate::SiteKind::Binding`].
+    /// Reports a call by way of an unbound slot, its operand: see [`crate::SiteKind::Binding`].
     Binding,
 }
 

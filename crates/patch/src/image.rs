@@ -41,8 +41,8 @@ pub enum SiteKind {
     /// An instruction that a thread executes in each round while it spins. The rounds are counted
     /// in the same way (`rounds`).
     Spin,
-    /// Where the dynamic linker begins to bind a function, because a thread has called it for the
-    /// first time.
+    /// Where a thread comes that calls a function by way of a slot which the dynamic linker has not
+    /// bound yet.
     Binding,
 }
 

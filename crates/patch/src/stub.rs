@@ -235,7 +235,7 @@ fn section_begin(plan: &Plan) -> Vec<Piece> {
     let entry = match plan.operand {
         Some(Operand::Argument(Object::First | Object::Own(_))) => Entry::ObjectBegin,
         Some(Operand::Argument(Object::Second | Object::OfThread(_))) => Entry::ConditionBegin,
-        Some(Operand::Memory | Operand::Leaves) | None => Entry::SectionBegin,
+        Some(Operand::Memory | Operand::Slot(_) | Operand::Leaves) | None => Entry::SectionBegin,
     };
     let call = Piece::Call {
         entry,
@@ -262,12 +262,16 @@ fn passage(plan: &Plan) -> Vec<Piece> {
     pieces
 }
 
-/// Enters the runtime, then executes the first instructions of a function.
+/// Tells the runtime the slot, then goes on to the dynamic linker.
 fn binding(plan: &Plan) -> Vec<Piece> {
-    let mut pieces = vec![Piece::call(Entry::Binding, plan.site.address), Piece::Moved(plan.site)];
-    pieces.extend(moved(&plan.after));
-    pieces.push(Piece::back(plan.end()));
-    pieces
+    let call = Piece::Call {
+        entry: Entry::Binding,
+        text_next: None,
+        skipped: None,
+        operand: plan.operand.map(|operand| (operand, plan.site)),
+        stands_for: plan.site.address,
+    };
+    vec![call, Piece::Moved(plan.site), Piece::back(plan.end())]
 }
 
 /// Counts a round between the displaced instructions. They may depend on flags.

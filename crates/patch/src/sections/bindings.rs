@@ -1,18 +1,36 @@
-//! Where the dynamic linker begins to bind a function.
+//! Calls by way of slots that the dynamic linker has not bound yet.
+//!
+//! Code calls a function of another file by way of its entry in the procedure linkage table, and the
+//! entry jumps to where the slot leads. That is at first the rest of the entry, which pushes the
+//! number of a relocation and goes on to the dynamic linker (System V ABI for x86-64, section 5.2).
 
 use crate::elf::ElfView;
-use crate::functions::Functions;
-use crate::gather::chunk_index;
-use crate::lazy_binding;
 use crate::passages::behind_mark;
-use std::collections::BTreeSet;
 
-/// The first instructions of the functions that save registers for lazy binding, ascending. A
-/// thread comes there when it calls a function for the first time.
-pub(super) fn find(elf: &ElfView, functions: &Functions) -> Vec<u64> {
-    let starts = lazy_binding::patches(elf).into_iter().filter_map(|(address, _)| {
-        let index = chunk_index(&functions.chunks, address)?;
-        Some(behind_mark(elf, functions.chunks[index].start))
-    });
-    starts.collect::<BTreeSet<u64>>().into_iter().collect()
+/// `push imm32`
+const PUSH: u8 = 0x68;
+
+/// An instruction that a thread comes to only by way of an unbound slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Binding {
+    /// The instruction that pushes the number of the relocation.
+    pub push: u64,
+    /// The slot's address.
+    pub slot: u64,
+}
+
+/// All bindings of a file, ascending.
+pub(super) fn find(elf: &ElfView) -> Vec<Binding> {
+    let mut found: Vec<Binding> =
+        elf.lazy_slots().into_iter().filter_map(|slot| binding_of(elf, slot)).collect();
+    found.sort_unstable();
+    found.dedup_by_key(|binding| binding.push);
+    found
+}
+
+fn binding_of(elf: &ElfView, slot: u64) -> Option<Binding> {
+    let leads_to = u64::from_le_bytes(*elf.bytes_from(slot).first_chunk()?);
+    let push = behind_mark(elf, leads_to);
+    (elf.is_text(push) && elf.bytes_from(push).first() == Some(&PUSH))
+        .then_some(Binding { push, slot })
 }

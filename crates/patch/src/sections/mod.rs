@@ -12,6 +12,7 @@ mod objects;
 mod pads;
 mod planning;
 
+pub(crate) use bindings::Binding;
 pub(crate) use objects::Object;
 pub(crate) use planning::choose_wanted;
 
@@ -46,9 +47,8 @@ pub(crate) struct Wanted {
     pub passages: Vec<u64>,
     /// Instructions that threads execute while they spin, ascending. Empty if there are sections.
     pub spins: Vec<u64>,
-    /// First instructions of functions that bind others, ascending. Only the dynamic linker has
-    /// any.
-    pub bindings: Vec<u64>,
+    /// Where threads come by way of unbound slots, ascending.
+    pub bindings: Vec<Binding>,
     /// Places in the text to be examined closely, ascending.
     pub places: Vec<u64>,
 }
@@ -59,11 +59,6 @@ impl Wanted {
         let mut places = [&passages[..], &spins].concat();
         places.sort_unstable();
         Self { places, passages, spins, ..Self::default() }
-    }
-
-    /// Makes a set of functions that bind others.
-    fn bindings(bindings: Vec<u64>) -> Self {
-        Self { places: bindings.clone(), bindings, ..Self::default() }
     }
 
     /// Whether there is nothing to patch.
@@ -88,15 +83,12 @@ pub(crate) struct Function {
 }
 
 /// Finds the code that should be in sections. There is none in a file that does not tell its
-/// functions. In the dynamic linker, only the binding of functions is ordered: it has locks of its
-/// own for the rest.
+/// functions, and none in the dynamic linker: threads are ordered before they come there to bind a
+/// function, and it has locks of its own for the rest.
 pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     let library = Library::of(elf);
-    if !functions.known {
+    if !functions.known || library == Library::Linker {
         return Wanted::default();
-    }
-    if library == Library::Linker {
-        return Wanted::bindings(bindings::find(elf, functions));
     }
     let chunks = &functions.chunks;
     let names = names::Names::of(elf, library, chunks);
@@ -118,6 +110,8 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
     {
         places.extend((chunks[*index].start..chunks[*index].end).step_by(PLACE_BYTES));
     }
+    let bindings = bindings::find(elf);
+    places.extend(bindings.iter().map(|binding| binding.push));
     places.sort_unstable();
     Wanted {
         functions,
@@ -127,7 +121,7 @@ pub(crate) fn find(elf: &ElfView, functions: &Functions) -> Wanted {
         named: names.named,
         passages: Vec::new(),
         spins: Vec::new(),
-        bindings: Vec::new(),
+        bindings,
         places,
     }
 }

@@ -5,7 +5,7 @@
 //! atomic instructions are sections of their own.
 
 use super::pads::Pads;
-use super::{Function, Object, Wanted};
+use super::{Binding, Function, Object, Wanted};
 use crate::choice::{Chosen, Context, Operand, Plan, RUN_INSTRUCTIONS, Wish};
 use crate::chunk::Chunk;
 use crate::image::{Refusal, RefusedSite, SiteKind};
@@ -61,11 +61,9 @@ pub(crate) fn choose_wanted(
         |address: &u64| planner.chunk_of(*address).is_none_or(|chunk| !in_section[chunk]);
     let atomics: Vec<u64> = wanted.atomics.iter().copied().filter(is_outside).collect();
     planner.atomics(&atomics, chosen);
-    for (kind, addresses) in [
-        (SiteKind::Passage, &wanted.passages),
-        (SiteKind::Spin, &wanted.spins),
-        (SiteKind::Binding, &wanted.bindings),
-    ] {
+    for (kind, addresses) in
+        [(SiteKind::Passage, &wanted.passages), (SiteKind::Spin, &wanted.spins)]
+    {
         for &address in addresses {
             match planner.single(address, kind, Manner::USUAL) {
                 Ok(plan) => chosen.plans.push(plan),
@@ -73,6 +71,7 @@ pub(crate) fn choose_wanted(
             }
         }
     }
+    planner.bindings(&wanted.bindings, chosen);
     chosen.plans.sort_by_key(Plan::patch_start);
     chosen.refused.sort_by_key(|site| site.address);
 }
@@ -168,6 +167,22 @@ impl Planner<'_, '_> {
         let index = self.movable(address).ok_or(Refusal::NoRoom)?;
         let operand = by_memory.then_some(Operand::Memory);
         self.choose(Request { index, kind, operand, bare: false, manner })
+    }
+
+    fn bindings(&mut self, bindings: &[Binding], chosen: &mut Chosen) {
+        let (kind, manner) = (SiteKind::Binding, Manner::USUAL);
+        for binding in bindings {
+            let operand = Some(Operand::Slot(binding.slot));
+            let planned = self.movable(binding.push).ok_or(Refusal::NoRoom).and_then(|index| {
+                self.choose(Request { index, kind, operand, bare: false, manner })
+            });
+            match planned {
+                Ok(plan) => chosen.plans.push(plan),
+                Err(reason) => {
+                    chosen.refused.push(RefusedSite { kind, address: binding.push, reason });
+                }
+            }
+        }
     }
 
     /// Plans a function completely or not at all. A return that cannot be patched because code
