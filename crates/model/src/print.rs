@@ -71,10 +71,7 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             "stream {stream} had come to turn {turn}, section {sections}, operation {operations}"
         ),
         Event::Behind { operations } => format!("signals behind operation {operations}"),
-        Event::Binding { slot, beside } => {
-            let beside = if beside { ", beside another" } else { "" };
-            format!("a function is bound{beside}: slot {slot:#x}")
-        }
+        Event::Binding { slot, beside } => binding_line(slot, beside),
         Event::After { operations, of, own, clock } => {
             format!("operation {own} after {operations} of stream {of}, by clock {clock}")
         }
@@ -86,6 +83,11 @@ pub fn event_line(event: &EventRef<'_>, options: &TextOptions) -> String {
             format!("counter {counter} at {clocks}{complete}")
         }
     }
+}
+
+fn binding_line(slot: u64, beside: bool) -> String {
+    let beside = if beside { ", beside another" } else { "" };
+    format!("a function is bound{beside}: slot {slot:#x}")
 }
 
 /// Formats a memory hash; empty if none was taken.

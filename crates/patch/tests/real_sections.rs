@@ -163,6 +163,32 @@ fn dynamic_linker() {
     assert!(images[0] == images[1], "it has none");
 }
 
+/// Calls of other files' functions are reported while their slots are unbound, unless the dynamic
+/// linker binds them when it loads the file.
+#[test]
+fn functions_of_other_files() {
+    let folder = std::env::temp_dir().join(format!("retake-patch-lazy-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let (source, library) = (folder.join("lazy.c"), folder.join("lazy.so"));
+    std::fs::write(&source, "int g(int), h(int); int f(int a) { return g(a) + h(a) + h(1); }\n")
+        .expect("written");
+    let bindings = |how: &str| {
+        let mut command = Command::new(compiler());
+        command.args(["-shared", "-fpic", "-O1", how, "-o"]).arg(&library).arg(&source);
+        assert!(command.status().expect("gcc runs").success());
+        let bytes = std::fs::read(&library).expect("just linked");
+        let verdict =
+            examine(&bytes, Placement::After, &Options { sections: true, ..Options::default() });
+        let image = verdict.expect("well formed").into_image();
+        image.map_or(0, |image| {
+            image.sites.iter().filter(|site| site.kind == SiteKind::Binding).count()
+        })
+    };
+    let counts = ["-Wl,-z,lazy", "-Wl,-z,now", "-fno-plt"].map(bindings);
+    std::fs::remove_dir_all(&folder).expect("removed");
+    assert!(counts[0] >= 2 && counts[0] <= 3 && counts[1..] == [0, 0], "{counts:?}");
+}
+
 /// Builds a program that contains a C library.
 fn static_program(folder: &Path) -> Vec<u8> {
     let (source, program): (PathBuf, PathBuf) = (folder.join("main.c"), folder.join("main"));

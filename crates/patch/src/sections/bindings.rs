@@ -1,6 +1,6 @@
 //! Calls by way of slots that the dynamic linker has not bound yet.
 //!
-//! Code calls a function of another file by way of its entry in the procedure linkage table, and the
+//! Code calls a function of another file by way of its entry in the procedure linkage table. The
 //! entry jumps to where the slot leads. That is at first the rest of the entry, which pushes the
 //! number of a relocation and goes on to the dynamic linker (System V ABI for x86-64, section 5.2).
 

@@ -248,7 +248,26 @@ fn check_call(image: &Image, site: &Site, decoder: &mut Decoder) {
         );
         assert_eq!((save.memory_base(), save.op1_register()), (Register::None, Register::RCX));
     }
+    if site.kind == SiteKind::Binding {
+        check_slot(decoder);
+    }
     check_way_in(image, site, decoder);
+}
+
+/// `lea SLOT(%rip),%rcx` with padding, and `mov %rcx,%gs:operand`.
+fn check_slot(decoder: &mut Decoder) {
+    let lea = decoder.decode();
+    assert_eq!((lea.mnemonic(), lea.op0_register()), (Mnemonic::Lea, Register::RCX));
+    assert!(lea.is_ip_rel_memory_operand());
+    let mut tell = decoder.decode();
+    while tell.mnemonic() == Mnemonic::Nop {
+        tell = decoder.decode();
+    }
+    assert_eq!((tell.mnemonic(), tell.op1_register()), (Mnemonic::Mov, Register::RCX));
+    assert_eq!(
+        (tell.memory_segment(), tell.memory_displacement64()),
+        (Register::GS, context::OPERAND)
+    );
 }
 
 /// `lea CONTINUE(%rip),%rcx`, and a jump to the entry.
