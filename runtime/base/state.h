@@ -86,6 +86,8 @@ struct process {
 	 * lock for both. */
 	struct lazy_slot binding;
 	u32 binder, binding_lock;
+	/* Settled replay: threads may have bound functions in another order. */
+	u32 binds_at_will;
 	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
 	 * cut_status. */
 	u32 is_cut, cut_status;

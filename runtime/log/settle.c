@@ -63,19 +63,6 @@ u32 settle_hand_over(struct domain *domain)
 	return 1;
 }
 
-u32 settle_end_turns(void)
-{
-	u32 ended = 0;
-	for (u32 region = 0; region < PROCESS_INITIAL->region_count; region++) {
-		struct context *one = context_of(region);
-		if (one->settled != SETTLED_WAITS || !one->awaited_slot.address || !one->turn)
-			continue;
-		turn_complete(one);
-		ended = 1;
-	}
-	return ended;
-}
-
 u32 settle_let_first_end(const struct context *context)
 {
 	struct context *first;

@@ -15,9 +15,6 @@ u32 has_come_for(const struct context *context, const struct awaits *awaits);
 /* The recording was cut off, and all threads wait: lets the first one run, which ends. Returns 0 if
  * that is the caller. */
 u32 settle_let_first_end(const struct context *context);
-/* All threads wait. Ends the turns of those that wait for a function to be bound. Returns whether
- * there was one. */
-u32 settle_end_turns(void);
 /* Returns whether a thread of the process waits for a turn of another process. */
 u32 settle_waits_for_others(void);
 /* The process makes its first thread, and this thread runs. */

@@ -7,6 +7,9 @@
  * function. A BINDING event tells which thread it was. At replay the others wait for that thread if
  * they come earlier than they did. Stubs enter the runtime before the thread has written anything.
  *
+ * A settled replay has another order of threads, in which a thread would wait between two of its
+ * events, where none can stand still. There whoever comes first binds (log_past_binding).
+ *
  * The linker may wait for a lock, and the thread that has the lock may want to bind a function. So
  * waiting ends after a while, and the event says so. */
 #include "order/binding.h"
@@ -171,10 +174,7 @@ static void await_bound(struct context *context, const struct lazy_slot *slot)
 	if (!context->in_section && turn_is_over(context))
 		turn_complete(context);
 	context->awaited_slot = *slot;
-	if (settles(context))
-		settle(context, &(struct awaits){.turn = 0});
-	else
-		wait_beside_others(context, slot);
+	wait_beside_others(context, slot);
 	context->awaited_slot.address = 0;
 }
 
@@ -214,6 +214,6 @@ void binding(struct context *context)
 	struct lazy_slot slot = slot_at(address, context->regs.rip);
 	if (makes_order())
 		record(context, &slot);
-	else
+	else if (!settled())
 		replay(context, &slot);
 }

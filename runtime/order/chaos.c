@@ -12,6 +12,9 @@
 
 #define STREAM_STRIDE 0x9e3779b97f4a7c15UL /* odd, its bits spread well */
 #define DELAY_SCALES 8			   /* short delays are as likely as long ones */
+/* Operations are much more frequent than calls, so delays get rarer the longer a thread runs. */
+#define OPERATIONS_UNTIL_RARER 16
+#define RAREST 256
 
 /* SplitMix64. */
 static u64 next(struct context *context)
@@ -51,6 +54,17 @@ void chaos_delay(struct context *context)
 		u64 seconds, nanoseconds;
 	} delay = {0, 1000 * (1 + chaos_below(context, most))};
 	sys2(NR_nanosleep, &delay, NULL);
+}
+
+void chaos_before_operation(struct context *context)
+{
+	u64 rarer = 1 + context->operations / OPERATIONS_UNTIL_RARER;
+	if (!chaos_one_in(context, HEADER->chaos.yield_one_in * (u32)minimum(rarer, RAREST)))
+		return;
+	if (HEADER->chaos.delay_one_in)
+		chaos_delay(context);
+	else
+		sys0(NR_sched_yield);
 }
 
 u32 chaos_goes_first(struct context *context)

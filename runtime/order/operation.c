@@ -26,6 +26,7 @@
 #include "order/after.h"
 #include "order/ahead.h"
 #include "order/baton.h"
+#include "order/chaos.h"
 #include "order/policy.h"
 
 #define LINE_BYTES 64
@@ -132,7 +133,8 @@ static u64 operator_of(const struct context *context, const struct domain *domai
 
 static SELDOM void go_by_clocks(struct context *context, struct domain *domain)
 {
-	u32 is_slow = domain == &HEADER->shared_domain || context->sections & SECTIONS_SIGNALLED;
+	u32 is_slow = domain == &HEADER->shared_domain || context->sections & SECTIONS_SIGNALLED ||
+		      orders_at_random();
 	context->quick = (struct quick){.is_on = is_slow ? QUICK_NONE : QUICK_RECORDED,
 		.domain = domain,
 		.seed = domain->identity,
@@ -145,8 +147,10 @@ u32 operation_lock(struct context *context, u64 operand)
 {
 	u64 address = address_of(operand);
 	struct domain *const *of_process = &context->process->domain;
-	/* This may wait, which is forbidden while the thread holds a clock. */
+	/* These may wait, which is forbidden while the thread holds a clock. */
 	ring_reserve(context, EVENT_ROOM);
+	if (UNLIKELY(orders_at_random()))
+		chaos_before_operation(context);
 	for (;;) {
 		struct domain *domain = __atomic_load_n(of_process, __ATOMIC_ACQUIRE);
 		if (UNLIKELY(context->quick.domain != domain))

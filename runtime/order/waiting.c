@@ -100,8 +100,6 @@ static void stuck(struct context *context, const struct awaits *awaits, u64 spen
 		context->settled = SETTLED_RUNS;
 		end_of_stream(context);
 	}
-	if (context->awaited_slot.address)
-		diverge(context, WHY_UNBOUND, context->awaited_slot.address, 0);
 	if (awaits->stream)
 		diverge(context, WHY_DEADLOCK, awaits->stream - 1, awaits->operations);
 	diverge(context, WHY_STUCK, context->domain->completed + 1, spent_ns / 1000000);
@@ -135,8 +133,7 @@ void settle(struct context *context, const struct awaits *awaits)
 		context->awaits = *awaits;
 		tell_awaited(context, awaits);
 		context->settled = SETTLED_WAITS;
-		u32 polls = !settle_hand_over(context->domain) &&
-			    !(settle_end_turns() && settle_hand_over(context->domain));
+		u32 polls = !settle_hand_over(context->domain);
 		if (polls && !settle_waits_for_others() &&
 			!(streams_are_cut() && settle_let_first_end(context)))
 			stuck(context, awaits, 0);

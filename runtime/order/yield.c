@@ -25,13 +25,14 @@ static u32 give_away(struct context *context, u64 *turn)
 	return baton_acquire(context, turn);
 }
 
-/* Chaos, at a sync point. Without a baton other processes run anyway. */
+/* Chaos, at a sync point. Without a baton other processes run anyway, and under the sync policy
+ * other threads do. */
 static void yield_in_chaos(struct context *context)
 {
 	u64 turn;
 	if (!chaos_one_in(context, HEADER->chaos.yield_one_in))
 		return;
-	if (!context->process->domain)
+	if (!context->process->domain || context->sections)
 		chaos_delay(context);
 	else if (give_away(context, &turn))
 		log_turn(context, turn_kind(context), turn);

@@ -362,11 +362,13 @@ void replay_fatal(struct context *context, u32 before_call)
 
 static SELDOM u32 leave_at_random(struct context *context)
 {
-	baton_leave(context);
+	u32 is_parallel = runs_in_parallel(context);
+	if (!is_parallel)
+		baton_leave(context);
 	if (context->deferred_count)
 		return deliver_deferred(context, 0);
 	context->temporary_active = 0;
-	return force_after(context);
+	return is_parallel ? LEAVE_FAST : force_after(context);
 }
 
 /* Every return from a call comes here. */

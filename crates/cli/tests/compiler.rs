@@ -92,6 +92,23 @@ fn failures_can_be_counted() {
     is_parallel("retries.c", &["-O2", "-mcx16"], 6);
 }
 
+/// The threads lose an update only if one of them stands still between two operations.
+#[test]
+fn chaos_delays_threads_that_run_in_parallel() {
+    let place = Place::new("compiler-chaos");
+    let program = built(&place, "lost_update.c", &["-O2"]);
+    let hunt =
+        ["record", "--policy", "sync", "--chaos", "--seed", "1", "--until-failure", "-n", "500"];
+    let found = place.run_within(&[&hunt[..], &["--", program.to_str().unwrap()]].concat(), LIMIT);
+    assert_eq!(found.status, Some(1), "{found:?}");
+    for _ in 0..3 {
+        let replayed = place.run_within(&["replay"], LIMIT);
+        assert_eq!((replayed.status, &*replayed.stderr), (Some(1), ""), "{replayed:?}");
+    }
+    let info = place.run_well(&["info"]);
+    assert!(info.contains("sync") && info.contains("chaos seed"), "{info}");
+}
+
 #[test]
 fn spin_locks_of_the_c_library() {
     is_parallel("spin_locks.c", &["-O2"], 0);

@@ -246,7 +246,9 @@ fn run(
     let slot = recorder.claim_root(child.pid);
     describe_root(&recorder, slot, inherited, request.limits.of_addresses());
     let images = images.map(|(plan, outbox)| Images::start(&recorder, plan, outbox));
-    let helpers = Helpers::start(&recorder, request.chaos, images);
+    // Threads that run in parallel keep the baton only as long as they need it.
+    let slices_seed = request.chaos.filter(|_| !recorder.is_parallel());
+    let helpers = Helpers::start(&recorder, slices_seed, images);
     let followed = signals::passing_to(child.pid, Some(recorder.header()), || {
         let attended = attend_first(&recorder, slot, attached, &mut child, request)?;
         let status = match attended {

@@ -152,7 +152,7 @@ pub struct Options {
     /// libraries also tell by what threads synchronise; else as `serial`. `retake info` says which
     /// it was
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = Policy::Auto,
-        conflicts_with_all = ["chaos", "no_fast_path"])]
+        conflicts_with = "no_fast_path")]
     policy: Policy,
 
     /// Do not wait for processes that the program leaves running, such as daemons: end as soon as
