@@ -35,6 +35,7 @@
 #define LONGEST_NS 500000000UL
 #define SPINS 200
 #define LOOK_AGAIN_MS 1
+#define HOPELESS_LOOKS 1000 /* at which all others waited */
 
 /* Where a stub goes on: the instruction that an unbound slot leads to, and a jump back. */
 struct __attribute__((packed)) way_on {
@@ -156,7 +157,7 @@ static void wait_beside_others(struct context *context, const struct lazy_slot *
 		stuck = all_others_wait(context) ? stuck + 1 : 0;
 		if (stuck > 1 && context->turn)
 			turn_complete(context);
-		if (!patience_spent(&patience, slot->address))
+		if (stuck < HOPELESS_LOOKS && !patience_spent(&patience, slot->address))
 			continue;
 		if (streams_are_cut())
 			end_of_stream(context);

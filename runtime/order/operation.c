@@ -291,6 +291,7 @@ void operations_inherit(struct context *child)
 	child->operating = child->began_quickly = child->settled = 0;
 	child->process->progress_mapped = 0;
 	child->process->binding_lock = 0;
+	child->process->binding.address = 0; /* the thread that binds is not here */
 	child->quick = (struct quick){.is_on = 0};
 	child->operand = child->operations = 0;
 	child->known_as = child->parallel = child->undone = child->observes = 0;
