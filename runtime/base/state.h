@@ -86,8 +86,10 @@ struct process {
 	 * lock for both. */
 	struct lazy_slot binding;
 	u32 binder, binding_lock;
-	/* Settled replay: threads may have bound functions in another order. */
-	u32 binds_at_will;
+	/* Sync policy: what nobody reads may differ between recording and replay. The process is a
+	 * copy, made while other threads ran; or in a settled replay threads may have bound functions
+	 * in another order. */
+	u32 memory_may_differ;
 	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
 	 * cut_status. */
 	u32 is_cut, cut_status;

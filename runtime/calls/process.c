@@ -170,6 +170,8 @@ static i64 clone_copying(
 		populate_text();
 	if (request->flags & CLONE_CLEAR_SIGHAND)
 		signals_clear(context);
+	if (runs_in_parallel(context) && context->process->thread_count > 1)
+		context->process->memory_may_differ = 1;
 	context->process->thread_count = 1;
 	context->process->seen.alone = 0;
 	baton_inherit(context);

@@ -216,7 +216,7 @@ void final_hash(struct context *context, u32 ends_all, u64 *hash, u64 *pages)
 {
 	struct places places = {.count = 0};
 	*hash = *pages = 0;
-	if (!checks_memory() || context->is_guest || context->process->binds_at_will)
+	if (!checks_memory() || context->is_guest || context->process->memory_may_differ)
 		return;
 	if (context->sections)
 		places.unknown = context->process->thread_count > 1;

@@ -23,7 +23,7 @@ const struct event *log_past_binding(struct context *context)
 	if (!settled())
 		return event;
 	consume(context, event);
-	context->process->binds_at_will = 1;
+	context->process->memory_may_differ = 1;
 	return log_peek(context);
 }
 

@@ -88,6 +88,12 @@ fn each_function_is_bound_by_one_thread() {
     assert!(replayed.stdout.starts_with("52.48"), "{replayed:?}");
 }
 
+/// A child has what other threads were just doing, where none of its own code reads.
+#[test]
+fn processes_fork_while_their_threads_run() {
+    repeats_program("forks", &[], 5);
+}
+
 /// The compiler has not declared the accesses to the guards of the variables.
 #[test]
 fn static_variables_are_found_ready_by_the_same_threads() {
