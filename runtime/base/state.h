@@ -87,8 +87,8 @@ struct process {
 	struct lazy_slot binding;
 	u32 binder, binding_lock;
 	/* Sync policy: what nobody reads may differ between recording and replay. The process is a
-	 * copy, made while other threads ran; or in a settled replay threads may have bound functions
-	 * in another order. */
+	 * copy, made while other threads ran; or threads of a settled replay may have bound
+	 * functions in another order. */
 	u32 memory_may_differ;
 	/* Replay: a thread has ended without an exit. The process ends with its last thread, with
 	 * cut_status. */
