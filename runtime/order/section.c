@@ -67,6 +67,7 @@ void section_leave(struct context *context)
 		call_ends(context);
 	if (context->within.object && !context->holds_object)
 		object_enter(context);
+	section_expect_signal(context);
 }
 
 static void enter_from_stub(struct context *context)
@@ -150,6 +151,7 @@ void object_begins(struct context *context)
 	}
 	nest(context);
 	object_begin(context, operand, 0);
+	section_expect_signal(context);
 }
 
 void condition_begins(struct context *context);
@@ -159,6 +161,7 @@ void condition_begins(struct context *context)
 	if (!nest(context))
 		enter_from_stub(context);
 	object_begin(context, operand, 1);
+	section_expect_signal(context);
 }
 
 void section_interrupt(struct context *context, struct interrupted *interrupted)

@@ -44,7 +44,8 @@ int main(void)
 	for (int round = 0; round < ROUNDS; round++) {
 		while (atomic_load(&waits) <= round)
 			sched_yield();
-		usleep(2000);
+		if (round % 4) /* else the thread may be on its way into the function */
+			usleep(2000);
 		pthread_kill(thread, SIGUSR1);
 		while (atomic_load(&handled) <= round)
 			sched_yield();
