@@ -10,23 +10,6 @@
 
 static u64 event_index(struct context *context) { return context->event_count; }
 
-static void consume(struct context *context, const struct event *event)
-{
-	context->log += event->size;
-	context->log_offset += event->size;
-	count_event(context);
-}
-
-const struct event *log_past_binding(struct context *context)
-{
-	const struct event *event = (const struct event *)context->log;
-	if (!settled())
-		return event;
-	consume(context, event);
-	context->process->memory_may_differ = 1;
-	return log_peek(context);
-}
-
 const struct event *log_take(struct context *context, u8 kind, u16 number)
 {
 	const struct event *event = log_peek(context);
@@ -38,7 +21,7 @@ const struct event *log_take(struct context *context, u8 kind, u16 number)
 		diverge(context, WHY_KIND, event->kind, kind);
 	if (UNLIKELY(event->number != number))
 		diverge(context, WHY_NUMBER, event->number, number);
-	consume(context, event);
+	log_consume(context, event);
 	return event;
 }
 

@@ -1,6 +1,7 @@
 /* The consumer's side of a recorded stream: replay only. Private stack. Cursors are in private
  * memory, so a fork is a checkpoint. */
 #include "log/window.h"
+#include "base/capabilities.h"
 #include "base/futex.h"
 #include "base/state.h"
 #include "base/sys.h"
@@ -64,4 +65,14 @@ u32 log_next_window(struct context *context)
 	context->log = (const u8 *)address;
 	context->log_end = context->log + bytes;
 	return bytes != 0;
+}
+
+const struct event *log_past_binding(struct context *context)
+{
+	const struct event *event = (const struct event *)context->log;
+	if (!settled())
+		return event;
+	log_consume(context, event);
+	context->process->memory_may_differ = 1;
+	return log_peek(context);
 }
