@@ -31,7 +31,6 @@
 #include "order/policy.h"
 #include "order/waiting.h"
 
-#define EVENT_ROOM 64 /* at least the size of a BINDING event and its body */
 #define LONGEST_NS 500000000UL
 #define SPINS 200
 #define LOOK_AGAIN_MS 1
@@ -181,10 +180,8 @@ static void await_bound(struct context *context, const struct lazy_slot *slot)
 
 static u32 is_binder(const struct context *context, const struct event *event, u64 slot)
 {
-	const struct sections_body *body = (const struct sections_body *)(event + 1);
 	return event && event->kind == EVENT_BINDING && (u64)event->value == slot &&
-	       event->size >= sizeof *event + sizeof *body &&
-	       body->operations == context->operations && body->sections == context->turn_sections;
+	       stands_at(context, event);
 }
 
 static void replay(struct context *context, const struct lazy_slot *slot)

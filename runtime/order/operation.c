@@ -32,7 +32,6 @@
 #define LINE_BYTES 64
 #define ADDRESS_END (1UL << 47)
 #define SPREAD 0x9e3779b97f4a7c15UL /* 2^64 divided by the golden ratio */
-#define EVENT_ROOM 64		    /* at least the size of an AFTER event and its body */
 /* An operation ends at once, unless its thread was preempted. */
 #define CLOCK_SPINS 200
 #define LOOKS_UNTIL_DOUBT 1000
@@ -215,12 +214,10 @@ void operations_join(struct context *context, struct domain *domain)
 static u32 is_by_clock(struct context *context)
 {
 	const struct event *event = log_peek(context);
-	const struct sections_body *body = (const struct sections_body *)(event + 1);
 	if (!has_progress(context))
 		return 0;
 	return !event || event->kind != EVENT_TURN || event->number != TURN_SHARED ||
-	       !(event->flags & TURN_SECTION) || event->size < sizeof *event + sizeof *body ||
-	       body->sections != context->turn_sections || body->operations != context->operations;
+	       !(event->flags & TURN_SECTION) || !stands_at(context, event);
 }
 
 u32 operation_is_next(struct context *context)

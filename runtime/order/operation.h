@@ -2,6 +2,7 @@
 #ifndef RETAKE_ORDER_OPERATION_H
 #define RETAKE_ORDER_OPERATION_H
 #include "contract/context.h"
+#include "contract/events.h"
 
 /* The memory of the operation that a stub begins; 0: the baton orders it. */
 static inline u64 operand_take(struct context *context)
@@ -9,6 +10,16 @@ static inline u64 operand_take(struct context *context)
 	u64 operand = context->operand;
 	context->operand = 0;
 	return operand;
+}
+/* Record: at least the size of an event with a small body. A thread reserves it where its ring must
+ * not be full later. */
+#define EVENT_ROOM 64
+/* Replay: returns whether an event with a `sections_body` was logged where the thread stands. */
+static inline u32 stands_at(const struct context *context, const struct event *event)
+{
+	const struct sections_body *body = (const struct sections_body *)(event + 1);
+	return event->size >= sizeof *event + sizeof *body &&
+	       body->sections == context->turn_sections && body->operations == context->operations;
 }
 /* Begins an operation and returns 1. Returns 0 if the baton has to order it, because the process
  * shares memory with others. */

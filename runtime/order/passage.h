@@ -4,8 +4,7 @@
 #include "contract/context.h"
 
 /* Called when the thread has passed a counted function and was asked to come here, or in a round of
- * spinning. Returns 0 if no
- * event names the place: then nothing may happen here. */
+ * spinning. Returns 0 if no event names the place: then nothing may happen here. */
 u32 passage(struct context *context);
 /* Replay: the next event is that of a passage. */
 void passage_expect(struct context *context, const struct event *event);

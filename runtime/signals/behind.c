@@ -14,6 +14,7 @@
 #include "log/log.h"
 #include "log/ring.h"
 #include "order/baton.h"
+#include "order/operation.h"
 #include "order/policy.h"
 #include "order/section.h"
 #include "signals/signal.h"
@@ -48,12 +49,9 @@ static u64 leads_back_to(u64 address)
 
 static u32 comes_now(const struct context *context, const struct event *event)
 {
-	const struct sections_body *body = (const struct sections_body *)(event + 1);
 	if (executes())
 		return context->deferred_count;
-	return event && event->kind == EVENT_BEHIND &&
-	       event->size >= sizeof *event + sizeof *body &&
-	       body->sections == context->turn_sections && body->operations == context->operations;
+	return event && event->kind == EVENT_BEHIND && stands_at(context, event);
 }
 
 static void note(struct context *context)
